@@ -1,0 +1,169 @@
+"""Every error Mainspring raises.
+
+    MainspringError
+    ├── InvalidInput (ValueError)          a value breaks a rule: field, value, rule
+    │   └── InvalidArguments               the arguments of a job do not fit its signature
+    ├── NotFound (LookupError)
+    │   ├── JobNotFound · QueueNotFound · RunNotFound · WorkerNotFound
+    ├── Conflict                           someone got there first
+    │   ├── RunAlreadyStarted · RunAlreadyEnded · RevisionConflict · IdempotencyConflict
+    ├── OutcomeUnknown                     COMMIT was sent and its answer was lost
+    ├── RunNotSucceeded                    what `handle.result()` raises instead of returning
+    │   ├── RunFailed · RunCancelled · RunExpired · RunLost
+    ├── ResultTimeout (TimeoutError)
+    └── StoreError                         the database
+        ├── DatabaseUnreachable (ConnectionError)
+        ├── DatabaseUnsuitable             too old, read-only, wrong settings, missing permission
+        ├── SchemaMismatch                 program and schema do not serve each other
+        └── EmbeddedServerError            the private PostgreSQL could not be made, started or shared
+
+Each has a stable `code` (the same word in Python, HTTP and CLI), a message that names the thing and the cause,
+and, where we know the remedy, a `hint`. `fields` carries the data behind the message.
+"""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class MainspringError(Exception):
+    """The base of everything Mainspring raises."""
+
+    code = "error"
+
+    def __init__(
+        self, message: str, *, code: str | None = None, hint: str | None = None, **fields: object
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.fields = fields
+        if code is not None:
+            self.code = code
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.hint}" if self.hint else self.message
+
+
+class InvalidInput(MainspringError, ValueError):
+    """A value breaks a rule. `fields` has the field, the value (shortened) and the rule."""
+
+    code = "invalid-input"
+
+
+class InvalidArguments(InvalidInput):
+    code = "invalid-arguments"
+
+
+class NotFound(MainspringError, LookupError):
+    code = "not-found"
+
+
+class JobNotFound(NotFound):
+    code = "job-not-found"
+
+
+class QueueNotFound(NotFound):
+    code = "queue-not-found"
+
+
+class RunNotFound(NotFound):
+    code = "run-not-found"
+
+
+class WorkerNotFound(NotFound):
+    code = "worker-not-found"
+
+
+class Conflict(MainspringError):
+    code = "conflict"
+
+
+class RunAlreadyStarted(Conflict):
+    code = "run-already-started"
+
+
+class RunAlreadyEnded(Conflict):
+    code = "run-already-ended"
+
+
+class RevisionConflict(Conflict):
+    code = "revision-conflict"
+
+
+class IdempotencyConflict(Conflict):
+    code = "idempotency-conflict"
+
+
+class OutcomeUnknown(MainspringError):
+    """COMMIT was sent and its answer was lost: the change may or may not have happened."""
+
+    code = "outcome-unknown"
+
+
+class RunNotSucceeded(MainspringError):
+    """A run whose result was awaited ended in another way."""
+
+    code = "run-not-succeeded"
+
+
+class RunFailed(RunNotSucceeded):
+    code = "run-failed"
+
+
+class RunCancelled(RunNotSucceeded):
+    code = "run-cancelled"
+
+
+class RunExpired(RunNotSucceeded):
+    code = "run-expired"
+
+
+class RunLost(RunNotSucceeded):
+    code = "run-lost"
+
+
+class ResultTimeout(MainspringError, TimeoutError):
+    code = "result-timeout"
+
+
+class StoreError(MainspringError):
+    code = "store-error"
+
+
+class DatabaseUnreachable(StoreError, ConnectionError):
+    code = "database-unreachable"
+
+
+class DatabaseUnsuitable(StoreError):
+    code = "database-unsuitable"
+
+
+class SchemaMismatch(StoreError):
+    code = "schema-mismatch"
+
+
+class EmbeddedServerError(StoreError):
+    code = "embedded-server-error"
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A hint that names the closest known word, or lists a few of them."""
+    words = sorted(known)
+    close = difflib.get_close_matches(word, words, n=1)
+    if close:
+        return f"Did you mean {close[0]!r}?"
+    if not words:
+        return ""
+    more = f" and {len(words) - 5} more" if len(words) > 5 else ""
+    return f"Known: {', '.join(words[:5])}{more}."
+
+
+def shortened(value: object, limit: int = 80) -> str:
+    """A value as it may appear in a message: on one line, never long."""
+    text = repr(value)
+    return text if len(text) <= limit else text[: limit - 1] + "…"
