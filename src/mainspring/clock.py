@@ -1,7 +1,7 @@
 """The one clock of a process. Nothing else in the package asks the host what time it is.
 
-Two kinds of time are kept apart: *wall* time (`now`) dates things for people and is corrected towards the
-database where that matters; *monotonic* time (`monotonic`) measures spans and never steps.
+Two kinds of time are kept apart: *wall* time (`now`, `timestamp`) dates things for people and is corrected towards
+the database where that matters; *monotonic* time measures spans and never steps.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Protocol
 class Clock(Protocol):
     """What the rest of the package may know about time."""
 
-    def now(self) -> datetime: ...
+    def timestamp(self) -> float: ...
 
     def monotonic(self) -> float: ...
 
@@ -23,13 +23,21 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The host's clock."""
+    """The host's clock, moved by `offset` seconds towards the database's."""
 
-    def now(self) -> datetime:
-        return datetime.now(UTC)
+    def __init__(self) -> None:
+        self.offset = 0.0
+
+    def timestamp(self) -> float:
+        return time.time() + self.offset
 
     def monotonic(self) -> float:
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
+
+
+def instant(clock: Clock) -> datetime:
+    """The clock's time as people read it."""
+    return datetime.fromtimestamp(clock.timestamp(), UTC)

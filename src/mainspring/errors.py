@@ -35,9 +35,7 @@ class MainspringError(Exception):
 
     code = "error"
 
-    def __init__(
-        self, message: str, *, code: str | None = None, hint: str | None = None, **fields: object
-    ) -> None:
+    def __init__(self, message: str, *, code: str | None = None, hint: str | None = None, **fields: object) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint

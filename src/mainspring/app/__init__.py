@@ -1,0 +1,1 @@
+"""Mainspring, @job, handles: what people import."""

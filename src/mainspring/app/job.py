@@ -1,0 +1,190 @@
+"""A job as its author sees it: a function that can also be submitted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+
+from mainspring.app.transactions import CallersConnection, callers_connection
+from mainspring.errors import InvalidInput
+from mainspring.model import job as rules
+from mainspring.model.run import NewRun
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from datetime import datetime, timedelta
+
+    from mainspring.app.handle import Handle
+    from mainspring.app.mainspring import Mainspring
+    from mainspring.worker.registry import Handler
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How a run differs from what its job says; checked when made."""
+
+    at: datetime | None = None
+    delay: float | None = None
+    priority: int | None = None
+    queue: str | None = None
+    tags: tuple[str, ...] | None = None
+    key: str | None = None
+    max_age: float | None = None
+    connection: CallersConnection | None = None
+
+
+def checked_options(
+    *,
+    at: datetime | None,
+    delay: timedelta | float | None,
+    priority: int | None,
+    queue: str | None,
+    tags: Iterable[str] | None,
+    key: str | None,
+    max_age: timedelta | float | None,
+    connection: object | None,
+) -> Options:
+    if at is not None and delay is not None:
+        raise InvalidInput(
+            "Both at and delay were given; a run starts at one time.",
+            code="at-and-delay",
+            hint="Give one of them.",
+            field="delay",
+        )
+    checked = rules.checked_tags(tags)
+    return Options(
+        at=rules.checked_at(at),
+        delay=rules.checked_delay(delay),
+        priority=None if priority is None else rules.checked_priority(priority),
+        queue=None if queue is None else rules.checked_name(queue, "queue"),
+        tags=None if checked is None else tuple(checked),
+        key=rules.checked_key(key),
+        max_age=rules.checked_max_age(max_age),
+        connection=None if connection is None else callers_connection(connection),
+    )
+
+
+class Job(Generic[P, R]):
+    """A registered function. Calling it runs it here and now; submitting it makes a run."""
+
+    def __init__(self, app: Mainspring, handler: Handler, options: Options | None = None) -> None:
+        self._app = app
+        self._options = options or Options()
+        self.handler = handler
+        self.__name__ = handler.name
+        self.__doc__ = handler.function.__doc__
+
+    @property
+    def name(self) -> str:
+        return self.handler.name
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+        return self.handler.function(*args, **kwargs)
+
+    def options(
+        self,
+        *,
+        at: datetime | None = None,
+        delay: timedelta | float | None = None,
+        priority: int | None = None,
+        queue: str | None = None,
+        tags: Iterable[str] | None = None,
+        key: str | None = None,
+        max_age: timedelta | float | None = None,
+        connection: object | None = None,
+    ) -> Job[P, R]:
+        """The same job with other options for what is submitted through it.
+
+        `connection` is your own asyncpg, psycopg or SQLAlchemy connection: the run exists if and only if your
+        transaction commits.
+        """
+        options = checked_options(
+            at=at,
+            delay=delay,
+            priority=priority,
+            queue=queue,
+            tags=tags,
+            key=key,
+            max_age=max_age,
+            connection=connection,
+        )
+        return Job(self._app, self.handler, options)
+
+    # ── submitting ──────────────────────────────────────────────────────────────────────────────────────────
+
+    async def submit(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+        """Accept one run with these arguments; when this returns, it is durable."""
+        return await self._app.submit_payload(self, self.handler.arguments.encode(args, kwargs))
+
+    def submit_sync(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+        """`submit` for code that is not async."""
+        return self._app.submit_payload_sync(self, self.handler.arguments.encode(args, kwargs))
+
+    async def submit_many(self, calls: Iterable[Mapping[str, Any]]) -> list[Handle[R]]:
+        """Accept one run per mapping of arguments: all of them, or none."""
+        return await self._app.submit_payloads(self, self._payloads(calls))
+
+    def submit_many_sync(self, calls: Iterable[Mapping[str, Any]]) -> list[Handle[R]]:
+        """`submit_many` for code that is not async."""
+        return self._app.submit_payloads_sync(self, self._payloads(calls))
+
+    def _payloads(self, calls: Iterable[Mapping[str, Any]]) -> list[bytes]:
+        if self._options.key is not None:
+            raise InvalidInput(
+                "One idempotency key cannot stand for many runs.",
+                code="key-for-many",
+                hint="Submit them one by one, each with its own key.",
+                field="key",
+            )
+        encode = self.handler.arguments.encode
+        payloads = []
+        for index, call in enumerate(calls):
+            try:
+                payloads.append(encode((), call))
+            except InvalidInput as error:
+                error.message = f"Item {index}: {error.message}"
+                error.fields["item"] = index
+                raise
+        return payloads
+
+    # ── for the application ─────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def connection(self) -> CallersConnection | None:
+        return self._options.connection
+
+    @property
+    def queue(self) -> str:
+        return self._options.queue or self.handler.definition.queue
+
+    def template(self, job_id: int, job_version: int, line_id: int, submitted_by: str) -> NewRun:
+        """Everything about a new run but its payload."""
+        definition, options = self.handler.definition, self._options
+        max_age = options.max_age if options.max_age is not None else _seconds(definition.max_age)
+        return NewRun(
+            job_id=job_id,
+            job_version=job_version,
+            line_id=line_id,
+            priority=definition.priority if options.priority is None else options.priority,
+            payload=b"",
+            tags=None if options.tags is None else list(options.tags),
+            submitted_by=submitted_by,
+            at=options.at,
+            delay=options.delay,
+            max_age=max_age,
+            key=options.key,
+        )
+
+    def filled(self, template: NewRun, payload: bytes) -> NewRun:
+        digest = None
+        if template.key is not None:
+            content = (self.name, payload.decode(), self.queue, template.priority, template.tags)
+            digest = rules.content_digest(*content, template.at, template.delay, template.max_age)
+        return template._replace(payload=payload, digest=digest)
+
+
+def _seconds(span: timedelta | None) -> float | None:
+    return None if span is None else span.total_seconds()

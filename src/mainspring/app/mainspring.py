@@ -1,0 +1,285 @@
+"""Mainspring: the object an application is built around."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import socket
+import weakref
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
+
+from mainspring import wiring
+from mainspring.app.blocking import BackgroundLoop
+from mainspring.app.handle import Handle
+from mainspring.app.job import Job
+from mainspring.clock import Clock, SystemClock
+from mainspring.control.runs import Changes
+from mainspring.control.submitter import check_verdicts
+from mainspring.errors import InvalidInput
+from mainspring.model.job import JobDefinition
+from mainspring.model.run import DEFAULT_PRIORITY
+from mainspring.store import jobs
+from mainspring.worker.registry import Registry, handler_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterable
+    from datetime import datetime, timedelta
+    from pathlib import Path
+    from types import TracebackType
+    from uuid import UUID
+
+    from mainspring.model.context import Context
+    from mainspring.model.lifecycle import State
+    from mainspring.model.policy import RetryPolicy
+    from mainspring.model.run import NewRun, Run
+    from mainspring.store.jobs import JobRef
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+@dataclass
+class Session:
+    """What an application has open within one event loop."""
+
+    services: wiring.Services
+    lines: dict[str, int]
+    references: dict[str, JobRef] = field(default_factory=dict)
+
+
+class Mainspring:
+    """Define jobs, submit runs, wait for results.
+
+    Uses the server named by `database_url` or MAINSPRING_DATABASE_URL, else an embedded PostgreSQL in
+    `data_directory` or MAINSPRING_DATA_DIR. Nothing is opened before it is needed.
+    """
+
+    def __init__(
+        self,
+        database_url: str | None = None,
+        *,
+        data_directory: Path | str | None = None,
+        clock: Clock | None = None,
+        submitted_by: str | None = None,
+    ) -> None:
+        self.registry = Registry()
+        self.clock = clock or SystemClock()
+        self._url = database_url
+        self._data_directory = data_directory
+        self._submitted_by = submitted_by or _who_am_i()
+        self._sessions: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[Session]] = (
+            weakref.WeakKeyDictionary()
+        )
+        self._background = BackgroundLoop()
+
+    @property
+    def place(self) -> wiring.Place:
+        return wiring.Place.chosen(self._url, self._data_directory)
+
+    # ── defining jobs ───────────────────────────────────────────────────────────────────────────────────────
+
+    @overload
+    def job(self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /) -> Job[P, R]: ...
+    @overload
+    def job(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Job[P, R]: ...
+    @overload
+    def job(self, function: Callable[Concatenate[Context, P], R], /) -> Job[P, R]: ...
+    @overload
+    def job(self, function: Callable[P, R], /) -> Job[P, R]: ...
+    @overload
+    def job(
+        self,
+        *,
+        name: str | None = None,
+        queue: str = "default",
+        priority: int = DEFAULT_PRIORITY,
+        retry: RetryPolicy = ...,
+        max_age: timedelta | None = None,
+        on_disconnect: str = "continue",
+    ) -> JobDecorator: ...
+
+    def job(self, function: Any = None, /, **options: Any) -> Any:
+        """Register a function as a job: `@app.job` or `@app.job(queue="mail", priority=2)`."""
+
+        def decorate(function: Callable[..., Any]) -> Job[Any, Any]:
+            named = {"name": function.__name__} | {key: value for key, value in options.items() if value is not None}
+            handler = handler_of(JobDefinition(**named), function)
+            self.registry.add(handler)
+            return Job(self, handler)
+
+        return decorate if function is None else decorate(function)
+
+    # ── submitting ──────────────────────────────────────────────────────────────────────────────────────────
+
+    async def submit_payload(self, job: Job[Any, R], payload: bytes) -> Handle[R]:
+        session = await self._session()
+        run = job.filled(await self._template(session, job), payload)
+        if job.connection is not None:
+            return (await self._submit_on_callers(session, job, [run]))[0]
+        return Handle(self, await session.services.submitter.submit_one(run))
+
+    async def submit_payloads(self, job: Job[Any, R], payloads: list[bytes]) -> list[Handle[R]]:
+        session = await self._session()
+        template = await self._template(session, job)
+        runs = [template._replace(payload=payload) for payload in payloads]
+        if job.connection is not None:
+            return await self._submit_on_callers(session, job, runs)
+        return [Handle(self, run_id) for run_id in await session.services.submitter.submit(runs)]
+
+    def submit_payload_sync(self, job: Job[Any, R], payload: bytes) -> Handle[R]:
+        if job.connection is None:
+            return self.blocking(self.submit_payload(job, payload))
+        return self._submit_on_callers_sync(job, [payload])[0]
+
+    def submit_payloads_sync(self, job: Job[Any, R], payloads: list[bytes]) -> list[Handle[R]]:
+        if job.connection is None:
+            return self.blocking(self.submit_payloads(job, payloads))
+        return self._submit_on_callers_sync(job, payloads)
+
+    async def _submit_on_callers(self, session: Session, job: Job[Any, R], runs: list[NewRun]) -> list[Handle[R]]:
+        """Inside the caller's transaction: whether it happens is the caller's to decide."""
+        assert job.connection is not None
+        submitter = session.services.submitter
+        ids = submitter.new_ids(runs)
+        wake_ups = [str(each) for each in submitter.wake_ups(ids, runs)]
+        verdicts = await job.connection.submit(jobs.DEFAULT_TENANT, ids, runs, wake_ups)
+        check_verdicts(verdicts, runs)
+        return [Handle(self, each.run_id) for each in verdicts]
+
+    def _submit_on_callers_sync(self, job: Job[Any, R], payloads: list[bytes]) -> list[Handle[R]]:
+        """The same for a blocking connection: prepared in the background loop, executed in the caller's thread."""
+        assert job.connection is not None
+        ids, runs, wake_ups = self.blocking(self._prepared(job, payloads))
+        verdicts = job.connection.submit_sync(jobs.DEFAULT_TENANT, ids, runs, wake_ups)
+        check_verdicts(verdicts, runs)
+        return [Handle(self, each.run_id) for each in verdicts]
+
+    async def _prepared(self, job: Job[Any, Any], payloads: list[bytes]) -> tuple[list[UUID], list[NewRun], list[str]]:
+        session = await self._session()
+        template = await self._template(session, job)
+        runs = [job.filled(template, payload) for payload in payloads]
+        submitter = session.services.submitter
+        ids = submitter.new_ids(runs)
+        return ids, runs, [str(each) for each in submitter.wake_ups(ids, runs)]
+
+    async def _template(self, session: Session, job: Job[Any, Any]) -> NewRun:
+        reference = session.references.get(job.name)
+        if reference is None or job.queue not in session.lines:
+            reference = await self._register(session, job)
+        line = jobs.line_of(session.lines, job.queue)
+        return job.template(reference.id, reference.version, line, self._submitted_by)
+
+    async def _register(self, session: Session, job: Job[Any, Any]) -> JobRef:
+        """Make the job and the queues of this application known, in a transaction of our own."""
+        async with session.services.store.database.acquire() as connection:
+            session.lines = await jobs.open_queues(connection, self.registry.queues)
+            reference = await jobs.register(
+                connection, job.name, job.handler.definition.as_document(), actor=self._submitted_by
+            )
+        session.references[job.name] = reference
+        return reference
+
+    # ── acting on runs ──────────────────────────────────────────────────────────────────────────────────────
+
+    async def find(self, run_id: UUID | str) -> Run:
+        """A run wherever it is, with its attempts and transitions."""
+        return await (await self._session()).services.runs.find(run_id)
+
+    async def cancel(self, run_id: UUID | str, *, reason: str = "") -> State:
+        """End a waiting run now; ask a running one to stop."""
+        runs = (await self._session()).services.runs
+        return await runs.cancel(run_id, reason=reason, actor=self._submitted_by)
+
+    async def change(
+        self,
+        run_id: UUID | str,
+        *,
+        revision: int | None = None,
+        arguments: dict[str, Any] | None = None,
+        priority: int | None = None,
+        queue: str | None = None,
+        tags: Iterable[str] | None = None,
+        at: datetime | None = None,
+        max_age: timedelta | float | None = None,
+    ) -> Run:
+        """Change a waiting run. With `revision`, only if nobody changed it since it was seen."""
+        runs = (await self._session()).services.runs
+        payload = None
+        if arguments is not None:
+            handler = self.registry.find((await runs.find(run_id)).job)
+            payload = handler.arguments.encode_mapping(arguments)
+        changes = Changes(priority=priority, queue=queue, payload=payload, tags=tags, at=at, max_age=max_age)
+        return await runs.change(run_id, changes, revision=revision, actor=self._submitted_by)
+
+    async def result(self, run_id: UUID, timeout: float | None = None) -> Any:
+        if timeout is not None and timeout < 0:
+            raise InvalidInput(f"timeout is {timeout}; it must be 0 or more.", code="invalid-timeout")
+        session = await self._session()
+        return (await session.services.results.wait(run_id, timeout)).value(run_id)
+
+    # ── opening and closing ─────────────────────────────────────────────────────────────────────────────────
+
+    async def services(self) -> wiring.Services:
+        """What this application has open within the running event loop."""
+        return (await self._session()).services
+
+    def blocking(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run one of this application's coroutines from code that is not async."""
+        return self._background.run(work)
+
+    async def _session(self) -> Session:
+        loop = asyncio.get_running_loop()
+        opening = self._sessions.get(loop)
+        if opening is None or (opening.done() and (opening.cancelled() or opening.exception())):
+            opening = self._sessions[loop] = loop.create_task(self._open())
+        return await asyncio.shield(opening)
+
+    async def _open(self) -> Session:
+        store = await wiring.open_store(self.place)
+        async with store.database.acquire() as connection:
+            lines = await jobs.lines_of(connection)
+        return Session(wiring.services(store, self.clock), lines)
+
+    async def close(self) -> None:
+        """Close what this application has open within the running event loop."""
+        opening = self._sessions.pop(asyncio.get_running_loop(), None)
+        if opening is not None:
+            await (await opening).services.close()
+
+    def close_sync(self) -> None:
+        self.blocking(self.close())
+        self._background.stop()
+
+    async def __aenter__(self) -> Mainspring:
+        await self._session()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+class JobDecorator:
+    """What `app.job(…)` returns, for type checkers."""
+
+    @overload
+    def __call__(self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /) -> Job[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Job[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[Concatenate[Context, P], R], /) -> Job[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> Job[P, R]: ...
+    def __call__(self, function: Any, /) -> Any:
+        raise TypeError("a job decorator is a plain function")
+
+
+def _who_am_i() -> str:
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = "unknown"
+    return f"{user}@{socket.gethostname()}"

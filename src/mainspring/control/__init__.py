@@ -1,0 +1,1 @@
+"""What people and programs may ask for: submit, find, cancel, change, wait for results."""

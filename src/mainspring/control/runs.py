@@ -1,0 +1,295 @@
+"""Single runs: find, cancel, change. Someone may move a run while we look; then we look again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from mainspring.errors import (
+    Conflict,
+    InvalidInput,
+    RevisionConflict,
+    RunAlreadyEnded,
+    RunAlreadyStarted,
+    RunNotFound,
+)
+from mainspring.model import job as rules
+from mainspring.model.ids import lane_of, parse_run_id
+from mainspring.model.lifecycle import WAITING, Outcome, State
+from mainspring.model.payload import JSON_CODEC, decode
+from mainspring.model.run import Attempt, Run, Transition
+from mainspring.store import history, jobs, notify
+from mainspring.store import runs as store
+from mainspring.store.database import transaction, uncancelled
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime, timedelta
+    from uuid import UUID
+
+    from asyncpg import Record
+
+    from mainspring.store.database import Connection, Database
+
+LOOKS = 20  # how often to look again for a run that moves under our eyes; each look is a new snapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """What to change about a waiting run; None leaves things as they are."""
+
+    priority: int | None = None
+    queue: str | None = None
+    payload: bytes | None = None
+    tags: Iterable[str] | None = None
+    at: datetime | None = None
+    max_age: timedelta | float | None = None
+
+
+class Runs:
+    """Acts on single runs of one tenant."""
+
+    def __init__(self, *, database: Database, lanes: int, tenant_id: int = jobs.DEFAULT_TENANT) -> None:
+        self._database = database
+        self._lanes = lanes
+        self._tenant_id = tenant_id
+
+    # ── find ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def find(self, run_id: UUID | str) -> Run:
+        """A run wherever it is, with its attempts and transitions."""
+        parsed = self._parse(run_id)
+        async with self._database.acquire() as connection:
+            row, attempts, acts = await _read(connection, parsed)
+            if row is None and not attempts:
+                raise _not_found(parsed)
+            latest = row if row is not None else attempts[-1]
+            names = await jobs.names_of(connection, [latest["job_id"]])
+            lines = await jobs.lines_of(connection, tenant_id=self._tenant_id)
+        queues = {line: queue for queue, line in lines.items()}
+        return _as_run(
+            parsed,
+            row,
+            attempts,
+            acts,
+            job=names.get(latest["job_id"], "?"),
+            queue=queues.get(latest["line_id"], "?"),
+        )
+
+    def _parse(self, run_id: UUID | str) -> UUID:
+        parsed = parse_run_id(run_id)
+        if lane_of(parsed) >= self._lanes:
+            raise _not_found(parsed)
+        return parsed
+
+    # ── cancel ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def cancel(self, run_id: UUID | str, *, reason: str = "", actor: str) -> State:
+        """End a waiting run at once, ask a running one to stop; answers with the state it is in now."""
+        parsed = self._parse(run_id)
+        reason = rules.checked_reason(reason)
+        return await uncancelled(self._cancel(parsed, reason, actor))
+
+    async def _cancel(self, run_id: UUID, reason: str, actor: str) -> State:
+        async with self._database.acquire() as connection:
+            for _ in range(LOOKS):
+                if await store.cancel_waiting(connection, run_id, actor=actor, reason=reason):
+                    return State.CANCELLED
+                async with transaction(connection):
+                    worker = await store.request_cancel(
+                        connection, run_id, tenant_id=self._tenant_id, actor=actor, reason=reason
+                    )
+                    if worker is not None:
+                        await notify.send(connection, [notify.cancel(worker)])
+                        return State.RUNNING
+                await self._raise_if_settled(connection, run_id, "cancel")
+        raise _restless(run_id)
+
+    async def _raise_if_settled(self, connection: Connection, run_id: UUID, verb: str) -> Record | None:
+        """Raise if the run can no longer be acted upon; answers with where it is, if anywhere."""
+        row, attempts, _ = await _read(connection, run_id)
+        if row is None and not attempts:
+            raise _not_found(run_id)
+        state = State(row["state"]) if row is not None else State(attempts[-1]["state"])
+        if row is None or state is State.DEAD:
+            raise RunAlreadyEnded(
+                f"Run {run_id} is {state}; there is nothing to {verb}.", run_id=str(run_id), state=state.value
+            )
+        return row
+
+    # ── change ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def change(self, run_id: UUID | str, changes: Changes, *, revision: int | None = None, actor: str) -> Run:
+        """Change a waiting run wherever it waits, if its revision is still the given one (or whatever it is now)."""
+        parsed = self._parse(run_id)
+        async with self._database.acquire() as connection:
+            values = await self._values(connection, changes)
+            await uncancelled(self._change(connection, parsed, values, revision, actor))
+        return await self.find(parsed)
+
+    async def _values(self, connection: Connection, changes: Changes) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        if changes.priority is not None:
+            values["priority"] = rules.checked_priority(changes.priority)
+        if changes.queue is not None:
+            lines = await jobs.lines_of(connection, tenant_id=self._tenant_id)
+            values["line"] = jobs.line_of(lines, rules.checked_name(changes.queue, "queue"))
+        if changes.payload is not None:
+            values |= {"payload": changes.payload, "codec": JSON_CODEC}
+        if changes.tags is not None:
+            values["tags"] = rules.checked_tags(changes.tags) or []
+        if changes.at is not None:
+            values["due_at"] = rules.checked_at(changes.at)
+        if changes.max_age is not None:
+            values["max_age"] = rules.checked_max_age(changes.max_age)
+        if not values:
+            raise InvalidInput(
+                "Nothing to change was given.",
+                code="nothing-to-change",
+                hint="Give at least one of priority, queue, payload, tags, at, max_age.",
+            )
+        return values
+
+    async def _change(
+        self, connection: Connection, run_id: UUID, values: dict[str, Any], revision: int | None, actor: str
+    ) -> None:
+        detail = msgspec.json.encode({"changed": sorted(values)}).decode()
+        for _ in range(LOOKS):
+            row = await self._raise_if_settled(connection, run_id, "change")
+            assert row is not None
+            if row["state"] not in WAITING:
+                raise RunAlreadyStarted(
+                    f"Run {run_id} has started; it can no longer be changed.",
+                    hint="Cancel it, or let it finish and submit another.",
+                    run_id=str(run_id),
+                )
+            if revision is not None and row["revision"] != revision:
+                raise RevisionConflict(
+                    f"Run {run_id} is at revision {row['revision']}, not {revision}: someone changed it meanwhile.",
+                    hint="Look at it again and repeat the change.",
+                    revision=row["revision"],
+                )
+            if await self._change_and_wake(connection, run_id, row["revision"], values, actor, detail):
+                return
+        raise _restless(run_id)
+
+    async def _change_and_wake(
+        self,
+        connection: Connection,
+        run_id: UUID,
+        revision: int,
+        values: dict[str, Any],
+        actor: str,
+        detail: str,
+    ) -> bool:
+        async with transaction(connection):
+            changed = await store.change_if_revision(connection, run_id, revision, values, actor=actor, detail=detail)
+            if changed is None:
+                return False
+            wake_up = (
+                notify.ready(lane_of(run_id), changed["line_id"], changed["priority"])
+                if changed["state"] == State.READY
+                else notify.later()
+            )
+            await notify.send(connection, [wake_up])
+        return True
+
+
+async def _read(connection: Connection, run_id: UUID) -> tuple[Record | None, list[Record], list[Record]]:
+    """Place, history and audit of a run in one snapshot: between two, it could slip from one into the other."""
+    async with connection.transaction(isolation="repeatable_read", readonly=True):
+        return (
+            await store.find(connection, run_id),
+            await history.attempts_of(connection, run_id),
+            await history.acts_on(connection, run_id),
+        )
+
+
+def _as_run(
+    run_id: UUID, row: Record | None, attempts: list[Record], acts: list[Record], *, job: str, queue: str
+) -> Run:
+    latest = row if row is not None else attempts[-1]
+    tries = [_as_attempt(each) for each in attempts]
+    payload = latest["payload"]
+    return Run(
+        id=run_id,
+        job=job,
+        job_version=latest["job_version"],
+        queue=queue,
+        state=State(latest["state"]),
+        priority=latest["priority"],
+        attempts_spent=row["attempt"] if row is not None else max(each.number for each in tries),
+        fence=latest["fence"],
+        revision=row["revision"] if row is not None else 0,
+        payload=None if payload is None else decode(payload, latest["codec"]),
+        tags=list(latest["tags"] or ()),
+        due_at=latest["due_at"],
+        submitted_at=latest["submitted_at"],
+        submitted_by=latest["submitted_by"],
+        idempotency_key=latest["idempotency_key"],
+        expires_at=row["expires_at"] if row is not None else None,
+        held_for=row["reason"] if row is not None else None,
+        is_cancelling=bool(row["is_cancelling"]) if row is not None else False,
+        worker_id=latest["worker_id"],
+        attempts=tries,
+        transitions=_transitions(row, latest["submitted_at"], tries, acts),
+    )
+
+
+def _as_attempt(row: Record) -> Attempt:
+    return Attempt(
+        number=row["attempt"],
+        fence=row["fence"],
+        outcome=Outcome(row["outcome"]),
+        state=State(row["state"]),
+        ready_at=row["ready_at"],
+        claimed_at=row["claimed_at"],
+        started_at=row["started_at"],
+        finished_at=row["finished_at"],
+        recorded_at=row["recorded_at"],
+        worker_id=row["worker_id"],
+        error=None if row["error"] is None else msgspec.json.decode(row["error"]),
+        result=None if row["result"] is None else decode(row["result"]),
+    )
+
+
+def _transitions(
+    row: Record | None, submitted_at: datetime, attempts: list[Attempt], acts: list[Record]
+) -> list[Transition]:
+    """What happened, in order: derived from history, audit and the present place; stored nowhere else."""
+    moves = [Transition(at=submitted_at, what="submitted")]
+    for each in attempts:
+        if each.ready_at is not None:
+            moves.append(Transition(at=each.ready_at, what=State.READY.value))
+        if each.claimed_at is not None:
+            moves.append(Transition(at=each.claimed_at, what=State.RUNNING.value, detail=f"fence {each.fence}"))
+        moves.append(Transition(at=each.finished_at or each.recorded_at, what=each.state.value, detail=_detail(each)))
+    moves += [Transition(at=act["at"], what=act["action"], detail=f"by {act['actor']}") for act in acts]
+    if row is not None:
+        if row["ready_at"] is not None:
+            moves.append(Transition(at=row["ready_at"], what=State.READY.value))
+        if row["state"] == State.RUNNING:
+            moves.append(Transition(at=row["claimed_at"], what=State.RUNNING.value, detail=f"fence {row['fence']}"))
+        elif row["state"] == State.HELD:
+            moves.append(Transition(at=row["since"], what=State.HELD.value, detail=row["reason"]))
+    return sorted(moves, key=lambda move: move.at)
+
+
+def _detail(attempt: Attempt) -> str:
+    what = f"attempt {attempt.number} {attempt.outcome}" if attempt.number else attempt.outcome.value
+    message = (attempt.error or {}).get("message", "")
+    return f"{what}: {message.splitlines()[0]}" if message else what
+
+
+def _not_found(run_id: UUID) -> RunNotFound:
+    return RunNotFound(
+        f"There is no run {run_id}.",
+        hint="Check the id, and that this is the database it was submitted to.",
+        run_id=str(run_id),
+    )
+
+
+def _restless(run_id: UUID) -> Conflict:
+    return Conflict(f"Run {run_id} kept moving while we tried to act on it.", code="run-busy", hint="Try again.")

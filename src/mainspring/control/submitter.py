@@ -1,0 +1,267 @@
+"""Accepts runs. Single submissions that arrive together share one commit; a batch is all or nothing.
+
+A submission is answered after COMMIT and never before. When COMMIT's answer is lost, the submitter makes sure that
+its old connection is gone, looks whether the runs are there, and only then sends them again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import count
+from typing import TYPE_CHECKING
+
+import asyncpg
+import structlog
+
+from mainspring.clock import instant
+from mainspring.errors import (
+    Conflict,
+    IdempotencyConflict,
+    InvalidInput,
+    OutcomeUnknown,
+)
+from mainspring.model.ids import lane_of, lane_of_key
+from mainspring.store import notify, submissions
+from mainspring.store.database import CONNECTION_ERRORS, patience, transaction, uncancelled
+from mainspring.store.jobs import DEFAULT_TENANT
+from mainspring.store.link import Link
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from uuid import UUID
+
+    from mainspring.clock import Clock
+    from mainspring.model.run import NewRun
+    from mainspring.store.database import Connection, Database
+    from mainspring.store.notify import WakeUp
+
+log = structlog.get_logger()
+
+MAX_BATCH = 100_000
+COPY_ROWS = 1_000  # per lane before the next lane takes its turn
+GATHER = 1_000  # single submissions per commit
+ANSWER_SECONDS = 30.0  # how long to find out what became of a COMMIT
+KEY_WAIT = "5s"  # how long to wait for another open transaction that uses the same key
+
+
+class Submitter:
+    """Accepts runs for one process: plain ones over one connection, those with keys over another.
+
+    Two connections, because a key may be in use in somebody's open transaction: whoever waits for it must not make
+    others wait.
+    """
+
+    def __init__(self, *, database: Database, clock: Clock, lanes: int, tenant_id: int = DEFAULT_TENANT) -> None:
+        self._clock = clock
+        self._lanes = lanes
+        self._tenant_id = tenant_id
+        self._turn = count()
+        self._lane = next(self._turn) % lanes
+        self._quietener = notify.Quietener(clock)
+        self._plain = Desk(Link(database, clock, "submit"), clock)
+        self._keyed = Desk(Link(database, clock, "submit keyed"), clock)
+        self._pending: list[tuple[NewRun, asyncio.Future[UUID]]] = []
+        self._gathering: asyncio.Task[None] | None = None
+
+    async def submit_one(self, run: NewRun) -> UUID:
+        """Accept one run, in one commit with others that arrive at the same time."""
+        if run.key is not None:
+            return (await self.submit([run]))[0]
+        future: asyncio.Future[UUID] = asyncio.get_running_loop().create_future()
+        self._pending.append((run, future))
+        if self._gathering is None:
+            self._gathering = asyncio.create_task(self._gather())
+        return await asyncio.shield(future)
+
+    async def submit(self, runs: Sequence[NewRun]) -> list[UUID]:
+        """Accept all of these runs, or none of them."""
+        if len(runs) > MAX_BATCH:
+            raise InvalidInput(
+                f"{len(runs):,} runs in one batch; at most {MAX_BATCH:,} are allowed.",
+                code="batch-too-large",
+                hint="Submit them in several batches.",
+                field="runs",
+            )
+        if not runs:
+            return []
+        desk = self._keyed if any(run.key is not None for run in runs) else self._plain
+        return await uncancelled(self._accept(desk, runs))
+
+    async def _gather(self) -> None:
+        while self._pending:
+            batch, self._pending = self._pending[:GATHER], self._pending[GATHER:]
+            await self._accept_singles(batch)
+        self._gathering = None
+
+    async def _accept_singles(self, batch: list[tuple[NewRun, asyncio.Future[UUID]]]) -> None:
+        """One commit for all; if it fails for what one of them carries, one for each."""
+        try:
+            ids = await self._accept(self._plain, [run for run, _ in batch])
+        except Exception as error:
+            if len(batch) > 1 and isinstance(error, (asyncpg.DataError, ValueError, TypeError)):
+                for single in batch:
+                    await self._accept_singles([single])
+            else:
+                for _, future in batch:
+                    future.set_exception(error)
+        else:
+            for (_, future), run_id in zip(batch, ids, strict=True):
+                future.set_result(run_id)
+
+    async def _accept(self, desk: Desk, runs: Sequence[NewRun]) -> list[UUID]:
+        ids = self.new_ids(runs)
+        wake_ups = self.wake_ups(ids, runs)
+        while True:
+            verdicts = await desk.accept(self._tenant_id, ids, runs, wake_ups)
+            if not any(each.verdict == "gone" for each in verdicts):  # a key was forgotten just now: once more
+                break
+        for each in verdicts:
+            ids[each.ordinal] = each.run_id
+        return ids
+
+    def new_ids(self, runs: Sequence[NewRun]) -> list[UUID]:
+        """An id, and so a lane, for each run: a key decides, the others take turns in long stretches."""
+        now = instant(self._clock)
+        ids: list[UUID] = []
+        for start in range(0, len(runs), COPY_ROWS):
+            some = runs[start : start + COPY_ROWS]
+            stretch = submissions.new_run_ids(len(some), self._lane, now)
+            for at, run in enumerate(some):
+                if run.key is not None:
+                    lane = lane_of_key(self._tenant_id, run.key, self._lanes)
+                    stretch[at] = submissions.new_run_ids(1, lane, now)[0]
+            ids += stretch
+            if len(some) == COPY_ROWS:
+                self._next_lane()
+        return ids
+
+    def _next_lane(self) -> None:
+        self._lane = next(self._turn) % self._lanes
+
+    def wake_ups(self, ids: Sequence[UUID], runs: Sequence[NewRun]) -> list[WakeUp]:
+        """Whom to wake, sparingly. The lane changes with each wake-up that is sent: few claims find many runs."""
+        wanted = {
+            notify.later()
+            if run.at is not None or run.delay is not None
+            else notify.ready(lane_of(run_id), run.line_id, run.priority)
+            for run_id, run in zip(ids, runs, strict=True)
+        }
+        passed = self._quietener.pass_on(wanted)
+        if passed:
+            self._next_lane()
+        return passed
+
+    async def close(self) -> None:
+        if self._gathering is not None:
+            await self._gathering
+        await self._plain.close()
+        await self._keyed.close()
+
+
+class Desk:
+    """One connection that accepts one batch after another."""
+
+    def __init__(self, link: Link, clock: Clock) -> None:
+        self._link = link
+        self._clock = clock
+        self._turn = asyncio.Lock()
+
+    async def accept(
+        self, tenant_id: int, ids: list[UUID], runs: Sequence[NewRun], wake_ups: Sequence[WakeUp]
+    ) -> list[submissions.Verdict]:
+        """Accept a batch for certain, or raise; answers with verdicts for those that had a key."""
+        async with self._turn:
+            until = self._clock.monotonic() + ANSWER_SECONDS
+            sender: str | None = None
+            while True:
+                try:
+                    if sender is not None and await self._find_out(sender, ids):
+                        return []
+                    connection = await self._link.get()
+                    sender = self._link.name
+                    return await self._send(connection, tenant_id, ids, runs, wake_ups)
+                except CONNECTION_ERRORS as error:
+                    if self._clock.monotonic() >= until:
+                        raise _unknown(error, ids) from error
+                    log.warning("submitting waits for the database", runs=len(ids), cause=str(error))
+                    await self._link.mend()
+
+    async def _send(
+        self,
+        connection: Connection,
+        tenant_id: int,
+        ids: list[UUID],
+        runs: Sequence[NewRun],
+        wake_ups: Sequence[WakeUp],
+    ) -> list[submissions.Verdict]:
+        with patience(connection, ANSWER_SECONDS):
+            async with transaction(connection):
+                if all(run.is_plain for run in runs):
+                    await self._copy(connection, tenant_id, ids, runs, wake_ups)
+                    return []
+                return await _submit_items(connection, tenant_id, ids, runs, wake_ups)
+
+    async def _copy(
+        self,
+        connection: Connection,
+        tenant_id: int,
+        ids: list[UUID],
+        runs: Sequence[NewRun],
+        wake_ups: Sequence[WakeUp],
+    ) -> None:
+        for start in range(0, len(ids), COPY_ROWS):
+            stop = start + COPY_ROWS
+            await submissions.copy_plain(connection, tenant_id, ids[start:stop], runs[start:stop])
+        await notify.send(connection, wake_ups)
+
+    async def _find_out(self, sender: str, ids: list[UUID]) -> bool:
+        """After a lost answer: whether the batch is there. It is there as a whole or not at all."""
+        connection = await self._link.get()
+        with patience(connection, ANSWER_SECONDS):
+            await submissions.end_backend(connection, sender)
+            return await submissions.any_accepted(connection, ids[0])
+
+    async def close(self) -> None:
+        await self._link.close()
+
+
+async def _submit_items(
+    connection: Connection,
+    tenant_id: int,
+    ids: list[UUID],
+    runs: Sequence[NewRun],
+    wake_ups: Sequence[WakeUp],
+) -> list[submissions.Verdict]:
+    await connection.execute("select set_config('lock_timeout', $1, true)", KEY_WAIT)
+    try:
+        verdicts = await submissions.submit_items(connection, tenant_id, ids, runs, [str(each) for each in wake_ups])
+    except asyncpg.LockNotAvailableError as error:
+        raise Conflict(
+            "The idempotency key is in use in another transaction that is still open.",
+            code="idempotency-key-busy",
+            hint="Try again when that transaction has ended.",
+        ) from error
+    check_verdicts(verdicts, runs)
+    return verdicts
+
+
+def check_verdicts(verdicts: Sequence[submissions.Verdict], runs: Sequence[NewRun]) -> None:
+    """Raise for the first item whose key stands for something else."""
+    for each in verdicts:
+        if each.verdict == "conflict":
+            key = runs[each.ordinal].key
+            raise IdempotencyConflict(
+                f"The idempotency key {key!r} was used for run {each.run_id}, which has other content.",
+                hint="Use another key, or submit exactly what was submitted before.",
+                field="key",
+                value=key,
+                run_id=str(each.run_id),
+            )
+
+
+def _unknown(error: BaseException, ids: list[UUID]) -> OutcomeUnknown:
+    return OutcomeUnknown(
+        f"It is not known whether {len(ids)} run(s) were accepted: {error}.",
+        hint=f"When the database is back, look for run {ids[0]}; with an idempotency key, just submit again.",
+        run_ids=[str(each) for each in ids[:10]],
+    )

@@ -1,0 +1,30 @@
+"""Ends runs that were not started in time, and forgets idempotency keys that have served."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mainspring.store import runs
+
+if TYPE_CHECKING:
+    import asyncpg
+
+BATCH = 1_000
+EVERY = 2.0
+
+
+class Expirer:
+    def __init__(self, *, lanes: int) -> None:
+        self._lanes = lanes
+
+    def forget(self) -> None:
+        """Nothing is remembered."""
+
+    async def step(self, connection: asyncpg.Connection[asyncpg.Record]) -> float:
+        most = 0
+        for row in await runs.lanes_to_tidy(connection, self._lanes):
+            if row["has_expired"]:
+                most = max(most, await runs.expire(connection, row["lane"], BATCH))
+            if row["has_keys"]:
+                most = max(most, await runs.forget_keys(connection, row["lane"], BATCH))
+        return 0.0 if most >= BATCH else EVERY

@@ -1,0 +1,22 @@
+"""Makes the partitions of history a few days ahead."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mainspring.store import history
+
+if TYPE_CHECKING:
+    import asyncpg
+
+DAYS_AHEAD = 3
+EVERY = 3_600.0
+
+
+class Partitioner:
+    def forget(self) -> None:
+        """Nothing is remembered."""
+
+    async def step(self, connection: asyncpg.Connection[asyncpg.Record]) -> float:
+        await history.add_partitions(connection, DAYS_AHEAD)
+        return EVERY

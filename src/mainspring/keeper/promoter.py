@@ -1,0 +1,77 @@
+"""Moves runs whose time has come from `later` into the line, the most urgent first.
+
+Sleeps until the next one is due. Like the claimer, it remembers where each (lane, priority) begins, and looks at
+the very front only as often as that is cheap: dead entries pile up there under somebody's long transaction.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mainspring.model.run import PRIORITIES
+from mainspring.store import notify, runs
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    import asyncpg
+    from asyncpg import Record
+
+    from mainspring.clock import Clock
+
+BATCH = 1_000
+LOOK_EVERY = 1.0  # seconds; sooner when something is due sooner, or when woken
+LOOK_SHARE = 0.05
+FRONT_AT_LEAST_EVERY = 2.0
+
+Place = tuple[int, int]  # lane, priority
+
+
+class Promoter:
+    def __init__(self, *, lanes: int, clock: Clock) -> None:
+        self._lanes = lanes
+        self._clock = clock
+        self._places = [(lane, priority) for lane in range(lanes) for priority in PRIORITIES]
+        self._fronts: dict[Place, datetime] = dict.fromkeys(self._places, runs.LONG_AGO)
+        self._front_due = 0.0
+        self._quietener = notify.Quietener(clock)
+
+    def forget(self) -> None:
+        self._fronts = dict.fromkeys(self._places, runs.LONG_AGO)
+
+    async def step(self, connection: asyncpg.Connection[asyncpg.Record]) -> float:
+        next_due = await self._look(connection)
+        due_lanes = sorted({row["lane"] for row in next_due if row["seconds"] <= 0})
+        for lane in due_lanes:
+            await self._promote(connection, lane)
+        if due_lanes:
+            return 0.0  # more may be due by now
+        return max(0.0, min([LOOK_EVERY, *(float(row["seconds"]) for row in next_due)]))
+
+    async def _look(self, connection: asyncpg.Connection[asyncpg.Record]) -> list[Record]:
+        began = self._clock.monotonic()
+        from_the_front = began >= self._front_due
+        if from_the_front:
+            self._fronts = dict.fromkeys(self._places, runs.LONG_AGO)
+        rows = await runs.next_due(
+            connection,
+            [lane for lane, _ in self._places],
+            [priority for _, priority in self._places],
+            list(self._fronts.values()),
+        )
+        if from_the_front:
+            cost = self._clock.monotonic() - began
+            self._front_due = began + min(FRONT_AT_LEAST_EVERY, cost / LOOK_SHARE)
+        for row in rows:
+            self._fronts[row["lane"], row["priority"]] = row["due_at"]
+        return rows
+
+    async def _promote(self, connection: asyncpg.Connection[asyncpg.Record], lane: int) -> None:
+        """Promote what is due in one lane, batch by batch: the next lane's turn comes after BATCH runs."""
+        fronts = [self._fronts[lane, priority] for priority in PRIORITIES]
+        groups = await runs.promote(connection, lane, fronts, BATCH)
+        for group in groups:
+            place = (lane, group["priority"])
+            self._fronts[place] = max(self._fronts[place], group["due_at"])
+        wake_ups = [notify.ready(lane, group["line_id"], group["priority"]) for group in groups]
+        await notify.send(connection, self._quietener.pass_on(wake_ups))

@@ -1,0 +1,110 @@
+"""Finds workers that stopped beating and puts their runs back in line.
+
+Beats are counters. The rescuer judges by its own monotonic clock: a worker is lost when the same count was read
+again and again for as long as its lease time, without a failed read or a long pause in between. So an outage, a
+restart or a stepped clock of the database, or a pause of the rescuer itself, makes nobody look dead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import structlog
+
+from mainspring.store import workers
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    import asyncpg
+
+    from mainspring.clock import Clock
+    from mainspring.store.workers import Pulse
+
+log = structlog.get_logger()
+
+READS_PER_LEASE = 4
+LEAST_READS = 4
+LEASES_AT_ONCE = 10
+MOST_LOST_AT_ONCE, MOST_LOST_SHARE = (
+    3,
+    0.1,
+)  # a rate cap: many at once are more likely our mistake than theirs
+NOBODY_ALIVE_PAUSE = 5.0
+
+
+@dataclass(slots=True)
+class Observation:
+    """The same beat, seen since when and how often."""
+
+    beat: int
+    since: float
+    last: float
+    reads: int = 1
+
+
+class Rescuer:
+    def __init__(self, *, lanes: int, clock: Clock) -> None:
+        self._lanes = lanes
+        self._clock = clock
+        self._observed: dict[UUID, Observation] = {}
+        self._last_losses: list[float] = []
+
+    def forget(self) -> None:
+        self._observed.clear()
+
+    async def step(self, connection: asyncpg.Connection[asyncpg.Record]) -> float:
+        pulses = await workers.pulses(connection)
+        suspects = self.suspects(pulses)
+        for pulse in suspects[: self._allowance(pulses)]:
+            await self._lose(connection, pulse)
+        await self.sweep(connection)
+        return min([NOBODY_ALIVE_PAUSE, *(pulse.lease_seconds / READS_PER_LEASE for pulse in pulses)])
+
+    def suspects(self, pulses: list[Pulse]) -> list[Pulse]:
+        """Note what was read just now; answers with those that have been silent for their lease time."""
+        now = self._clock.monotonic()
+        seen = {pulse.worker_id for pulse in pulses}
+        self._observed = {worker: each for worker, each in self._observed.items() if worker in seen}
+        return [pulse for pulse in pulses if self._is_silent(pulse, now)]
+
+    def _is_silent(self, pulse: Pulse, now: float) -> bool:
+        known = self._observed.get(pulse.worker_id)
+        blind = known is not None and now - known.last > pulse.lease_seconds / 2  # we were the ones who slept
+        if known is None or known.beat != pulse.beat or blind:
+            self._observed[pulse.worker_id] = Observation(pulse.beat, now, now)
+            return False
+        if now - known.last < pulse.lease_seconds / (2 * READS_PER_LEASE):
+            return False  # too soon after the last read to count as another one
+        known.last = now
+        known.reads += 1
+        return known.reads >= LEAST_READS and now - known.since >= pulse.lease_seconds
+
+    def _allowance(self, pulses: list[Pulse]) -> int:
+        now = self._clock.monotonic()
+        longest = max((pulse.lease_seconds for pulse in pulses), default=0.0)
+        self._last_losses = [at for at in self._last_losses if now - at < longest]
+        cap = max(MOST_LOST_AT_ONCE, int(len(pulses) * MOST_LOST_SHARE))
+        return max(0, cap - len(self._last_losses))
+
+    async def _lose(self, connection: asyncpg.Connection[asyncpg.Record], pulse: Pulse) -> None:
+        if await workers.lose_if_silent(connection, pulse.worker_id, pulse.beat):
+            self._last_losses.append(self._clock.monotonic())
+            log.warning("a worker stopped beating and is lost", worker=str(pulse.worker_id))
+
+    async def sweep(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
+        """Rescue from every worker that ended: a claim of theirs may still have appeared since the last time."""
+        for worker_id in await workers.ended_with_leases(connection, self._lanes):
+            await rescue_all(connection, self._lanes, worker_id)
+
+
+async def rescue_all(connection: asyncpg.Connection[asyncpg.Record], lanes: int, worker_id: UUID) -> workers.Rescued:
+    """Take everything out of a lost worker's leases, a few leases at a time."""
+    total = workers.Rescued(0, 0, 0)
+    for lane in range(lanes):
+        while (some := await workers.rescue(connection, lane, worker_id, LEASES_AT_ONCE)).leases:
+            total = workers.Rescued(*(sum(pair) for pair in zip(total, some, strict=True)))
+    if total.leases:
+        log.info("runs of a lost worker were rescued", worker=str(worker_id), runs=total.rescued)
+    return total

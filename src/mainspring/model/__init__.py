@@ -1,0 +1,1 @@
+"""What things are: pure values and rules, no I/O, no clock."""

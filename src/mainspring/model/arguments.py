@@ -1,0 +1,182 @@
+"""The arguments of a handler, from its signature: checked when a run is submitted and again when it runs.
+
+A signature becomes a msgspec struct once. Encoding and decoding through it is validation: what the worker will see
+is exactly what was checked, and an error names the argument.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from copy import copy
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+import msgspec
+
+from mainspring.errors import InvalidArguments, InvalidInput, shortened
+from mainspring.model.context import Context
+from mainspring.model.payload import MAX_PAYLOAD_BYTES, check_encoded, encode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_PATH = re.compile(r" - at `\$\.([^`.\[]+)([^`]*)`")
+_UNKNOWN = re.compile(r"unknown field `([^`]+)`")
+_MISSING = re.compile(r"missing required field `([^`]+)`")
+
+
+class Arguments:
+    """What a handler may be called with."""
+
+    def __init__(self, job: str, function: Callable[..., Any]) -> None:
+        self.job = job
+        hints = _hints_of(job, function)
+        self.wants_context, self._signature = _without_context(inspect.signature(function), hints)
+        self._struct = _struct_of(job, self._signature, hints)
+        self._decoder = msgspec.json.Decoder(self._struct)
+        self._keyword_only = tuple(
+            name
+            for name, parameter in self._signature.parameters.items()
+            if parameter.kind is inspect.Parameter.KEYWORD_ONLY
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._signature.parameters)
+
+    def encode(self, positional: tuple[Any, ...], named: Mapping[str, Any]) -> bytes:
+        """The payload for a call with these arguments, or an error that names the one that does not fit."""
+        try:
+            call = self._struct(*positional, **named)
+        except TypeError as error:
+            raise self._not_callable(positional, named, error) from error
+        payload = encode(call, what="payload", limit=MAX_PAYLOAD_BYTES)
+        self._check(payload)
+        return payload
+
+    def encode_mapping(self, named: Mapping[str, Any]) -> bytes:
+        """The payload for arguments that came as data, from a command line or over the wire."""
+        payload = encode(named, what="payload", limit=MAX_PAYLOAD_BYTES)
+        self._check(payload)
+        return payload
+
+    def check_payload(self, payload: bytes) -> None:
+        check_encoded(payload, what="payload", limit=MAX_PAYLOAD_BYTES)
+        self._check(payload)
+
+    def decode(self, payload: bytes) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Positional and named arguments for the handler."""
+        try:
+            call = self._decoder.decode(payload)
+        except msgspec.ValidationError as error:
+            raise self._invalid(error, payload) from error
+        if not self._keyword_only:
+            return msgspec.structs.astuple(call), {}
+        values = msgspec.structs.asdict(call)
+        named = {name: values.pop(name) for name in self._keyword_only}
+        return tuple(values.values()), named
+
+    def _check(self, payload: bytes) -> None:
+        try:
+            self._decoder.decode(payload)
+        except msgspec.ValidationError as error:
+            raise self._invalid(error, payload) from error
+        except msgspec.DecodeError as error:
+            raise InvalidInput(
+                f"The payload is not JSON: {error}.", code="payload-not-json", field="payload"
+            ) from error
+
+    def _not_callable(
+        self, positional: tuple[Any, ...], named: Mapping[str, Any], error: TypeError
+    ) -> InvalidArguments:
+        try:
+            self._signature.bind(*positional, **named)
+        except TypeError as cause:
+            error = cause
+        return InvalidArguments(
+            f"{self.job} cannot be called like that: {error}.",
+            hint=f"It takes {self._signature}.",
+            job=self.job,
+            field=next(iter(re.findall(r"'([^']+)'", str(error))), None),
+        )
+
+    def _invalid(self, error: msgspec.ValidationError, payload: bytes) -> InvalidArguments:
+        text = str(error)
+        path = _PATH.search(text)
+        unknown, missing = _UNKNOWN.search(text), _MISSING.search(text)
+        field = path[1] if path else (unknown or missing or [None, None])[1]
+        rule = text.partition(" - at `")[0]
+        where = f"argument {field!r}{path[2] if path else ''}" if field else "the payload"
+        value = _value_at(payload, field)
+        found = f" (it is {value})" if path and value else ""
+        return InvalidArguments(
+            f"{self.job}: {where} does not fit: {rule}{found}.",
+            hint=f"It takes {self._signature}.",
+            job=self.job,
+            field=field,
+            value=value,
+            rule=rule,
+        )
+
+
+def _value_at(payload: bytes, field: str | None) -> str | None:
+    whole = msgspec.json.decode(payload)
+    if field is None or not isinstance(whole, dict) or field not in whole:
+        return None
+    return shortened(whole[field])
+
+
+def _hints_of(job: str, function: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return get_type_hints(function, include_extras=True)
+    except NameError as error:
+        raise InvalidInput(
+            f"The annotations of {job} cannot be read: {error}.",
+            code="invalid-handler",
+            hint="Import the types it names at run time, not only for type checking.",
+        ) from error
+
+
+def _without_context(signature: inspect.Signature, hints: dict[str, Any]) -> tuple[bool, inspect.Signature]:
+    """A first parameter annotated `Context` is injected, not stored."""
+    parameters = list(signature.parameters.values())
+    if not parameters or hints.get(parameters[0].name) is not Context:
+        return False, signature
+    return True, signature.replace(parameters=parameters[1:])
+
+
+def _struct_of(job: str, signature: inspect.Signature, hints: dict[str, Any]) -> type[msgspec.Struct]:
+    positional: list[Any] = []
+    keyword_only: list[Any] = []
+    for name, parameter in signature.parameters.items():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+            raise InvalidInput(
+                f"{job} takes '{parameter}'; a job's arguments are stored by name and cannot be open-ended.",
+                code="invalid-handler",
+                hint="Name every argument, or take one list or dict.",
+                job=job,
+            )
+        kind = hints.get(name, Any)
+        has_default = parameter.default is not parameter.empty
+        field = (name, kind, _default(parameter.default)) if has_default else (name, kind)
+        (keyword_only if parameter.kind is parameter.KEYWORD_ONLY else positional).append(field)
+    try:
+        base = msgspec.defstruct(f"{job}_positional", positional, forbid_unknown_fields=True)
+        struct = msgspec.defstruct(
+            f"{job}_arguments", keyword_only, bases=(base,), kw_only=True, forbid_unknown_fields=True
+        )
+        msgspec.json.Decoder(struct)
+    except TypeError as error:
+        raise InvalidInput(
+            f"The arguments of {job} cannot be stored as JSON: {error}.",
+            code="invalid-handler",
+            hint="Use types that msgspec knows: numbers, str, datetime, UUID, Decimal, dataclasses, lists, dicts …",
+            job=job,
+        ) from error
+    return struct
+
+
+def _default(value: Any) -> Any:
+    if isinstance(value, (list, dict, set, bytearray)):
+        return msgspec.field(default_factory=lambda: copy(value))
+    return msgspec.field(default=value)

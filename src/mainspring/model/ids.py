@@ -1,0 +1,62 @@
+"""Identifiers. A run id is a UUIDv8 that says when it was made and in which lane its run lives, for life.
+
+48 bits milliseconds │ 4 bits version 8 │ 12 bits lane │ 2 bits variant │ 62 random bits
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from datetime import UTC, datetime
+from typing import NewType
+from uuid import UUID
+
+from mainspring.errors import InvalidInput, shortened
+
+RunId = NewType("RunId", UUID)
+WorkerId = NewType("WorkerId", UUID)
+LeaseId = NewType("LeaseId", UUID)
+Lane = NewType("Lane", int)
+
+MAX_LANES = 1 << 12
+
+
+def run_id_bytes(count: int, lane: int, now: datetime) -> list[bytes]:
+    """`count` new run ids of one lane, as 16 bytes each: a batch shares one call for its randomness."""
+    milliseconds = int(now.timestamp() * 1000)
+    prefix = milliseconds.to_bytes(6, "big") + (0x8000 | lane).to_bytes(2, "big")
+    noise = os.urandom(8 * count)
+    return [prefix + bytes((0x80 | noise[i] & 0x3F,)) + noise[i + 1 : i + 8] for i in range(0, 8 * count, 8)]
+
+
+def lane_of(run_id: UUID) -> Lane:
+    """The lane a run lives in, read from its id."""
+    return Lane(int.from_bytes(run_id.bytes[6:8], "big") & 0x0FFF)
+
+
+def made_at(run_id: UUID) -> datetime:
+    """When a run id was made: a lower bound for everything history says about the run."""
+    return datetime.fromtimestamp(int.from_bytes(run_id.bytes[:6], "big") / 1000, UTC)
+
+
+def lane_of_key(tenant_id: int, key: str, lanes: int) -> Lane:
+    """The lane of an idempotency key, and so of the run that carries it: the same in every process."""
+    digest = hashlib.blake2b(f"{tenant_id}:{key}".encode(), digest_size=8).digest()
+    return Lane(int.from_bytes(digest, "big") % lanes)
+
+
+def parse_run_id(text: str | UUID) -> RunId:
+    """A run id from what a person typed."""
+    try:
+        run_id = text if isinstance(text, UUID) else UUID(text)
+    except ValueError:
+        run_id = None
+    if run_id is None or run_id.version != 8:
+        raise InvalidInput(
+            f"{shortened(text)} is not a run id.",
+            code="invalid-run-id",
+            hint="A run id is a UUID such as 0199a1b2-c3d4-8005-9f00-0123456789ab, as submit returned it.",
+            field="id",
+            value=shortened(text),
+        )
+    return RunId(run_id)

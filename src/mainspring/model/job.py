@@ -1,0 +1,151 @@
+"""Jobs as values, and the rules for names and options."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from mainspring.errors import InvalidInput
+from mainspring.model.payload import quoted
+from mainspring.model.policy import RetryPolicy
+from mainspring.model.run import DEFAULT_PRIORITY, LEAST_URGENT, MOST_URGENT
+
+MAX_TAGS = 50
+MAX_TAG_LENGTH = 100
+MAX_KEY_LENGTH = 200
+MAX_DELAY = timedelta(days=366 * 10)
+EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,99}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobDefinition:
+    """What a job is, as it is stored and versioned."""
+
+    name: str
+    queue: str = "default"
+    priority: int = DEFAULT_PRIORITY
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    max_age: timedelta | None = None
+    on_disconnect: str = "continue"
+
+    def __post_init__(self) -> None:
+        checked_name(self.name, "job")
+        checked_name(self.queue, "queue")
+        checked_priority(self.priority)
+        checked_max_age(self.max_age)
+        if self.on_disconnect not in ("continue", "stop"):
+            raise _invalid("on_disconnect", self.on_disconnect, "must be 'continue' or 'stop'")
+
+    def as_document(self) -> dict[str, Any]:
+        document = msgspec.to_builtins(self)
+        assert isinstance(document, dict)
+        return document
+
+
+def definition_of(document: dict[str, Any]) -> JobDefinition:
+    """A stored definition as a value again; what a newer program added to it is passed over."""
+    return msgspec.convert(document, JobDefinition)
+
+
+def checked_name(name: object, kind: str) -> str:
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise _invalid(kind, name, "must be 1 to 100 letters, digits or _ . : / - and begin with a letter, digit or _")
+    return name
+
+
+def checked_priority(priority: object) -> int:
+    if not isinstance(priority, int) or isinstance(priority, bool) or not MOST_URGENT <= priority <= LEAST_URGENT:
+        raise _invalid("priority", priority, f"must be a whole number, {MOST_URGENT} (most urgent) to {LEAST_URGENT}")
+    return priority
+
+
+def checked_at(at: object) -> datetime | None:
+    if at is None:
+        return None
+    if not isinstance(at, datetime):
+        raise _invalid("at", at, "must be a datetime")
+    if at.tzinfo is None:
+        raise _invalid("at", at, "must have a time zone: datetime(…, tzinfo=ZoneInfo('Europe/Berlin'))")
+    if not EARLIEST <= at <= LATEST:
+        raise _invalid("at", at, f"must be between the years {EARLIEST.year} and {LATEST.year}")
+    return at
+
+
+def checked_delay(delay: object) -> float | None:
+    seconds = _seconds(delay, "delay")
+    if seconds is not None and not 0 <= seconds <= MAX_DELAY.total_seconds():
+        raise _invalid("delay", delay, "must be from 0 to 10 years")
+    return seconds
+
+
+def checked_max_age(max_age: object) -> float | None:
+    seconds = _seconds(max_age, "max_age")
+    if seconds is not None and not 0 < seconds <= MAX_DELAY.total_seconds():
+        raise _invalid("max_age", max_age, "must be more than 0 and at most 10 years")
+    return seconds
+
+
+def _seconds(span: object, name: str) -> float | None:
+    if span is None:
+        return None
+    if isinstance(span, timedelta):
+        return span.total_seconds()
+    if isinstance(span, (int, float)) and not isinstance(span, bool) and span == span:  # not NaN
+        return float(span)
+    raise _invalid(name, span, "must be a timedelta or a number of seconds")
+
+
+def checked_tags(tags: object) -> list[str] | None:
+    if tags is None:
+        return None
+    if isinstance(tags, str) or not isinstance(tags, Iterable):
+        raise _invalid("tags", tags, "must be a list of strings")
+    unique = list(dict.fromkeys(tags))
+    if len(unique) > MAX_TAGS:
+        raise _invalid("tags", f"{len(unique)} tags", f"must be at most {MAX_TAGS}")
+    for tag in unique:
+        _checked_text(tag, "tags", MAX_TAG_LENGTH)
+    return unique or None
+
+
+def checked_key(key: object) -> str | None:
+    return None if key is None else _checked_text(key, "key", MAX_KEY_LENGTH)
+
+
+def checked_reason(reason: object) -> str:
+    return "" if reason == "" else _checked_text(reason, "reason", 1000)
+
+
+def _checked_text(text: object, name: str, longest: int) -> str:
+    if not isinstance(text, str) or not 0 < len(text) <= longest:
+        raise _invalid(name, text, f"must be a string of 1 to {longest} characters")
+    try:
+        storable = "\0" not in text and bool(text.encode())
+    except UnicodeEncodeError:
+        storable = False
+    if not storable:
+        raise _invalid(name, text, "must be free of NUL and lone surrogate characters")
+    return text
+
+
+def content_digest(*parts: object) -> bytes:
+    """What makes two submissions with one idempotency key the same."""
+    return hashlib.sha256(msgspec.json.encode(parts)).digest()
+
+
+def _invalid(name: str, value: object, rule: str) -> InvalidInput:
+    return InvalidInput(
+        f"{name} is {quoted(value)}; it {rule}.",
+        code=f"invalid-{name.replace('_', '-')}",
+        field=name,
+        value=quoted(value),
+        rule=rule,
+    )

@@ -1,0 +1,94 @@
+"""The states of a run and the moves between them: the only place where they are written down.
+
+*Where the row is* is its state: `PLACES` names the table that holds a run in each waiting or running state.
+A run that ended exists only in history, where exactly one of its rows has one of the `ENDS` as its state.
+SQL enums, the header lines of the statements, the diagram in ARCHITECTURE.md and two test suites (every state
+with every verb, every verb against every verb) are derived from or checked against this file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class State(StrEnum):
+    SCHEDULED = "scheduled"  # due in the future, or backing off
+    HELD = "held"  # waiting, with its reason (no handler, …)
+    READY = "ready"  # may start
+    RUNNING = "running"  # claimed by a worker
+    DEAD = "dead"  # out of attempts; kept until someone decides
+    SUCCEEDED = "succeeded"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"  # not started in time
+    LOST = "lost"  # at-most-once and its worker vanished
+
+
+ENDS = frozenset({State.SUCCEEDED, State.CANCELLED, State.EXPIRED, State.LOST})
+WAITING = frozenset({State.SCHEDULED, State.HELD, State.READY})
+
+PLACES = {
+    State.SCHEDULED: "later",
+    State.HELD: "held",
+    State.READY: "ready",
+    State.RUNNING: "lease",
+    State.DEAD: "dead",
+}
+
+
+class Outcome(StrEnum):
+    """What one attempt came to. What the *run* became is a State; history keeps both."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"  # stopped by a drain or a disconnect; spends no attempt
+    CRASHED = "crashed"  # its worker vanished; spends no attempt
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+
+
+class HoldReason(StrEnum):
+    """Why a run is held."""
+
+    NO_HANDLER = "no-handler"
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One verb: from which states it takes a run, and to which."""
+
+    verb: str
+    sources: frozenset[State]
+    targets: frozenset[State]
+
+
+def move(verb: str, *sources: State, to: State | tuple[State, ...]) -> Move:
+    targets = to if isinstance(to, tuple) else (to,)
+    return Move(verb, frozenset(sources), frozenset(targets))
+
+
+_S = State
+
+MOVES = (
+    #    verb         from                                                to
+    move("submit", to=(_S.READY, _S.SCHEDULED)),
+    move("promote", _S.SCHEDULED, to=_S.READY),
+    move("release", _S.HELD, to=_S.READY),
+    move("claim", _S.READY, to=_S.RUNNING),
+    move("complete", _S.RUNNING, to=_S.SUCCEEDED),
+    move("retry", _S.RUNNING, to=_S.SCHEDULED),
+    move("bury", _S.RUNNING, to=_S.DEAD),
+    move("hold", _S.RUNNING, to=_S.HELD),
+    move("give_back", _S.RUNNING, to=_S.READY),
+    move("rescue", _S.RUNNING, to=_S.READY),
+    move("cancel", _S.SCHEDULED, _S.HELD, _S.READY, _S.RUNNING, to=_S.CANCELLED),
+    move("expire", _S.SCHEDULED, _S.HELD, _S.READY, _S.RUNNING, to=_S.EXPIRED),
+    move("change", _S.SCHEDULED, _S.READY, _S.HELD, to=(_S.SCHEDULED, _S.READY, _S.HELD)),
+)
+
+VERBS = {each.verb: each for each in MOVES}
+
+
+def allows(verb: str, source: State) -> bool:
+    """Whether `verb` may act on a run in `source`."""
+    return source in VERBS[verb].sources

@@ -1,0 +1,93 @@
+"""Runs as values: what is submitted, what is claimed, what people see."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from datetime import datetime
+    from uuid import UUID
+
+    from mainspring.model.lifecycle import Outcome, State
+
+MOST_URGENT, LEAST_URGENT, DEFAULT_PRIORITY = 0, 9, 5
+PRIORITIES = tuple(range(MOST_URGENT, LEAST_URGENT + 1))
+
+
+class NewRun(NamedTuple):
+    """One run to be accepted. A tuple, because batches of them are the hot path of submission."""
+
+    job_id: int
+    job_version: int
+    line_id: int
+    priority: int
+    payload: bytes
+    codec: int = 0
+    headers: str | None = None
+    tags: list[str] | None = None
+    submitted_by: str | None = None
+    at: datetime | None = None
+    delay: float | None = None  # seconds from the database's now
+    max_age: float | None = None  # seconds from when it is due
+    key: str | None = None
+    digest: bytes | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it may start at once and carries nothing that the database has to compute or compare."""
+        return self.at is None and self.delay is None and self.max_age is None and self.key is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One try at a run, or the row that records an end without one (number 0)."""
+
+    number: int
+    fence: int
+    outcome: Outcome
+    state: State
+    ready_at: datetime | None
+    claimed_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    recorded_at: datetime
+    worker_id: UUID | None
+    error: dict[str, Any] | None
+    result: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transition:
+    """A run entered a state, or someone acted on it."""
+
+    at: datetime
+    what: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A run as people see it, wherever it is."""
+
+    id: UUID
+    job: str
+    job_version: int
+    queue: str
+    state: State
+    priority: int
+    attempts_spent: int
+    fence: int
+    revision: int
+    payload: Any
+    tags: list[str]
+    due_at: datetime
+    submitted_at: datetime
+    submitted_by: str | None = None
+    idempotency_key: str | None = None
+    expires_at: datetime | None = None
+    held_for: str | None = None
+    is_cancelling: bool = False
+    worker_id: UUID | None = None
+    attempts: list[Attempt] = field(default_factory=list)
+    transitions: list[Transition] = field(default_factory=list)

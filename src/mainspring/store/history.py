@@ -1,0 +1,84 @@
+"""History: one row per attempt, written by COPY, read by run. Partitioned by day; never on the claim path."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mainspring.model.ids import lane_of, made_at
+from mainspring.store.statements import load
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from uuid import UUID
+
+    from asyncpg import Record
+
+    from mainspring.store.database import Connection
+
+# Run ids are dated by the submitter's host: how far its clock may be off before history looks in too few partitions.
+HOST_CLOCK_SLACK = timedelta(days=1)
+
+Micros = tuple[int]  # microseconds since 2000-01-01, as connections with raw_time speak them
+
+
+class AttemptRecord(NamedTuple):
+    """One row of history, in the order of the columns that COPY writes."""
+
+    lane: int
+    run_id: UUID
+    fence: int
+    attempt: int
+    tenant_id: int
+    job_id: int
+    job_version: int
+    line_id: int
+    priority: int
+    outcome: str
+    state: str
+    due_at: Any
+    ready_at: Any
+    claimed_at: Any
+    started_at: Any
+    finished_at: Any
+    worker_id: UUID
+    error: str | None
+    result: bytes | None
+    codec: int
+    payload: bytes | None
+    headers: str | None
+    tags: list[str] | None
+    idempotency_key: str | None
+    submitted_by: str | None
+    submitted_at: Any
+
+
+async def record_attempts(connection: Connection, records: Sequence[tuple[Any, ...]]) -> None:
+    """COPY rows of history. The connection must speak raw time."""
+    await connection.copy_records_to_table("attempt", columns=AttemptRecord._fields, records=records)
+
+
+async def attempts_of(connection: Connection, run_id: UUID) -> list[Record]:
+    return await load("history/attempts_of_run").fetch(
+        connection, lane=lane_of(run_id), run=run_id, since=made_at(run_id) - HOST_CLOCK_SLACK
+    )
+
+
+async def acts_on(connection: Connection, run_id: UUID) -> list[Record]:
+    return await load("history/audit_of_run").fetch(connection, lane=lane_of(run_id), subject=str(run_id))
+
+
+async def ends_of(connection: Connection, run_ids: Sequence[UUID]) -> list[Record]:
+    """How these runs ended, those that have."""
+    by_lane: dict[int, list[UUID]] = {}
+    for run_id in run_ids:
+        by_lane.setdefault(lane_of(run_id), []).append(run_id)
+    rows: list[Record] = []
+    for lane, some in sorted(by_lane.items()):
+        since = made_at(min(some)) - HOST_CLOCK_SLACK
+        rows += await load("history/ends").fetch(connection, lane=lane, runs=some, since=since)
+    return rows
+
+
+async def add_partitions(connection: Connection, days_ahead: int) -> int:
+    return int(await load("history/add_partitions").fetchval(connection, days_ahead=days_ahead))

@@ -1,0 +1,107 @@
+"""Jobs and queues: small shared tables, registered in transactions of their own and remembered per process."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from mainspring.errors import JobNotFound, QueueNotFound, did_you_mean, shortened
+from mainspring.store.database import transaction
+from mainspring.store.statements import load
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from mainspring.store.database import Connection
+
+DEFAULT_TENANT = 1
+
+
+class JobRef(NamedTuple):
+    """A job as runs refer to it."""
+
+    id: int
+    version: int
+
+
+async def register(
+    connection: Connection,
+    name: str,
+    definition: dict[str, Any],
+    *,
+    actor: str,
+    tenant_id: int = DEFAULT_TENANT,
+) -> JobRef:
+    """Make sure the job exists with this definition; two deploys that alternate keep their two versions."""
+    text = msgspec.json.encode(definition, order="sorted").decode()
+    known = {
+        "tenant": tenant_id,
+        "digest": hashlib.sha256(text.encode()).digest(),
+    }
+    found = await load("jobs/find_version").fetchrow(connection, name=name, **known)
+    if found is not None and found["version"] is not None:
+        return JobRef(*found)
+    async with transaction(connection):
+        if found is None:
+            found = await load("jobs/register").fetchrow(connection, name=name, definition=text, actor=actor, **known)
+        if found is None:  # someone registered it meanwhile
+            found = await load("jobs/find_version").fetchrow(connection, name=name, **known)
+        if found is not None and found["version"] is None:
+            found = await load("jobs/add_version").fetchrow(
+                connection, job=found["job_id"], definition=text, actor=actor, **known
+            )
+    assert found is not None
+    return JobRef(*found)
+
+
+async def find(connection: Connection, name: str, *, tenant_id: int = DEFAULT_TENANT) -> tuple[JobRef, dict[str, Any]]:
+    row = await load("jobs/find").fetchrow(connection, tenant=tenant_id, name=name)
+    if row is None:
+        names = await load("jobs/names").fetch(connection, tenant=tenant_id)
+        raise JobNotFound(
+            f"There is no job named {shortened(name)}.",
+            hint=did_you_mean(name, (each["name"] for each in names))
+            or "Jobs appear when an application that defines them starts a worker or submits a run.",
+            field="job",
+            value=name,
+        )
+    return JobRef(row["id"], row["version"]), msgspec.json.decode(row["definition"])
+
+
+async def names_of(connection: Connection, job_ids: Iterable[int]) -> dict[int, str]:
+    rows = await load("jobs/names_of").fetch(connection, jobs=list(job_ids))
+    return {row["id"]: row["name"] for row in rows}
+
+
+async def open_queues(
+    connection: Connection, queues: Iterable[str], *, tenant_id: int = DEFAULT_TENANT
+) -> dict[str, int]:
+    """Make sure these queues exist; answers with the line of each queue there is."""
+    lines = await lines_of(connection, tenant_id=tenant_id)
+    for queue in sorted(set(queues) - set(lines)):
+        await load("jobs/open_line").execute(connection, tenant=tenant_id, queue=queue)
+        lines = await lines_of(connection, tenant_id=tenant_id)
+    return lines
+
+
+async def lines_of(connection: Connection, *, tenant_id: int = DEFAULT_TENANT) -> dict[str, int]:
+    rows = await load("jobs/lines").fetch(connection, tenant=tenant_id)
+    return {row["queue"]: row["id"] for row in rows if not row["labels"]}
+
+
+def line_of(lines: dict[str, int], queue: str) -> int:
+    try:
+        return lines[queue]
+    except KeyError:
+        raise QueueNotFound(
+            f"There is no queue named {shortened(queue)}.",
+            hint=did_you_mean(queue, lines) or "A queue appears with the first job that uses it.",
+            field="queue",
+            value=queue,
+        ) from None
+
+
+def missing_queues(lines: dict[str, int], queues: Sequence[str]) -> list[str]:
+    return [queue for queue in queues if queue not in lines]

@@ -1,0 +1,227 @@
+"""Leases: taking runs out of the line, and settling what became of them.
+
+A worker claims a batch into one lease row. Every run leaves its lease through one guarded statement
+(`leases/settle`): it sets the runs' `done` bits if none of them was set before. What was done before (a resent
+COMMIT) is accepted again with the same answer; what is no longer ours is stale, changes nothing and is recorded.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from enum import Enum
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mainspring.model.lifecycle import HoldReason, Outcome, State
+from mainspring.store.database import transaction
+from mainspring.store.history import AttemptRecord, record_attempts
+from mainspring.store.statements import load
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from uuid import UUID
+
+    from asyncpg import Record
+
+    from mainspring.store.database import Connection
+
+CLAIM = load("runs/claim")
+SETTLE = load("leases/settle")
+CLOSE = load("leases/close")
+
+
+class Lease(NamedTuple):
+    """A worker's right to a batch of runs, as the worker remembers it."""
+
+    lane: int
+    id: UUID
+    size: int
+
+
+class Fate(Enum):
+    """Where a settled run goes."""
+
+    END = "end"  # to history
+    RETRY = "retry"
+    BURY = "bury"
+    HOLD = "hold"
+    GIVE_BACK = "give_back"
+
+
+class Settled(NamedTuple):
+    """What became of one run of a lease, with its row of history."""
+
+    lease: Lease
+    position: int
+    run_id: UUID
+    fence: int
+    fate: Fate
+    record: tuple[Any, ...]  # an AttemptRecord, as the plain tuple that COPY takes
+    payload: bytes | None = None  # goes into history if the run ends here after all
+    delay: float = 0.0
+    is_traced: bool = True  # a run that never started goes back without a row of history
+
+
+@dataclass(slots=True)
+class Settlement:
+    """What the database made of a batch."""
+
+    accepted: int = 0
+    before: int = 0
+    stale: int = 0
+    cancelled: list[UUID] = field(default_factory=list)
+
+
+async def claim(
+    connection: Connection,
+    *,
+    lane: int,
+    line: int,
+    priorities: Sequence[int],
+    fronts: Sequence[int],
+    count: int,
+    lease_id: UUID,
+    worker_id: UUID,
+) -> list[Record]:
+    """Claim up to `count` runs; the rows come in the order of their positions in the lease."""
+    return await CLAIM.fetch(
+        connection,
+        lane=lane,
+        line=line,
+        priorities=priorities,
+        fronts=fronts,
+        count=count,
+        lease=lease_id,
+        worker=worker_id,
+    )
+
+
+async def find(connection: Connection, lane: int, lease_id: UUID, worker_id: UUID) -> list[Record]:
+    """The runs of a lease whose claim went unanswered; none if the claim did not happen."""
+    return await load("leases/find").fetch(connection, lane=lane, lease=lease_id, worker=worker_id)
+
+
+async def of_worker(connection: Connection, lanes: int, worker_id: UUID) -> list[Record]:
+    return await load("leases/of_worker").fetch(connection, lanes=list(range(lanes)), worker=worker_id)
+
+
+async def settle(connection: Connection, worker_id: UUID, batch: Sequence[Settled]) -> Settlement:
+    """Settle a batch in one transaction over all its lanes. Sending the same batch again changes nothing more."""
+    settlement = Settlement()
+    async with transaction(connection):
+        records: list[tuple[Any, ...]] = []
+        over: list[tuple[int, list[UUID]]] = []
+        for lane, of_lane in _by_lane(batch):
+            accepted, finished = await _settle_lane(connection, worker_id, lane, of_lane, settlement)
+            await _send_back(connection, lane, accepted)
+            records.extend(each.record for each in accepted if each.is_traced)
+            if finished:
+                over.append((lane, finished))
+        if records:
+            await record_attempts(connection, records)
+        for lane, finished in over:
+            await CLOSE.execute(connection, lane=lane, leases=finished)
+    return settlement
+
+
+def _by_lane(batch: Sequence[Settled]) -> Iterable[tuple[int, list[Settled]]]:
+    """The batch lane by lane, in one order everywhere: two transactions over lanes never wait in a circle."""
+    lanes: dict[int, list[Settled]] = defaultdict(list)
+    for each in batch:
+        lanes[each.lease.lane].append(each)
+    return sorted(lanes.items())
+
+
+async def _settle_lane(
+    connection: Connection, worker_id: UUID, lane: int, batch: list[Settled], settlement: Settlement
+) -> tuple[list[Settled], list[UUID]]:
+    """Set the bits of one lane; answers with what was accepted, cancellations applied, and the leases now over."""
+    masks = _masks(batch)
+    rows = await SETTLE.fetch(
+        connection,
+        lane=lane,
+        worker=worker_id,
+        leases=[lease.id for lease in masks],
+        masks=[mask.decode() for mask in masks.values()],
+    )
+    answered = {row["id"]: row["cancelled"] for row in rows}
+    if len(answered) == len(masks):
+        accepted = batch
+    else:
+        accepted = [each for each in batch if each.lease.id in answered]
+        refused = [each for each in batch if each.lease.id not in answered]
+        await _look_at_refused(connection, worker_id, lane, refused, settlement)
+    settlement.accepted += len(accepted)
+    if any(answered.values()):
+        accepted = [_cancelled_if_asked(each, answered[each.lease.id], settlement) for each in accepted]
+    return accepted, [row["id"] for row in rows if row["is_over"]]
+
+
+def _masks(batch: list[Settled]) -> dict[Lease, bytearray]:
+    masks: dict[Lease, bytearray] = {}
+    for each in batch:
+        mask = masks.get(each.lease)
+        if mask is None:
+            mask = masks[each.lease] = bytearray(b"0" * each.lease.size)
+        mask[each.position] = 49  # "1"
+    return masks
+
+
+def _cancelled_if_asked(settled: Settled, cancelled: str | None, settlement: Settlement) -> Settled:
+    """A run that someone asked to cancel ends here instead of going back to wait. Success stays success."""
+    if cancelled is None or cancelled[settled.position] == "0" or settled.fate is Fate.END:
+        return settled
+    settlement.cancelled.append(settled.run_id)
+    record = AttemptRecord(*settled.record)._replace(
+        outcome=Outcome.CANCELLED.value, state=State.CANCELLED.value, payload=settled.payload
+    )
+    if not settled.is_traced:
+        record = record._replace(attempt=0)
+    return settled._replace(fate=Fate.END, record=tuple(record), is_traced=True)
+
+
+async def _look_at_refused(
+    connection: Connection, worker_id: UUID, lane: int, refused: list[Settled], settlement: Settlement
+) -> None:
+    """Why was nothing updated? Recorded before: the same answer again. Otherwise stale: only written down."""
+    rows = await load("leases/recorded_before").fetch(
+        connection,
+        lane=lane,
+        worker=worker_id,
+        runs=[each.run_id for each in refused],
+        fences=[each.fence for each in refused],
+    )
+    recorded = {(row["run_id"], row["fence"]) for row in rows}
+    stale = [each for each in refused if each.is_traced and (each.run_id, each.fence) not in recorded]
+    settlement.before += len(refused) - len(stale)
+    settlement.stale += len(stale)
+    if stale:
+        await load("leases/record_stale").execute(
+            connection,
+            lane=lane,
+            worker=worker_id,
+            runs=[each.run_id for each in stale],
+            fences=[each.fence for each in stale],
+            leases=[each.lease.id for each in stale],
+            outcomes=[AttemptRecord(*each.record).outcome for each in stale],
+        )
+
+
+async def _send_back(connection: Connection, lane: int, accepted: list[Settled]) -> None:
+    """Copy what does not end here from the lease to where it waits next, on the server."""
+    going = [each for each in accepted if each.fate is not Fate.END]
+    if not going:
+        return
+    for fate, group in groupby(sorted(going, key=lambda each: each.fate.value), key=lambda each: each.fate):
+        some = list(group)
+        values: dict[str, Any] = {
+            "lane": lane,
+            "leases": [each.lease.id for each in some],
+            "positions": [each.position + 1 for each in some],
+        }
+        if fate is Fate.RETRY:
+            values["delays"] = [each.delay for each in some]
+        if fate is Fate.HOLD:
+            values["reason"] = HoldReason.NO_HANDLER.value
+        await load(f"leases/{fate.value}").execute(connection, **values)

@@ -1,0 +1,57 @@
+"""A connection that is made again whenever it breaks, with patience that grows."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import secrets
+from typing import TYPE_CHECKING
+
+from mainspring.store.database import CONNECTION_ERRORS
+
+if TYPE_CHECKING:
+    import asyncpg
+
+    from mainspring.clock import Clock
+    from mainspring.store.database import Database
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
+
+
+class Link:
+    """One lasting connection to the database, owned by one loop."""
+
+    def __init__(self, database: Database, clock: Clock, name: str, *, raw_time: bool = False) -> None:
+        self._database = database
+        self._clock = clock
+        self._role = name
+        self.name = name  # of the present connection, unlike any other: by it, the server's side can be found
+        self._raw_time = raw_time
+        self._connection: asyncpg.Connection[asyncpg.Record] | None = None
+        self._pause = FIRST_PAUSE
+
+    async def get(self) -> asyncpg.Connection[asyncpg.Record]:
+        """The connection; raises DatabaseUnreachable if there is none to be had now."""
+        if self._connection is None or self._connection.is_closed():
+            name = f"{self._role} {secrets.token_hex(4)}"
+            self._connection = await self._database.connect(name, raw_time=self._raw_time)
+            self.name = name
+            self._pause = FIRST_PAUSE
+        return self._connection
+
+    async def mend(self) -> None:
+        """After a failure: drop what may be broken and wait a little, longer each time until one succeeds."""
+        if self._connection is not None:
+            self._connection.terminate()
+            self._connection = None
+        await self._clock.sleep(self._pause * random.uniform(0.5, 1.0))
+        self._pause = min(LONGEST_PAUSE, self._pause * 2)
+
+    async def close(self) -> None:
+        if self._connection is not None:
+            with contextlib.suppress(*CONNECTION_ERRORS):
+                async with asyncio.timeout(2):
+                    await self._connection.close()
+            self._connection.terminate()
+            self._connection = None

@@ -1,0 +1,182 @@
+"""Brings a database to the shape this program needs, and decides whether the two can work together.
+
+Migrations are plain SQL files, applied in order, each in a transaction of its own together with the row that says
+so. Any number of processes may start at once: one lock lets them take turns, and the primary key of `migration`
+would stop them even without it. Migrations expand, then contract: the line `-- serves: N` in a file names the
+oldest program (by the newest migration it knew) that still works after it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from importlib import resources
+from typing import TYPE_CHECKING
+
+import asyncpg
+
+from mainspring.errors import DatabaseUnsuitable, SchemaMismatch
+from mainspring.store.database import SCHEMA, transaction
+from mainspring.store.distribute import distribute, has_citus
+from mainspring.store.statements import load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from mainspring.store.database import Connection
+
+OLDEST_SERVER = 15
+LANES = 8
+LANES_ON_CITUS = 64
+DAYS_AHEAD = 3
+_LOCK = 0x6D61696E  # "main": only migrations take this advisory lock
+_SERVES = re.compile(r"^-- serves: (\d+)$", re.MULTILINE)
+
+_LEDGER = """
+create table if not exists migration (
+    version int primary key,
+    name text not null,
+    serves int not null,
+    checksum text not null,
+    applied_at timestamptz not null default now()
+)"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Migration:
+    version: int
+    name: str
+    serves: int
+    sql: str
+
+    @property
+    def checksum(self) -> str:
+        return hashlib.sha256(self.sql.encode()).hexdigest()[:16]
+
+
+def known_migrations(folder: Path | None = None) -> list[Migration]:
+    """The migrations this program brings along, in order."""
+    files = (folder or resources.files("mainspring.store").joinpath("sql", "migrations")).iterdir()
+    return [
+        _read(file.name, file.read_text(encoding="utf-8"))
+        for file in sorted(files, key=lambda each: each.name)
+        if file.name.endswith(".sql")
+    ]
+
+
+def _read(file_name: str, sql: str) -> Migration:
+    serves = _SERVES.search(sql)
+    if serves is None:
+        raise ValueError(f"{file_name} lacks its line '-- serves: N'")
+    number, _, name = file_name.removesuffix(".sql").partition("_")
+    return Migration(version=int(number), name=name, serves=int(serves[1]), sql=sql)
+
+
+async def migrate(
+    connection: Connection,
+    *,
+    migrations: list[Migration] | None = None,
+    say: Callable[[str], None] = lambda sentence: None,
+) -> list[Migration]:
+    """Apply what is missing; answers with what was applied."""
+    await _check_server(connection)
+    await connection.execute("select pg_advisory_lock($1)", _LOCK)
+    try:
+        await _prepare_schema(connection)
+        missing = await _missing(connection, migrations if migrations is not None else known_migrations())
+        for migration in missing:
+            say(f"applying {migration.version:04} {migration.name.replace('_', ' ')}")
+            await _apply(connection, migration)
+        await _settle_lanes(connection)
+        await distribute(connection, say)
+        await load("history/add_partitions").fetchval(connection, days_ahead=DAYS_AHEAD)
+        return missing
+    finally:
+        await connection.execute("select pg_advisory_unlock($1)", _LOCK)
+
+
+async def _check_server(connection: Connection) -> None:
+    version = connection.get_server_version()
+    if version.major < OLDEST_SERVER:
+        raise DatabaseUnsuitable(
+            f"The server is PostgreSQL {version.major}; Mainspring needs {OLDEST_SERVER} or newer.",
+            code="server-too-old",
+            hint="Upgrade the server, or unset MAINSPRING_DATABASE_URL to use the embedded one.",
+        )
+    if await connection.fetchval("select pg_is_in_recovery() or current_setting('transaction_read_only')::bool"):
+        raise DatabaseUnsuitable(
+            "The server accepts no writes (it is a standby, or read-only).",
+            code="database-read-only",
+            hint="Connect to the primary: add target_session_attrs=read-write to MAINSPRING_DATABASE_URL.",
+        )
+
+
+async def _prepare_schema(connection: Connection) -> None:
+    try:
+        await connection.execute(f"create schema if not exists {SCHEMA}")
+        await connection.execute(_LEDGER)
+    except asyncpg.InsufficientPrivilegeError as error:
+        raise DatabaseUnsuitable(
+            f"This user may not create Mainspring's schema: {error}.",
+            code="permission-missing",
+            hint=f"As an administrator: GRANT CREATE ON DATABASE … TO …; or create the schema {SCHEMA} for it.",
+        ) from error
+
+
+async def _missing(connection: Connection, migrations: list[Migration]) -> list[Migration]:
+    applied = {row["version"] for row in await connection.fetch("select version from migration")}
+    return [migration for migration in migrations if migration.version not in applied]
+
+
+async def _apply(connection: Connection, migration: Migration) -> None:
+    async with transaction(connection):
+        await connection.execute(migration.sql)
+        await connection.execute(
+            "insert into migration (version, name, serves, checksum) values ($1, $2, $3, $4)",
+            migration.version,
+            migration.name,
+            migration.serves,
+            migration.checksum,
+        )
+
+
+async def _settle_lanes(connection: Connection) -> None:
+    """Lanes are fixed for life: the first migration decides."""
+    lanes = LANES_ON_CITUS if await has_citus(connection) else LANES
+    await connection.execute(
+        "insert into setting (name, value) values ('lanes', $1) on conflict do nothing", str(lanes)
+    )
+
+
+async def check_schema(connection: Connection) -> int:
+    """Refuse to work with a schema that does not serve this program; answers with the number of lanes."""
+    try:
+        schema = await connection.fetchrow(
+            "select (select max(version) from migration) as version, (select max(serves) from migration) as serves,"
+            " (select value::int from setting where name = 'lanes') as lanes"
+        )
+    except asyncpg.UndefinedTableError:
+        schema = None
+    newest_known = known_migrations()[-1].version
+    if schema is None or schema["version"] is None or schema["lanes"] is None:
+        raise SchemaMismatch(
+            "This database has no Mainspring schema yet.",
+            code="schema-missing",
+            hint="Run: mainspring migrate",
+        )
+    if schema["version"] < newest_known:
+        raise SchemaMismatch(
+            f"The schema is at migration {schema['version']}; this program needs {newest_known}.",
+            code="schema-too-old",
+            hint="Run: mainspring migrate",
+        )
+    if schema["serves"] > newest_known:
+        raise SchemaMismatch(
+            f"The schema no longer serves this program: it needs one that knows migration {schema['serves']},"
+            f" and this one knows {newest_known}.",
+            code="program-too-old",
+            hint="Upgrade the mainspring package.",
+        )
+    return int(schema["lanes"])

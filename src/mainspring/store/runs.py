@@ -1,0 +1,103 @@
+"""Single runs and the moves that keepers make: find, cancel, change, promote, release, expire."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from mainspring.model.ids import lane_of
+from mainspring.model.lifecycle import HoldReason
+from mainspring.model.run import PRIORITIES
+from mainspring.store.statements import load
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from uuid import UUID
+
+    from asyncpg import Record
+
+    from mainspring.store.database import Connection
+
+LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+async def find(connection: Connection, run_id: UUID) -> Record | None:
+    """A run in its place, if it has not ended."""
+    return await load("runs/find").fetchrow(connection, lane=lane_of(run_id), run=run_id)
+
+
+async def cancel_waiting(connection: Connection, run_id: UUID, *, actor: str, reason: str) -> bool:
+    count = await load("runs/cancel_waiting").fetchval(
+        connection, lane=lane_of(run_id), run=run_id, actor=actor, reason=reason
+    )
+    return bool(count)
+
+
+async def request_cancel(
+    connection: Connection, run_id: UUID, *, tenant_id: int, actor: str, reason: str
+) -> UUID | None:
+    """Ask the worker that has the run to stop it; answers with that worker."""
+    row = await load("leases/request_cancel").fetchrow(
+        connection, lane=lane_of(run_id), run=run_id, tenant=tenant_id, actor=actor, reason=reason
+    )
+    return None if row is None else row["worker_id"]
+
+
+async def change_if_revision(
+    connection: Connection, run_id: UUID, revision: int, changes: dict[str, Any], *, actor: str, detail: str
+) -> Record | None:
+    """Change a waiting run; None if no waiting run has that revision."""
+    values = dict.fromkeys(("line", "priority", "due_at", "max_age", "codec", "payload", "tags")) | changes
+    return await load("runs/change").fetchrow(
+        connection,
+        lane=lane_of(run_id),
+        run=run_id,
+        revision=revision,
+        actor=actor,
+        detail=detail,
+        **values,
+    )
+
+
+async def promote(connection: Connection, lane: int, fronts: Sequence[datetime], count: int) -> list[Record]:
+    """Move due runs into the line; answers with the lines and priorities that got some."""
+    return await load("runs/promote").fetch(connection, lane=lane, priorities=PRIORITIES, fronts=fronts, count=count)
+
+
+async def next_due(
+    connection: Connection, lanes: Sequence[int], priorities: Sequence[int], fronts: Sequence[datetime]
+) -> list[Record]:
+    """When the first run of each (lane, priority) is due, from the given fronts on."""
+    return await load("runs/next_due").fetch(connection, lanes=lanes, priorities=priorities, fronts=fronts)
+
+
+async def waiting_lines(connection: Connection, lanes: int, lines: Sequence[int]) -> list[Record]:
+    return await load("runs/waiting_lines").fetch(connection, lanes=list(range(lanes)), lines=lines)
+
+
+async def lanes_with_held(connection: Connection, lanes: int, job_ids: Sequence[int]) -> list[int]:
+    rows = await load("runs/lanes_with_held").fetch(
+        connection, lanes=list(range(lanes)), jobs=job_ids, reason=HoldReason.NO_HANDLER.value
+    )
+    return [row["lane"] for row in rows]
+
+
+async def release_known(connection: Connection, lane: int, job_ids: Sequence[int], count: int) -> list[Record]:
+    """Put runs held for want of a handler for these jobs back in line."""
+    return await load("runs/release").fetch(
+        connection, lane=lane, jobs=job_ids, reason=HoldReason.NO_HANDLER.value, count=count
+    )
+
+
+async def lanes_to_tidy(connection: Connection, lanes: int) -> list[Record]:
+    """Lanes with runs that expired or keys to look at."""
+    return await load("runs/lanes_to_tidy").fetch(connection, lanes=list(range(lanes)))
+
+
+async def expire(connection: Connection, lane: int, count: int) -> int:
+    return int(await load("runs/expire").fetchval(connection, lane=lane, count=count))
+
+
+async def forget_keys(connection: Connection, lane: int, count: int) -> int:
+    """Forget idempotency keys whose runs ended a day ago; answers how many keys were looked at."""
+    return int(await load("runs/forget_keys").fetchval(connection, lane=lane, count=count))

@@ -1,0 +1,3 @@
+-- What people did to one run.
+-- Index: audit_subject_idx.
+select at, actor, action, detail from audit where lane = :lane::smallint and subject = :subject::text order by at

@@ -1,0 +1,7 @@
+-- How these runs of one lane ended, for those who wait for results; a dead letter counts.
+-- Index: attempt_run_idx, in the partitions since the oldest of them was made.
+select distinct on (run_id) run_id, state, result, error
+from attempt
+where lane = :lane::smallint and run_id = any (:runs::uuid[]) and recorded_at >= :since::timestamptz
+  and state in ('succeeded', 'cancelled', 'expired', 'lost', 'dead')
+order by run_id, recorded_at desc, fence desc

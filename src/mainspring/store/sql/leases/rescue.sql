@@ -1,0 +1,37 @@
+-- Take every unfinished run out of some leases of a lost worker: back in line, or to its end if it was to be cancelled.
+-- Moves: rescue, cancel.  Index: lease_worker_idx.
+-- The delete is the guard: it waits for nobody (a lease being settled right now is skipped and seen next time), and
+-- whoever settles afterwards finds no lease. A started attempt leaves a trace, so each run gets its row of history.
+with abandoned as materialized (
+    select id from lease where lane = :lane::smallint and worker_id = :worker::uuid
+    limit :count::int for update skip locked
+), ended as materialized (
+    delete from lease where lane = :lane::smallint and id = any (array(select id from abandoned))
+    returning lane, claimed_at, runs, done, cancel
+), unfinished as materialized (
+    select ended.lane, ended.claimed_at, run.*, get_bit(ended.cancel, run.ordinality::int - 1) = 1 as is_cancelled
+    from ended cross join lateral unnest(ended.runs) with ordinality as run
+    where get_bit(ended.done, run.ordinality::int - 1) = 0
+), rescued as (
+    insert into ready (lane, id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes, revision,
+                       due_at, expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at,
+                       rank)
+    select lane, id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes + 1, revision,
+           due_at, expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at,
+           (date_part('epoch', ready_at) * 1000000)::bigint
+    from unfinished where not is_cancelled
+), recorded as (
+    insert into attempt (lane, run_id, fence, attempt, tenant_id, job_id, job_version, line_id, priority, outcome,
+                         state, due_at, ready_at, claimed_at, worker_id, error, codec, payload, headers, tags,
+                         idempotency_key, submitted_by, submitted_at)
+    select lane, id, fence, attempt + 1, tenant_id, job_id, job_version, line_id, priority,
+           case when is_cancelled then 'cancelled' else 'crashed' end::attempt_outcome,
+           case when is_cancelled then 'cancelled' else 'ready' end::run_state,
+           due_at, ready_at, claimed_at, :worker::uuid,
+           jsonb_build_object('code', 'worker-lost', 'message', 'The worker stopped beating; its runs were taken over.'),
+           codec, case when is_cancelled then payload end, headers, tags, idempotency_key, submitted_by, submitted_at
+    from unfinished
+)
+select (select count(*) from ended) as leases, count(*) filter (where not is_cancelled) as rescued,
+       count(*) filter (where is_cancelled) as cancelled
+from unfinished

@@ -1,0 +1,59 @@
+-- Change a waiting run wherever it waits, if its revision is still the one the caller saw; a new time may move it
+-- between `later` and `ready`. A null parameter leaves its attribute as it is.
+-- Moves: change.  Index: primary keys.
+with from_ready as (
+    delete from ready where lane = :lane::smallint and id = :run::uuid and revision = :revision::int returning *
+), from_later as (
+    delete from later where lane = :lane::smallint and id = :run::uuid and revision = :revision::int returning *
+), taken as materialized (
+    select lane, id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes, revision, due_at,
+           expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at,
+           rank, ready_at from from_ready
+    union all
+    select lane, id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes, revision, due_at,
+           expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at,
+           null, null from from_later
+), changed as materialized (
+    select lane, id, tenant_id, job_id, job_version, coalesce(:line::int, line_id) as line_id,
+           coalesce(:priority::smallint, priority) as priority, attempt, fence, crashes, revision + 1 as revision,
+           coalesce(:due_at::timestamptz, due_at) as due_at,
+           case when :max_age::double precision is not null
+                then coalesce(:due_at::timestamptz, due_at) + :max_age::double precision * interval '1 second'
+                else expires_at end as expires_at,
+           coalesce(:codec::smallint, codec) as codec, coalesce(:payload::bytea, payload) as payload, headers,
+           coalesce(:tags::text[], tags) as tags, idempotency_key, submitted_by, submitted_at, rank, ready_at
+    from taken
+), into_ready as (
+    insert into ready (lane, id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes, revision,
+                       due_at, expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at,
+                       rank, ready_at)
+    select lane, id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes, revision,
+           due_at, expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at,
+           coalesce(rank, rank_now()), coalesce(ready_at, clock_now())
+    from changed where due_at <= clock_now()
+), into_later as (
+    insert into later (lane, id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes, revision,
+                       due_at, expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at)
+    select lane, id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes, revision,
+           due_at, expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at
+    from changed where due_at > clock_now()
+), in_held as (
+    update held set line_id = coalesce(:line::int, line_id), priority = coalesce(:priority::smallint, priority),
+           revision = revision + 1, due_at = coalesce(:due_at::timestamptz, due_at),
+           expires_at = case when :max_age::double precision is not null
+                then coalesce(:due_at::timestamptz, due_at) + :max_age::double precision * interval '1 second'
+                else expires_at end,
+           codec = coalesce(:codec::smallint, codec), payload = coalesce(:payload::bytea, payload),
+           tags = coalesce(:tags::text[], tags)
+    where lane = :lane::smallint and id = :run::uuid and revision = :revision::int
+    returning lane, id, tenant_id, line_id, priority, revision, due_at
+), result as (
+    select lane, id, tenant_id, line_id, priority, revision,
+           case when due_at <= clock_now() then 'ready' else 'scheduled' end::run_state as state from changed
+    union all
+    select lane, id, tenant_id, line_id, priority, revision, 'held'::run_state from in_held
+), audited as (
+    insert into audit (lane, tenant_id, actor, action, subject, detail)
+    select lane, tenant_id, :actor::text, 'run.change', id::text, :detail::jsonb from result
+)
+select line_id, priority, revision, state from result

@@ -1,0 +1,29 @@
+-- Claim ready runs of one lane and line for one worker, in the order of the given priorities.
+-- Moves: claim.  Hot.  Index: ready_claim_idx, then the primary key.
+-- The rows come back in the order they have inside the lease: both read the same materialised `picked`.
+-- By id, not by ctid: the ctid form is faster until statistics say that the queue is empty, and then its plan flips.
+with wanted as (
+    select candidate.id
+    from unnest(:priorities::smallint[], :fronts::bigint[]) as front (priority, rank)   -- where to start, per priority
+    cross join lateral (
+        select ready.id from ready
+        where ready.lane = :lane::smallint and ready.line_id = :line::int
+          and ready.priority = front.priority and ready.rank >= front.rank
+        order by ready.rank limit :count::int for update skip locked) as candidate
+    limit :count::int
+), picked as materialized (
+    delete from ready where ready.lane = :lane::smallint and ready.id = any (array(select wanted.id from wanted))
+    returning id, tenant_id, job_id, job_version, priority, rank, attempt, fence + 1 as fence, due_at, ready_at,
+        expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at,
+        run_of(id, tenant_id, job_id, job_version, line_id, priority, attempt, fence + 1, crashes, revision, due_at,
+               expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at,
+               ready_at) as run
+), taken as (
+    insert into lease (lane, id, worker_id, runs, ids, done, cancel)
+    select :lane::smallint, :lease::uuid, :worker::uuid, array_agg(run), array_agg(id),
+           repeat('0', count(*)::int)::varbit, repeat('0', count(*)::int)::varbit
+    from picked having count(*) > 0
+)
+select id, tenant_id, job_id, job_version, priority, rank, attempt, fence, due_at, ready_at,
+       expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at
+from picked

@@ -1,0 +1,6 @@
+-- Lanes in which runs of these jobs are held for a reason.
+-- Index: held_job_idx.
+select lanes.lane from unnest(:lanes::smallint[]) as lanes (lane)
+where exists (
+    select from held
+    where held.lane = lanes.lane and held.job_id = any (:jobs::int[]) and held.reason = :reason::text)

@@ -1,0 +1,72 @@
+"""SQL statements, one per file, loaded by name at import: `load("runs/claim")`.
+
+Files use named parameters (`:lane`); PostgreSQL counts them (`$1`). Calls name them, so neither side can slip.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from asyncpg import Record
+
+    from mainspring.store.database import Connection
+
+_PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")
+_COMMENT = re.compile(r"--[^\n]*")
+
+
+class Statement:
+    """One SQL statement with named parameters."""
+
+    def __init__(self, name: str, source: str) -> None:
+        self.name = name
+        self.source = source
+        self.parameters: tuple[str, ...] = ()
+        self.text = _PARAMETER.sub(self._number, _COMMENT.sub("", source)).strip()
+
+    def _number(self, match: re.Match[str]) -> str:
+        name = match[1]
+        if name not in self.parameters:
+            self.parameters = (*self.parameters, name)
+        return f"${self.parameters.index(name) + 1}"
+
+    def arguments(self, values: dict[str, Any]) -> list[Any]:
+        if len(values) != len(self.parameters):
+            raise TypeError(f"{self.name} takes {self.parameters}, not {tuple(values)}")
+        return [values[name] for name in self.parameters]
+
+    async def fetch(self, connection: Connection, **values: Any) -> list[Record]:
+        return await connection.fetch(self.text, *self.arguments(values))
+
+    async def fetchrow(self, connection: Connection, **values: Any) -> Record | None:
+        return await connection.fetchrow(self.text, *self.arguments(values))
+
+    async def fetchval(self, connection: Connection, **values: Any) -> Any:
+        return await connection.fetchval(self.text, *self.arguments(values))
+
+    async def execute(self, connection: Connection, **values: Any) -> None:
+        await connection.execute(self.text, *self.arguments(values))
+
+
+def _folder() -> Any:
+    return resources.files("mainspring.store").joinpath("sql")
+
+
+@cache
+def load(name: str) -> Statement:
+    """The statement in `sql/<name>.sql`."""
+    return Statement(name, _folder().joinpath(f"{name}.sql").read_text(encoding="utf-8"))
+
+
+def all_statements() -> Iterator[Statement]:
+    """Every statement there is, for the tests that read them all."""
+    for folder in sorted(_folder().iterdir(), key=lambda entry: entry.name):
+        if folder.is_dir() and folder.name != "migrations":
+            for file in sorted(folder.iterdir(), key=lambda entry: entry.name):
+                yield load(f"{folder.name}/{file.name.removesuffix('.sql')}")

@@ -1,0 +1,88 @@
+"""Workers: incarnations that beat, and what happens to the leases of those that stop."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from mainspring.store.statements import load
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from uuid import UUID
+
+    from asyncpg import Record
+
+    from mainspring.store.database import Connection
+
+
+class Rescued(NamedTuple):
+    leases: int
+    rescued: int
+    cancelled: int
+
+
+class Pulse(NamedTuple):
+    """What a rescuer sees of a live worker."""
+
+    worker_id: UUID
+    beat: int
+    lease_seconds: float
+
+
+async def register(
+    connection: Connection,
+    *,
+    worker_id: UUID,
+    host: str,
+    pid: int,
+    queues: Sequence[str],
+    handlers: Sequence[str],
+    slots: int,
+    lease_seconds: float,
+    version: str,
+) -> None:
+    await load("workers/register").execute(
+        connection,
+        worker=worker_id,
+        host=host,
+        pid=pid,
+        queues=queues,
+        handlers=handlers,
+        slots=slots,
+        lease_seconds=lease_seconds,
+        version=version,
+    )
+
+
+async def beat_if_live(connection: Connection, worker_ids: Sequence[UUID]) -> set[UUID]:
+    """Beat for these workers; answers with those that are still live."""
+    rows = await load("workers/beat").fetch(connection, workers=list(worker_ids))
+    return {row["id"] for row in rows}
+
+
+async def pulses(connection: Connection) -> list[Pulse]:
+    return [Pulse(*row) for row in await load("workers/pulses").fetch(connection)]
+
+
+async def lose_if_silent(connection: Connection, worker_id: UUID, beat: int | None) -> bool:
+    """Declare a worker lost unless it has beaten since; None when its death is certain."""
+    return await load("workers/lose").fetchval(connection, worker=worker_id, beat=beat) is not None
+
+
+async def stop_if_live(connection: Connection, worker_id: UUID) -> bool:
+    return await load("workers/stop").fetchval(connection, worker=worker_id) is not None
+
+
+async def ended_with_leases(connection: Connection, lanes: int) -> list[UUID]:
+    rows = await load("workers/lost").fetch(connection, lanes=list(range(lanes)))
+    return [row["id"] for row in rows]
+
+
+async def rescue(connection: Connection, lane: int, worker_id: UUID, count: int) -> Rescued:
+    """Take the runs out of up to `count` leases of a lost worker in one lane. Repeat until it finds none."""
+    row = await load("leases/rescue").fetchrow(connection, lane=lane, worker=worker_id, count=count)
+    return Rescued(*row) if row is not None else Rescued(0, 0, 0)
+
+
+async def list_workers(connection: Connection, ended_within: float) -> list[Record]:
+    return await load("workers/list").fetch(connection, ended_within=ended_within)

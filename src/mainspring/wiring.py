@@ -1,0 +1,154 @@
+"""The one place where concrete things are constructed and tied together."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mainspring.clock import Clock, SystemClock
+from mainspring.control.results import Results
+from mainspring.control.runs import Runs
+from mainspring.control.submitter import Submitter
+from mainspring.keeper.expirer import Expirer
+from mainspring.keeper.keeper import Keeper
+from mainspring.keeper.partitioner import Partitioner
+from mainspring.keeper.promoter import Promoter
+from mainspring.keeper.rescuer import Rescuer
+from mainspring.store.database import Database
+from mainspring.store.embedded import EmbeddedServer, default_data_directory
+from mainspring.store.link import Link
+from mainspring.store.migrate import check_schema, migrate
+from mainspring.worker.process import WorkerProcess
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from uuid import UUID
+
+    from mainspring.worker.registry import Registry
+    from mainspring.worker.settings import WorkerSettings
+
+VERSION = version("mainspring")
+URL_VARIABLE = "MAINSPRING_DATABASE_URL"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Which database to use: a server by URL, or the embedded one in a directory."""
+
+    url: str | None = None
+    data_directory: Path | None = None
+
+    @classmethod
+    def chosen(cls, url: str | None = None, data_directory: Path | str | None = None) -> Place:
+        """What was asked for, else what the environment says, else the embedded server's usual directory."""
+        if url is None and data_directory is None:
+            url = os.environ.get(URL_VARIABLE) or None
+        if url is not None:
+            return cls(url=url)
+        return cls(data_directory=Path(data_directory) if data_directory else default_data_directory())
+
+
+class Store:
+    """An open database and the number of its lanes."""
+
+    def __init__(self, database: Database, lanes: int, server: EmbeddedServer | None) -> None:
+        self.database = database
+        self.lanes = lanes
+        self.server = server
+
+    async def close(self) -> None:
+        await self.database.close()
+        if self.server is not None:
+            await asyncio.to_thread(self.server.release)
+
+
+def _say_nothing(sentence: str) -> None:
+    """Nobody listens."""
+
+
+async def open_database(place: Place, say: Callable[[str], None] = _say_nothing) -> Store:
+    """Reach the database; an embedded server is started. Its schema is not looked at yet."""
+    if place.url is not None:
+        return Store(Database(place.url), 0, None)
+    assert place.data_directory is not None
+    server = await asyncio.to_thread(EmbeddedServer.acquire, place.data_directory, say=say)
+    return Store(Database(server.dsn, revive=server.ensure_running), 0, server)
+
+
+async def open_store(place: Place, say: Callable[[str], None] = _say_nothing) -> Store:
+    """Open the database for work. The embedded one is migrated by whoever opens it; a server only on command."""
+    store = await open_database(place, say)
+    try:
+        connection = await store.database.connect("start")
+        try:
+            if store.server is not None:
+                await migrate(connection, say=say)
+            store.lanes = await check_schema(connection)
+        finally:
+            await connection.close()
+    except BaseException:
+        await store.close()
+        raise
+    return store
+
+
+@dataclass(slots=True)
+class Services:
+    """What an application uses to talk to its store, within one event loop."""
+
+    store: Store
+    submitter: Submitter
+    runs: Runs
+    results: Results
+
+    async def close(self) -> None:
+        await self.results.close()
+        await self.submitter.close()
+        await self.store.close()
+
+
+def services(store: Store, clock: Clock) -> Services:
+    return Services(
+        store=store,
+        submitter=Submitter(database=store.database, clock=clock, lanes=store.lanes),
+        runs=Runs(database=store.database, lanes=store.lanes),
+        results=Results(database=store.database, clock=clock),
+    )
+
+
+def worker_process(
+    store: Store,
+    registry: Registry,
+    settings: WorkerSettings,
+    *,
+    clock: Clock | None = None,
+    worker_id: UUID | None = None,
+) -> WorkerProcess:
+    """A worker, with a keeper beside it if its settings say so."""
+    clock = clock or SystemClock()
+    promoter = Promoter(lanes=store.lanes, clock=clock)
+    keeper = Keeper(
+        link=Link(store.database, clock, "keeper"),
+        clock=clock,
+        duties=[
+            Partitioner(),
+            promoter,
+            Rescuer(lanes=store.lanes, clock=clock),
+            Expirer(lanes=store.lanes),
+        ],
+    )
+    return WorkerProcess(
+        database=store.database,
+        registry=registry,
+        settings=settings,
+        clock=clock,
+        lanes=store.lanes,
+        version=VERSION,
+        worker_id=worker_id,
+        background=keeper.run if settings.keeper else None,
+        heard_of_later=lambda: keeper.wake(promoter),
+    )

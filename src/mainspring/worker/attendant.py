@@ -1,0 +1,139 @@
+"""Minds what lies between worker and database: wake-ups, cancellations, leases nobody remembers, held runs.
+
+At each beat it compares the leases in the worker's name with those the worker holds. A lease that nobody here
+knows came from a claim whose answer was lost: its runs go back in line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING
+
+import structlog
+
+from mainspring.clock import SystemClock
+from mainspring.store import leases, notify, runs
+from mainspring.store.database import CONNECTION_ERRORS, patience
+from mainspring.store.leases import Lease
+from mainspring.worker.work import Work
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from uuid import UUID
+
+    import asyncpg
+
+    from mainspring.clock import Clock
+    from mainspring.store.history import Micros
+    from mainspring.store.link import Link
+    from mainspring.worker.claimer import Claimer
+    from mainspring.worker.executor import Executor
+    from mainspring.worker.holdings import Holdings
+
+log = structlog.get_logger()
+
+RELEASE_BATCH = 1_000
+PATIENCE_SECONDS = 30.0
+
+
+class Attendant:
+    def __init__(
+        self,
+        *,
+        worker_id: UUID,
+        link: Link,
+        clock: Clock,
+        lanes: int,
+        every: float,
+        job_ids: Sequence[int],
+        holdings: Holdings,
+        claimer: Claimer,
+        executor: Executor,
+        heard_of_later: Callable[[], None],
+    ) -> None:
+        self._worker_id = worker_id
+        self._link = link
+        self._clock = clock
+        self._lanes = lanes
+        self._every = every
+        self._job_ids = list(job_ids)
+        self._holdings = holdings
+        self._claimer = claimer
+        self._executor = executor
+        self._heard_of_later = heard_of_later
+        self._listening: asyncpg.Connection[asyncpg.Record] | None = None
+        self._woken = asyncio.Event()
+
+    async def run(self) -> None:
+        while True:
+            try:
+                await self.attend()
+            except CONNECTION_ERRORS as error:
+                log.warning("attending waits for the database", cause=str(error))
+                await self._link.mend()
+                continue
+            self._woken.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._every):
+                    await self._woken.wait()
+
+    async def attend(self) -> None:
+        """One look at everything."""
+        connection = await self._link.get()
+        with patience(connection, PATIENCE_SECONDS):
+            if connection is not self._listening:
+                await self._begin(connection)
+            await self.reconcile(connection)
+            await self._release_held(connection)
+
+    async def _begin(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
+        await notify.listen(connection, self._hear)
+        await self._set_clock(connection)
+        self._listening = connection
+
+    async def _set_clock(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
+        """Date what happens here by the database's clock, as far as one round trip can tell."""
+        if isinstance(self._clock, SystemClock):
+            self._clock.offset = 0.0
+            before = self._clock.timestamp()
+            theirs = await connection.fetchval("select extract(epoch from clock_timestamp())::double precision")
+            self._clock.offset = theirs - (before + self._clock.timestamp()) / 2
+
+    def _hear(self, channel: str, payload: str) -> None:
+        if channel == notify.READY:
+            with contextlib.suppress(ValueError):
+                lane, line, _ = notify.parse_ready(payload)
+                self._claimer.stir(lane, line)
+        elif channel == notify.LATER:
+            self._heard_of_later()
+        elif payload == str(self._worker_id):
+            self._woken.set()
+
+    async def reconcile(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
+        """Act on cancellations, and give back leases in our name that we do not hold."""
+        for row in await leases.of_worker(connection, self._lanes, self._worker_id):
+            lease_id = row["id"]
+            if lease_id in self._holdings:
+                for work in self._holdings.asked_to_cancel(lease_id, row["cancelled"] or ""):
+                    self._executor.cancel(work)
+            elif lease_id not in self._claimer.under_way:
+                await self._give_back(connection, Lease(row["lane"], lease_id, row["size"]))
+
+    async def _give_back(self, connection: asyncpg.Connection[asyncpg.Record], lease: Lease) -> None:
+        rows = await leases.find(connection, lease.lane, lease.id, self._worker_id)
+        if lease.id in self._holdings or not rows:
+            return
+        now: Micros = self._executor.now()
+        works = [Work(row, lease, at, 0, self._worker_id, now, None) for at, row in enumerate(rows)]
+        settled = await leases.settle(connection, self._worker_id, [work.given_back(now) for work in works])
+        log.warning("a lease whose claim went unanswered was given back", runs=settled.accepted)
+
+    async def _release_held(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
+        """Runs of our jobs that were held while nobody knew them may start now."""
+        if not self._job_ids:
+            return
+        for lane in await runs.lanes_with_held(connection, self._lanes, self._job_ids):
+            while groups := await runs.release_known(connection, lane, self._job_ids, RELEASE_BATCH):
+                for group in groups:
+                    self._claimer.stir(lane, group["line_id"])

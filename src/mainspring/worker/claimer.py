@@ -1,0 +1,229 @@
+"""Takes runs out of the line, as many as the executor has room for, wherever there are some.
+
+One claim is one statement for one (lane, line). Which pairs are worth asking is known from wake-ups, from the last
+claim, and from a look at all of them at once now and then. For each pair the claimer remembers where the line
+begins, per priority: under a transaction held open elsewhere, a scan from the very front crawls over dead entries.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import structlog
+from asyncpg.pgproto.pgproto import UUID as FastUUID
+
+from mainspring.model.run import PRIORITIES
+from mainspring.store import leases, runs
+from mainspring.store.database import CONNECTION_ERRORS, patience
+from mainspring.store.leases import Lease
+from mainspring.worker.work import PRIORITY, RANK
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from uuid import UUID
+
+    from asyncpg import Record
+
+    from mainspring.clock import Clock
+    from mainspring.store.link import Link
+
+log = structlog.get_logger()
+
+MAX_BATCH = 500
+GAP_SECONDS = 0.005  # between two claims that would fetch only a few
+FEW = 50
+OLDEST_FIRST_EVERY = 20  # one claim in so many starts with whoever waits longest, so that nothing starves
+LOOK_SHARE = 0.05  # looks at the very front may cost this much of the time …
+LOOK_AT_MOST_EVERY, LOOK_AT_LEAST_EVERY = 0.02, 2.0  # … and are so far apart, in seconds
+ECHO_SECONDS = 0.02  # wake-ups are sent sparingly: look once more a little after one
+PATIENCE_SECONDS = 30.0
+
+Pair = tuple[int, int]  # lane, line
+
+
+class Front:
+    """What is remembered about one (lane, line): where each priority begins, and what looking costs."""
+
+    __slots__ = ("claims", "extra_cost", "looked_at", "ranks", "usual_cost")
+
+    def __init__(self) -> None:
+        self.ranks = [0] * len(PRIORITIES)
+        self.looked_at = float("-inf")
+        self.usual_cost = 0.0  # of a claim that starts where the last one ended
+        self.extra_cost = 0.0  # of starting at the very front instead
+        self.claims = 0
+
+    def is_look_due(self, now: float) -> bool:
+        return now - self.looked_at >= _pause_after(self.extra_cost)
+
+    def order(self) -> Sequence[int]:
+        """The priorities in the order to serve them; now and then, whoever waits longest comes first."""
+        self.claims += 1
+        if self.claims % OLDEST_FIRST_EVERY:
+            return PRIORITIES
+        return sorted(PRIORITIES, key=self.ranks.__getitem__)
+
+    def learn(self, rows: Sequence[Record], *, from_the_front: bool, began: float, now: float) -> None:
+        ranks = self.ranks
+        for row in rows:
+            if row[RANK] > ranks[row[PRIORITY]]:
+                ranks[row[PRIORITY]] = row[RANK]
+        cost = now - began
+        if from_the_front:
+            self.looked_at = now
+            self.extra_cost = max(0.0, cost - self.usual_cost)
+        else:
+            self.usual_cost = (self.usual_cost + cost) / 2 if self.usual_cost else cost
+
+
+def _pause_after(cost: float) -> float:
+    """How long to wait after a look at the front that cost so much: it may take only a small share of the time."""
+    return min(LOOK_AT_LEAST_EVERY, max(LOOK_AT_MOST_EVERY, cost / LOOK_SHARE))
+
+
+class Claimer:
+    """Keeps the executor supplied."""
+
+    def __init__(
+        self,
+        *,
+        worker_id: UUID,
+        lines: Sequence[int],
+        lanes: int,
+        link: Link,
+        clock: Clock,
+        poll_interval: float,
+        room: Callable[[], int],
+        has_room: asyncio.Event,
+        take: Callable[[Lease, int, list[Record]], None],
+    ) -> None:
+        self._worker_id = worker_id
+        self._lines = list(lines)
+        self._lanes = lanes
+        self._link = link
+        self._clock = clock
+        self._poll_interval = poll_interval
+        self._room = room
+        self._has_room = has_room
+        self._take = take
+        self._fronts: dict[Pair, Front] = {}
+        self._hot: deque[Pair] = deque()  # worth asking
+        self._seen: set[Pair] = set()  # a look found something there
+        self._stirred = asyncio.Event()
+        self._look_at = 0.0  # when to look at all lines again
+        self._looked_at = float("-inf")
+        self._look_cost = 0.0
+        self._is_stopping = False
+        self.under_way: dict[UUID, Pair] = {}  # claims sent and not answered, by their lease
+
+    # ── being told ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def stir(self, lane: int, line: int) -> None:
+        """Someone says that there is something in this line."""
+        if line in self._lines and 0 <= lane < self._lanes:
+            if (lane, line) not in self._hot:
+                self._hot.appendleft((lane, line))
+            soon = self._clock.monotonic() + ECHO_SECONDS
+            self._look_at = min(self._look_at, max(soon, self._looked_at + _pause_after(self._look_cost)))
+            self._stirred.set()
+
+    def stop(self) -> None:
+        self._is_stopping = True
+        self._stirred.set()
+        self._has_room.set()
+
+    # ── the loop ────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def run(self) -> None:
+        while not self._is_stopping:
+            try:
+                await self._find_unanswered()
+                await self._step()
+            except CONNECTION_ERRORS as error:
+                log.warning("claiming waits for the database", cause=str(error))
+                await self._link.mend()
+
+    async def _step(self) -> None:
+        if self._room() <= 0:
+            self._has_room.clear()
+            await self._has_room.wait()
+        elif self._clock.monotonic() >= self._look_at:
+            await self.look()
+        elif self._hot:
+            await self._claim_next()
+        else:
+            await self._rest()
+
+    async def _rest(self) -> None:
+        self._stirred.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(0.0, self._look_at - self._clock.monotonic())):
+                await self._stirred.wait()
+
+    async def look(self) -> None:
+        """Look at all lines in all lanes with one statement."""
+        began = self._clock.monotonic()
+        connection = await self._link.get()
+        with patience(connection, PATIENCE_SECONDS):
+            rows = await runs.waiting_lines(connection, self._lanes, self._lines)
+        self._looked_at = self._clock.monotonic()
+        self._look_cost = self._looked_at - began
+        self._look_at = self._looked_at + max(self._poll_interval, _pause_after(self._look_cost))
+        self._seen = {(row["lane"], row["line"]) for row in rows}
+        self._hot.extend(pair for pair in self._seen if pair not in self._hot)
+
+    async def _claim_next(self) -> None:
+        pair = self._hot.popleft()
+        wanted = min(MAX_BATCH, self._room())
+        front = self._fronts.setdefault(pair, Front())
+        from_the_front = front.is_look_due(self._clock.monotonic())
+        count = await self._claim(pair, front, wanted, from_the_front=from_the_front)
+        if count == 0 and not from_the_front and pair in self._seen:
+            # Something is there, yet not behind the hints: it went back to the front of the line.
+            count = await self._claim(pair, front, wanted, from_the_front=True)
+        self._seen.discard(pair)
+        if count >= wanted:
+            self._hot.append(pair)
+        if wanted < FEW:
+            await self._clock.sleep(GAP_SECONDS)  # let a few more slots become free before asking again
+
+    async def _claim(self, pair: Pair, front: Front, count: int, *, from_the_front: bool) -> int:
+        began = self._clock.monotonic()
+        order = front.order()
+        lease_id = FastUUID(uuid4().bytes)
+        connection = await self._link.get()
+        self.under_way[lease_id] = pair
+        with patience(connection, PATIENCE_SECONDS):
+            rows = await leases.claim(
+                connection,
+                lane=pair[0],
+                line=pair[1],
+                priorities=order,
+                fronts=[0 if from_the_front else front.ranks[priority] for priority in order],
+                count=count,
+                lease_id=lease_id,
+                worker_id=self._worker_id,
+            )
+        front.learn(rows, from_the_front=from_the_front, began=began, now=self._clock.monotonic())
+        self._answered(lease_id, pair, rows)
+        return len(rows)
+
+    def _answered(self, lease_id: UUID, pair: Pair, rows: list[Record]) -> None:
+        del self.under_way[lease_id]
+        if rows:
+            self._take(Lease(pair[0], lease_id, len(rows)), pair[1], rows)
+
+    async def _find_unanswered(self) -> None:
+        """A claim whose answer was lost may have happened all the same: then its lease is there.
+
+        One that commits even later than this look is found at the next beat and given back.
+        """
+        for lease_id, pair in list(self.under_way.items()):
+            connection = await self._link.get()
+            with patience(connection, PATIENCE_SECONDS):
+                rows = await leases.find(connection, pair[0], lease_id, self._worker_id)
+            self._answered(lease_id, pair, rows)

@@ -1,0 +1,280 @@
+"""Runs handlers: `async def` in the event loop, `def` in threads, never more at once than there are slots.
+
+Claimed runs wait in a small buffer, most urgent first. How many may wait adapts to how fast handlers finish, so
+that long runs are not hoarded here while another worker idles; what waits too long is given back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from mainspring.errors import InvalidInput, RunCancelled
+from mainspring.model.context import Context
+from mainspring.model.payload import JSON_CODEC, MAX_RESULT_BYTES, encode
+from mainspring.model.run import PRIORITIES
+from mainspring.worker.work import ATTEMPT, CODEC, EXPIRES_AT, FENCE, ID, JOB, PAYLOAD, PRIORITY, Work
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from uuid import UUID
+
+    from asyncpg import Record
+
+    from mainspring.clock import Clock
+    from mainspring.store.history import Micros
+    from mainspring.store.leases import Lease, Settled
+    from mainspring.worker.registry import Handler
+
+_POSTGRES_EPOCH = 946_684_800
+PREFETCH_SECONDS = 0.05  # how much work, at the present speed, may wait here
+MAX_PREFETCH = 2_000
+STALE_SECONDS = 1.0  # a run that waited here this long is given back
+_RATE_WINDOW = 0.1
+
+
+class Executor:
+    """Executes claimed runs and hands what became of each to `settle`."""
+
+    def __init__(
+        self,
+        *,
+        worker_id: UUID,
+        handlers: dict[int, Handler],
+        slots: int,
+        cancel_grace: float,
+        clock: Clock,
+        settle: Callable[[Settled], None],
+    ) -> None:
+        self._worker_id = worker_id
+        self._handlers = handlers
+        self._slots = slots
+        self._cancel_grace = cancel_grace
+        self._clock = clock
+        self._settle = settle
+        self._waiting: list[deque[Work]] = [deque() for _ in PRIORITIES]
+        self._buffered = 0
+        self._running: set[Work] = set()
+        self._abandoned = 0  # handlers that would not stop: their slots are not reused until they do
+        self._threads = ThreadPoolExecutor(max_workers=slots, thread_name_prefix="mainspring-handler")
+        self._rate = Rate(clock)
+        self._is_stopping = False
+        self.has_room = asyncio.Event()
+        self.has_room.set()
+
+    # ── taking runs in ──────────────────────────────────────────────────────────────────────────────────────
+
+    def room(self) -> int:
+        """How many more runs it would be good to have here."""
+        if self._is_stopping:
+            return 0
+        prefetch = min(MAX_PREFETCH, int(self._rate.per_second * PREFETCH_SECONDS))
+        return self._slots - len(self._running) - self._abandoned + prefetch - self._buffered
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._running and not self._buffered
+
+    @property
+    def running(self) -> int:
+        return len(self._running)
+
+    def take(self, lease: Lease, line: int, rows: Sequence[Record]) -> list[Work]:
+        """Accept the runs of a new lease; answers with them in the order of their positions."""
+        now = self.now()
+        handlers, worker_id = self._handlers, self._worker_id
+        works = [
+            Work(row, lease, position, line, worker_id, now, handlers.get(row[JOB]))
+            for position, row in enumerate(rows)
+        ]
+        waiting = self._waiting
+        for work in works:
+            waiting[work.row[PRIORITY]].append(work)
+        self._buffered += len(works)
+        if self._is_stopping:
+            self.give_back_waiting()
+        self._fill_slots()
+        return works
+
+    def _fill_slots(self) -> None:
+        if self._is_stopping:
+            return
+        free = self._slots - len(self._running) - self._abandoned
+        for queue in self._waiting:
+            while queue and free > 0:
+                work = queue.popleft()
+                self._buffered -= 1
+                if not work.is_settled and self._start(work):
+                    free -= 1
+        if free > 0 or self._buffered * 2 < MAX_PREFETCH:
+            self.has_room.set()
+
+    # ── executing one ───────────────────────────────────────────────────────────────────────────────────────
+
+    def _start(self, work: Work) -> bool:
+        """Begin a run, or settle it at once if it may not begin; answers whether it takes a slot."""
+        now = self.now()
+        handler = work.handler
+        expires_at = work.row[EXPIRES_AT]
+        if work.is_cancelled:
+            self._settle(work.cancelled(now))
+        elif handler is None:
+            self._settle(work.held(now))
+        elif expires_at is not None and expires_at <= now:
+            self._settle(work.expired(now))
+        else:
+            work.started_at = now
+            work.task = asyncio.get_running_loop().create_task(self._execute(work, handler))
+            self._running.add(work)
+            return True
+        return False
+
+    async def _execute(self, work: Work, handler: Handler) -> None:
+        try:
+            result = await self._perform(work, handler)
+        except asyncio.CancelledError:
+            settled = self._stopped(work)
+        except (
+            Exception,
+            SystemExit,
+            KeyboardInterrupt,
+        ) as error:  # what a handler raises ends its attempt only
+            settled = self._failed(work, error)
+        else:
+            settled = self._succeeded(work, result)
+        self._finish(work, settled)
+
+    async def _perform(self, work: Work, handler: Handler) -> Any:
+        if work.row[CODEC] != JSON_CODEC:
+            raise InvalidInput(f"Codec {work.row[CODEC]} is not known to this worker.", code="unknown-codec")
+        positional, named = handler.arguments.decode(work.row[PAYLOAD])
+        if handler.arguments.wants_context:
+            positional = (self._context_of(work, handler), *positional)
+        if handler.is_async:
+            return await handler.function(*positional, **named)
+        call = partial(copy_context().run, handler.function, *positional, **named)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+
+    def _context_of(self, work: Work, handler: Handler) -> Context:
+        row = work.row
+        work.context = Context(run_id=row[ID], job=handler.name, attempt=row[ATTEMPT] + 1, fence=row[FENCE])
+        return work.context
+
+    def _succeeded(self, work: Work, result: Any) -> Settled:
+        if result is None:
+            return work.succeeded(None, self.now())
+        try:
+            data = encode(result, what="result", limit=MAX_RESULT_BYTES)
+        except InvalidInput as error:
+            return work.unkeepable(error, self.now())
+        return work.succeeded(data, self.now())
+
+    def _failed(self, work: Work, error: BaseException) -> Settled:
+        if work.is_cancelled and isinstance(error, RunCancelled):
+            return work.cancelled(self.now())
+        return work.failed(error, self.now())
+
+    def _stopped(self, work: Work) -> Settled:
+        """The handler's task was cancelled: by someone's wish, by a drain, or by the handler itself."""
+        if work.is_cancelled:
+            return work.cancelled(self.now())
+        if work.is_interrupted:
+            return work.interrupted(self.now())
+        return work.failed(asyncio.CancelledError("The handler cancelled itself."), self.now())
+
+    def _finish(self, work: Work, settled: Settled) -> None:
+        if work in self._running:
+            self._running.discard(work)
+            self._settle(settled)
+        else:
+            self._abandoned -= 1  # it was given up, and settled, a while ago
+        self._rate.count += 1
+        if self._buffered:
+            self._fill_slots()
+        else:
+            self.has_room.set()
+
+    # ── stopping ────────────────────────────────────────────────────────────────────────────────────────────
+
+    def cancel(self, work: Work) -> None:
+        """Someone wants this run to stop: tell it, and abandon it if it has not stopped after the grace."""
+        if work.is_cancelled or work.is_settled:
+            return
+        work.is_cancelled = True
+        if work in self._running:
+            self._tell(work)
+            asyncio.get_running_loop().call_later(self._cancel_grace, self._abandon, work, Work.cancelled)
+
+    def interrupt(self, works: Iterable[Work], grace: float) -> None:
+        """Stop these runs, which did nothing wrong; they go back in line."""
+        for work in list(works):
+            if work in self._running and not work.is_interrupted:
+                work.is_interrupted = True
+                self._tell(work)
+                asyncio.get_running_loop().call_later(grace, self._abandon, work, Work.interrupted)
+
+    def _tell(self, work: Work) -> None:
+        if work.context is not None:
+            work.context.request_cancel()
+        if work.handler is not None and work.handler.is_async and work.task is not None:
+            work.task.cancel()
+
+    def _abandon(self, work: Work, end: Callable[[Work, Micros], Settled]) -> None:
+        """As much force as Python has: the run is settled, the code that would not stop runs on without it."""
+        if work in self._running:
+            self._running.discard(work)
+            self._abandoned += 1
+            self._settle(end(work, self.now()))
+
+    def give_back_waiting(self, *, older_than: float = 0.0) -> None:
+        """Return runs that have not started."""
+        now = self.now()
+        limit = (now[0] - int(older_than * 1_000_000),)
+        for queue in self._waiting:
+            for work in [each for each in queue if each.claimed_at <= limit]:
+                queue.remove(work)
+                self._buffered -= 1
+                if not work.is_settled:
+                    self._settle(work.cancelled(now) if work.is_cancelled else work.given_back(now))
+
+    def stop_taking(self) -> None:
+        """The first step of a drain: nothing new begins, what has not begun goes back."""
+        self._is_stopping = True
+        self.give_back_waiting()
+
+    def stop_running(self) -> None:
+        """The last step of a drain: what still runs goes back in line now."""
+        self.interrupt(self._running, grace=0.0)
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    @property
+    def running_works(self) -> set[Work]:
+        return self._running
+
+    def now(self) -> Micros:
+        return (int((self._clock.timestamp() - _POSTGRES_EPOCH) * 1_000_000),)
+
+
+class Rate:
+    """How many runs finish per second, lately."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._since = clock.monotonic()
+        self._per_second = 0.0
+        self.count = 0
+
+    @property
+    def per_second(self) -> float:
+        span = self._clock.monotonic() - self._since
+        if span >= _RATE_WINDOW:
+            self._per_second = (self._per_second + self.count / span) / 2
+            self._since += span
+            self.count = 0
+        return self._per_second

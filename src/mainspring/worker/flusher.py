@@ -1,0 +1,155 @@
+"""Settles results in batches: one transaction over everything that finished in the last few milliseconds.
+
+A batch whose COMMIT went unanswered is sent again as it was until the database says what became of it; nothing
+newer overtakes it. Results wait here while the database is away and are delivered if their lease still stands.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import asyncpg
+import structlog
+
+from mainspring.model.lifecycle import Outcome, State
+from mainspring.store import leases
+from mainspring.store.database import CONNECTION_ERRORS, patience
+from mainspring.store.history import AttemptRecord
+from mainspring.store.leases import Fate
+from mainspring.worker.work import error_document
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from uuid import UUID
+
+    from mainspring.clock import Clock
+    from mainspring.store.leases import Settled, Settlement
+    from mainspring.store.link import Link
+
+log = structlog.get_logger()
+
+FULL_BATCH = 500
+MAX_BATCH = 2_000
+GAP_SECONDS = 0.02  # between two flushes at moderate load
+COALESCE_SECONDS = 0.002  # results that arrive together travel together
+PATIENCE_SECONDS = 30.0
+
+# What PostgreSQL says when a value itself cannot be stored.
+DATA_ERRORS = (asyncpg.DataError, asyncpg.exceptions.ProgramLimitExceededError, ValueError, TypeError)
+
+
+class Flusher:
+    """Collects what became of runs and settles it."""
+
+    def __init__(
+        self,
+        *,
+        worker_id: UUID,
+        link: Link,
+        clock: Clock,
+        settled: Callable[[list[Settled], Settlement], None],
+    ) -> None:
+        self._worker_id = worker_id
+        self._link = link
+        self._clock = clock
+        self._settled = settled
+        self._pending: list[Settled] = []
+        self._arrived = asyncio.Event()
+        self._is_full = asyncio.Event()
+        self._is_idle = asyncio.Event()
+        self._is_idle.set()
+        self._last = 0.0
+        self.accepted = 0
+        self.stale = 0
+
+    def add(self, settled: Settled) -> None:
+        self._pending.append(settled)
+        if len(self._pending) == 1:
+            self._is_idle.clear()
+            self._arrived.set()
+        elif len(self._pending) == FULL_BATCH:
+            self._is_full.set()
+
+    @property
+    def backlog(self) -> int:
+        return len(self._pending)
+
+    async def drained(self) -> None:
+        """Wait until everything handed over so far is settled."""
+        await self._is_idle.wait()
+
+    async def run(self) -> None:
+        while True:
+            await self._arrived.wait()
+            await self._let_a_batch_gather()
+            batch = self._pending[:MAX_BATCH]
+            del self._pending[:MAX_BATCH]
+            self._is_full.clear()
+            if not self._pending:
+                self._arrived.clear()
+            await self._deliver(batch)
+            if not self._pending:
+                self._is_idle.set()
+
+    async def _let_a_batch_gather(self) -> None:
+        if len(self._pending) >= FULL_BATCH:
+            return
+        since = self._clock.monotonic() - self._last
+        wait = max(COALESCE_SECONDS, GAP_SECONDS - since)
+        try:
+            async with asyncio.timeout(wait):
+                await self._is_full.wait()
+        except TimeoutError:
+            pass
+        self._last = self._clock.monotonic()
+
+    async def _deliver(self, batch: list[Settled]) -> None:
+        """Settle a batch, however often the connection breaks on the way."""
+        while True:
+            try:
+                settlement = await self._settle(batch)
+            except CONNECTION_ERRORS as error:
+                log.warning("results wait for the database", results=len(batch), cause=str(error))
+                await self._link.mend()
+            except DATA_ERRORS as error:
+                await self._deliver_around_culprit(batch, error)
+                return
+            else:
+                self._note(batch, settlement)
+                return
+
+    async def _settle(self, batch: list[Settled]) -> Settlement:
+        connection = await self._link.get()
+        with patience(connection, PATIENCE_SECONDS):
+            return await leases.settle(connection, self._worker_id, batch)
+
+    async def _deliver_around_culprit(self, batch: list[Settled], error: Exception) -> None:
+        """One unstorable result must not hold up its neighbours: halve until it is alone, then say so."""
+        if len(batch) == 1:
+            await self._deliver([_not_storable(batch[0], error)])
+            return
+        middle = len(batch) // 2
+        await self._deliver(batch[:middle])
+        await self._deliver(batch[middle:])
+
+    def _note(self, batch: list[Settled], settlement: Settlement) -> None:
+        self.accepted += settlement.accepted + settlement.before
+        self.stale += settlement.stale
+        if settlement.stale:
+            log.warning("results came too late and were refused", results=settlement.stale)
+        self._settled(batch, settlement)
+
+
+def _not_storable(settled: Settled, error: Exception) -> Settled:
+    record = AttemptRecord(*settled.record)
+    if record.result is None and settled.fate is Fate.BURY:
+        raise error  # this is what we made of it the last time: the fault is ours
+    replaced = record._replace(
+        outcome=Outcome.FAILED.value,
+        state=State.DEAD.value,
+        result=None,
+        error=error_document(error).replace('"type"', '"code":"result-not-storable","type"', 1),
+        payload=None,
+    )
+    return settled._replace(fate=Fate.BURY, record=tuple(replaced))

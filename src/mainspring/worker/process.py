@@ -1,0 +1,254 @@
+"""One worker: registers, claims, executes, settles, drains. This is what runs inside the supervised child."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import structlog
+from asyncpg.pgproto.pgproto import UUID as FastUUID
+
+from mainspring.errors import QueueNotFound, did_you_mean
+from mainspring.store import jobs, workers
+from mainspring.store.database import CONNECTION_ERRORS
+from mainspring.store.leases import Fate
+from mainspring.store.link import Link
+from mainspring.worker.attendant import Attendant
+from mainspring.worker.claimer import Claimer
+from mainspring.worker.executor import STALE_SECONDS, Executor
+from mainspring.worker.flusher import Flusher
+from mainspring.worker.holdings import Holdings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+    from uuid import UUID
+
+    from asyncpg import Record
+
+    from mainspring.clock import Clock
+    from mainspring.store.database import Connection, Database
+    from mainspring.store.leases import Lease, Settled, Settlement
+    from mainspring.worker.registry import Handler, Registry
+    from mainspring.worker.settings import WorkerSettings
+
+log = structlog.get_logger()
+
+DELIVERY_SECONDS = 10.0  # how long a drain tries to deliver its last results
+DISCONNECT_MARGIN = 0.2  # of the lease time: when to stop what must not overlap
+
+
+def new_worker_id() -> UUID:
+    return FastUUID(uuid4().bytes)
+
+
+class WorkerProcess:
+    """A worker and its parts. `background` loops run beside it: the keeper, for instance."""
+
+    def __init__(
+        self,
+        *,
+        database: Database,
+        registry: Registry,
+        settings: WorkerSettings,
+        clock: Clock,
+        lanes: int,
+        version: str,
+        worker_id: UUID | None = None,
+        background: Callable[[], Coroutine[Any, Any, None]] | None = None,
+        heard_of_later: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.id = worker_id or new_worker_id()
+        self._database = database
+        self._registry = registry
+        self._settings = settings
+        self._clock = clock
+        self._lanes = lanes
+        self._version = version
+        self._background = background
+        self._heard_of_later = heard_of_later
+        self._holdings = Holdings()
+        self._links = {
+            name: Link(database, clock, f"worker {name}", raw_time=True) for name in ("claim", "flush", "attend")
+        }
+        self._loops: list[asyncio.Task[None]] = []
+        self._last_beat = clock.monotonic()
+        self.executor: Executor
+        self.claimer: Claimer
+        self.flusher: Flusher
+        self.attendant: Attendant
+
+    # ── beginning ───────────────────────────────────────────────────────────────────────────────────────────
+
+    async def start(self) -> None:
+        """Register jobs and worker, and begin to work."""
+        connection = await self._database.connect("worker start")
+        try:
+            handlers = await register_jobs(connection, self._registry, self._version)
+            lines = await self._lines(connection)
+            await self._register(connection)
+        finally:
+            await connection.close()
+        self._assemble(handlers, lines)
+        await self.attendant.attend()
+        self._last_beat = self._clock.monotonic()
+        self._loops = [asyncio.create_task(loop) for loop in self._loops_to_run()]
+
+    async def _lines(self, connection: Connection) -> list[int]:
+        lines = await jobs.open_queues(connection, self._registry.queues)
+        missing = jobs.missing_queues(lines, self._settings.queues)
+        if missing:
+            raise QueueNotFound(
+                f"There is no queue named {missing[0]!r}.",
+                hint=did_you_mean(missing[0], lines),
+                field="queues",
+            )
+        return [lines[queue] for queue in self._settings.queues]
+
+    async def _register(self, connection: Connection) -> None:
+        await workers.register(
+            connection,
+            worker_id=self.id,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            queues=self._settings.queues,
+            handlers=self._registry.names,
+            slots=self._settings.slots,
+            lease_seconds=self._settings.lease_time,
+            version=self._version,
+        )
+
+    def _assemble(self, handlers: dict[int, Handler], lines: list[int]) -> None:
+        self.flusher = Flusher(worker_id=self.id, link=self._links["flush"], clock=self._clock, settled=self._settled)
+        self.executor = Executor(
+            worker_id=self.id,
+            handlers=handlers,
+            slots=self._settings.slots,
+            cancel_grace=self._settings.cancel_grace,
+            clock=self._clock,
+            settle=self.flusher.add,
+        )
+        self.claimer = Claimer(
+            worker_id=self.id,
+            lines=lines,
+            lanes=self._lanes,
+            link=self._links["claim"],
+            clock=self._clock,
+            poll_interval=self._settings.poll_interval,
+            room=self.executor.room,
+            has_room=self.executor.has_room,
+            take=self._take,
+        )
+        self.attendant = Attendant(
+            worker_id=self.id,
+            link=self._links["attend"],
+            clock=self._clock,
+            lanes=self._lanes,
+            every=self._settings.beat_every,
+            job_ids=list(handlers),
+            holdings=self._holdings,
+            claimer=self.claimer,
+            executor=self.executor,
+            heard_of_later=self._heard_of_later,
+        )
+
+    def _loops_to_run(self) -> list[Coroutine[Any, Any, None]]:
+        loops = [self.claimer.run(), self.flusher.run(), self.attendant.run(), self._watch()]
+        return loops if self._background is None else [*loops, self._background()]
+
+    # ── working ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _take(self, lease: Lease, line: int, rows: list[Record]) -> None:
+        self._holdings.add(lease.id, self.executor.take(lease, line, rows))
+
+    def _settled(self, batch: list[Settled], _settlement: Settlement) -> None:
+        self._holdings.settled(batch)
+        if any(each.fate is Fate.RETRY for each in batch):
+            self._heard_of_later()
+
+    def beaten(self) -> None:
+        """A beat of this worker reached the database."""
+        self._last_beat = self._clock.monotonic()
+
+    async def beat(self) -> bool:
+        """Beat for oneself, where there is no supervisor; False when declared lost."""
+        async with self._database.acquire() as connection:
+            alive = self.id in await workers.beat_if_live(connection, [self.id])
+        if alive:
+            self.beaten()
+        return alive
+
+    async def _watch(self) -> None:
+        """Give back what waits too long, and stop what must not overlap before someone else may take it over."""
+        limit = self._settings.lease_time * (1 - DISCONNECT_MARGIN)
+        while True:
+            await self._clock.sleep(min(0.5, self._settings.lease_time / 10))
+            self.executor.give_back_waiting(older_than=STALE_SECONDS)
+            if self._clock.monotonic() - self._last_beat > limit:
+                self.executor.interrupt(
+                    [
+                        work
+                        for work in self.executor.running_works
+                        if work.handler is not None and work.handler.definition.on_disconnect == "stop"
+                    ],
+                    grace=0.0,
+                )
+
+    # ── ending ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def drain(self, grace: float, hurry: asyncio.Event | None = None) -> None:
+        """Stop claiming, let handlers finish within the grace, give back the rest at once, deliver, and end."""
+        self.claimer.stop()
+        self.executor.stop_taking()
+        await self._until_idle(grace, hurry or asyncio.Event())
+        self.executor.stop_running()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(DELIVERY_SECONDS):
+                await asyncio.wait(self._loops[:1])  # a claim under way is answered first, and given back
+                while not self.executor.is_idle:
+                    await asyncio.sleep(0.005)
+                await self.flusher.drained()
+                await self._depart()
+        await self._stop_loops()
+
+    async def _until_idle(self, grace: float, hurry: asyncio.Event) -> None:
+        until = self._clock.monotonic() + grace
+        while self.executor.running and self._clock.monotonic() < until and not hurry.is_set():
+            await asyncio.sleep(0.01)
+
+    async def _depart(self) -> None:
+        """Give back what only the database remembers, then say good-bye."""
+        try:
+            async with self._database.acquire() as connection:
+                await workers.stop_if_live(connection, self.id)
+        except CONNECTION_ERRORS as error:
+            log.warning("the database is away; this worker ends without saying so", cause=str(error))
+
+    async def _stop_loops(self) -> None:
+        for loop in self._loops:
+            loop.cancel()
+        await asyncio.gather(*self._loops, return_exceptions=True)
+        self.executor.close()
+        for link in self._links.values():
+            await link.close()
+
+    def failure(self) -> BaseException | None:
+        """Why one of the loops ended, if one did: a fault of ours."""
+        for loop in self._loops:
+            if loop.done() and not loop.cancelled() and (error := loop.exception()):
+                return error
+        return None
+
+
+async def register_jobs(connection: Connection, registry: Registry, actor: str) -> dict[int, Handler]:
+    """Make every job of an application known; answers with the handlers by job id."""
+    handlers = {}
+    for handler in registry:
+        reference = await jobs.register(
+            connection, handler.name, handler.definition.as_document(), actor=f"mainspring {actor}"
+        )
+        handlers[reference.id] = handler
+    return handlers

@@ -1,0 +1,80 @@
+"""Handlers by registered name: nothing stored in a database is ever imported or looked up any other way."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mainspring.errors import InvalidInput, JobNotFound, did_you_mean
+from mainspring.model.arguments import Arguments
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from mainspring.model.job import JobDefinition
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """A function that can execute the runs of one job."""
+
+    definition: JobDefinition
+    function: Callable[..., Any]
+    arguments: Arguments
+    is_async: bool
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+
+def handler_of(definition: JobDefinition, function: Callable[..., Any]) -> Handler:
+    return Handler(
+        definition,
+        function,
+        Arguments(definition.name, function),
+        inspect.iscoroutinefunction(function),
+    )
+
+
+class Registry:
+    """The handlers of one application."""
+
+    def __init__(self) -> None:
+        self._handlers: dict[str, Handler] = {}
+
+    def add(self, handler: Handler) -> None:
+        if handler.name in self._handlers:
+            raise InvalidInput(
+                f"A job named {handler.name!r} is already registered.",
+                code="duplicate-job",
+                hint="Give one of them another name: @app.job(name=…).",
+                field="name",
+                value=handler.name,
+            )
+        self._handlers[handler.name] = handler
+
+    def find(self, name: str) -> Handler:
+        try:
+            return self._handlers[name]
+        except KeyError:
+            raise JobNotFound(
+                f"This application has no job named {name!r}.",
+                hint=did_you_mean(name, self._handlers),
+                field="job",
+            ) from None
+
+    def __iter__(self) -> Iterator[Handler]:
+        return iter(self._handlers.values())
+
+    def __len__(self) -> int:
+        return len(self._handlers)
+
+    @property
+    def names(self) -> list[str]:
+        return sorted(self._handlers)
+
+    @property
+    def queues(self) -> list[str]:
+        return sorted({handler.definition.queue for handler in self})

@@ -1,0 +1,61 @@
+"""How a worker is to behave."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from mainspring.errors import InvalidInput
+from mainspring.model.job import checked_name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSettings:
+    """Spans are in seconds. Beats must come at least three times as often as the lease time runs out."""
+
+    queues: tuple[str, ...] = ("default",)
+    slots: int = 200
+    processes: int = 1
+    lease_time: float = 30.0
+    beat_interval: float | None = None  # a sixth of the lease time unless told
+    grace: float = 25.0  # how long a drain waits for handlers
+    cancel_grace: float = 5.0  # how long a cancelled handler has before it is abandoned
+    poll_interval: float = 0.5
+    keeper: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.queues:
+            raise _invalid("queues", self.queues, "must name at least one queue")
+        for queue in self.queues:
+            checked_name(queue, "queue")
+        _check_range("slots", self.slots, 1, 10_000)
+        _check_range("processes", self.processes, 1, 256)
+        _check_range("lease_time", self.lease_time, 0.5, 3600)
+        _check_range("grace", self.grace, 0, 86_400)
+        _check_range("cancel_grace", self.cancel_grace, 0, 86_400)
+        _check_range("poll_interval", self.poll_interval, 0.01, 10)
+        if self.beat_interval is not None and not 0 < self.beat_interval <= self.lease_time / 3:
+            raise _invalid(
+                "beat_interval",
+                self.beat_interval,
+                f"must be at most a third of lease_time ({self.lease_time} s)",
+            )
+
+    @property
+    def beat_every(self) -> float:
+        return self.beat_interval if self.beat_interval is not None else self.lease_time / 6
+
+
+def _check_range(name: str, value: Any, least: float, most: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:
+        raise _invalid(name, value, f"must be a number from {least} to {most}")
+
+
+def _invalid(name: str, value: object, rule: str) -> InvalidInput:
+    return InvalidInput(
+        f"{name} is {value}; it {rule}.",
+        code=f"invalid-{name.replace('_', '-')}",
+        field=name,
+        value=str(value),
+        rule=rule,
+    )

@@ -1,0 +1,109 @@
+"""One embedded PostgreSQL for the whole test run, a migrated template in it, and a fresh copy for each test."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import tempfile
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import asyncpg
+import pytest
+import uvloop
+
+from mainspring import Mainspring
+from mainspring.store.database import Database
+from mainspring.store.embedded import EmbeddedServer
+from mainspring.store.migrate import migrate
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+TEMPLATE = "mainspring_template"
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> tuple[str, dict[str, bool]]:
+    return "asyncio", {"use_uvloop": True}
+
+
+@pytest.fixture(scope="session")
+def shared_directory(request: pytest.FixtureRequest) -> Iterator[Path]:
+    """A directory that all test processes of this run share, and that any account can reach."""
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", uuid.uuid4().hex)
+    directory = Path(tempfile.gettempdir()) / f"mainspring-tests-{run[:12]}"
+    directory.mkdir(mode=0o755, exist_ok=True)
+    yield directory
+    if not hasattr(request.config, "workerinput"):
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """The last to leave cleans up: the process that started the others."""
+    run = getattr(session.config, "_mainspring_run", None)
+    if run:
+        shutil.rmtree(run, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def server(shared_directory: Path) -> Iterator[EmbeddedServer]:
+    """The server of this test run. Fast, not durable: the tests of durability start their own."""
+    with EmbeddedServer.acquire(
+        shared_directory / "data", unsafe_for_tests=True, settings={"max_connections": "300"}
+    ) as server:
+        uvloop.run(_make_template(server))
+        yield server
+
+
+async def _make_template(server: EmbeddedServer) -> None:
+    """Migrate once per run; the other test processes wait for it, and copy."""
+    admin = await asyncpg.connect(server.dsn)
+    try:
+        await admin.execute("select pg_advisory_lock(7)")
+        if not await admin.fetchval("select exists (select from pg_database where datname = $1)", TEMPLATE):
+            await admin.execute(f"create database {TEMPLATE}_new")
+            connection = await Database(server.dsn_for(f"{TEMPLATE}_new")).connect()
+            await migrate(connection)
+            await connection.close()
+            await admin.execute(f"alter database {TEMPLATE}_new rename to {TEMPLATE}")
+        await admin.execute("select pg_advisory_unlock(7)")
+    finally:
+        await admin.close()
+
+
+@pytest.fixture
+async def url(server: EmbeddedServer) -> AsyncIterator[str]:
+    """The URL of a fresh, migrated database."""
+    name = f"test_{uuid.uuid4().hex[:16]}"
+    admin = await asyncpg.connect(server.dsn)
+    try:
+        await admin.execute(f"create database {name} template {TEMPLATE} strategy file_copy")
+        yield server.dsn_for(name)
+        await admin.execute(f"drop database {name} with (force)")
+    finally:
+        await admin.close()
+
+
+@pytest.fixture
+async def database(url: str) -> AsyncIterator[Database]:
+    database = Database(url)
+    yield database
+    await database.close()
+
+
+@pytest.fixture
+async def connection(database: Database) -> AsyncIterator[asyncpg.Connection[asyncpg.Record]]:
+    connection = await database.connect("test")
+    yield connection
+    await connection.close()
+
+
+@pytest.fixture
+async def app(url: str) -> AsyncIterator[Mainspring]:
+    """An application on a fresh database."""
+    app = Mainspring(url, submitted_by="tester")
+    yield app
+    await asyncio.shield(app.close())
