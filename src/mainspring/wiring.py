@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from mainspring.clock import Clock, SystemClock
 from mainspring.control.results import Results
@@ -22,14 +25,16 @@ from mainspring.store.database import Database
 from mainspring.store.embedded import EmbeddedServer, default_data_directory
 from mainspring.store.link import Link
 from mainspring.store.migrate import check_schema, migrate
+from mainspring.worker.charge import Command
 from mainspring.worker.process import WorkerProcess
+from mainspring.worker.settings import WorkerSettings
+from mainspring.worker.supervisor import Supervisor, stop_on_signals
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from uuid import UUID
 
     from mainspring.worker.registry import Registry
-    from mainspring.worker.settings import WorkerSettings
 
 VERSION = version("mainspring")
 URL_VARIABLE = "MAINSPRING_DATABASE_URL"
@@ -152,3 +157,67 @@ def worker_process(
         background=keeper.run if settings.keeper else None,
         heard_of_later=lambda: keeper.wake(promoter),
     )
+
+
+# ── supervised workers ──────────────────────────────────────────────────────────────────────────────────────────
+
+CHILD_MODULE = "mainspring.app.child"
+CHILD_VARIABLE = "MAINSPRING_CHILD"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildConfiguration:
+    """What a supervisor tells the child it starts."""
+
+    app: str
+    url: str | None
+    data_directory: str | None
+    settings: WorkerSettings
+    worker_id: str
+    channel: int
+
+    @property
+    def place(self) -> Place:
+        return Place(url=self.url, data_directory=Path(self.data_directory) if self.data_directory else None)
+
+
+def supervisor(
+    store: Store, place: Place, app_path: str, settings: WorkerSettings, *, say: Callable[[str], None] = _say_nothing
+) -> Supervisor:
+    """A supervisor whose children run the application at `app_path`."""
+
+    def command(worker_id: UUID, channel: int) -> Command:
+        configuration = ChildConfiguration(
+            app=app_path,
+            url=place.url,
+            data_directory=str(place.data_directory) if place.data_directory else None,
+            settings=settings,
+            worker_id=str(worker_id),
+            channel=channel,
+        )
+        # In the environment, which only its owner may read: a URL can hold a password, and arguments are public.
+        environment = os.environ | {CHILD_VARIABLE: msgspec.json.encode(configuration).decode()}
+        return Command([sys.executable, "-m", CHILD_MODULE], environment)
+
+    clock = SystemClock()
+    return Supervisor(
+        link=Link(store.database, clock, "supervisor"),
+        clock=clock,
+        lanes=store.lanes,
+        settings=settings,
+        command=command,
+        say=say,
+    )
+
+
+async def supervise(
+    place: Place, app_path: str, settings: WorkerSettings, *, say: Callable[[str], None] = _say_nothing
+) -> int:
+    """Run workers until a signal stops them; answers with an exit code."""
+    store = await open_store(place, say)
+    try:
+        supervising = supervisor(store, place, app_path, settings, say=say)
+        stop_on_signals(supervising)
+        return await supervising.run()
+    finally:
+        await store.close()

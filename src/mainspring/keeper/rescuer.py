@@ -26,7 +26,6 @@ log = structlog.get_logger()
 
 READS_PER_LEASE = 4
 LEAST_READS = 4
-LEASES_AT_ONCE = 10
 MOST_LOST_AT_ONCE, MOST_LOST_SHARE = (
     3,
     0.1,
@@ -96,15 +95,5 @@ class Rescuer:
     async def sweep(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
         """Rescue from every worker that ended: a claim of theirs may still have appeared since the last time."""
         for worker_id in await workers.ended_with_leases(connection, self._lanes):
-            await rescue_all(connection, self._lanes, worker_id)
-
-
-async def rescue_all(connection: asyncpg.Connection[asyncpg.Record], lanes: int, worker_id: UUID) -> workers.Rescued:
-    """Take everything out of a lost worker's leases, a few leases at a time."""
-    total = workers.Rescued(0, 0, 0)
-    for lane in range(lanes):
-        while (some := await workers.rescue(connection, lane, worker_id, LEASES_AT_ONCE)).leases:
-            total = workers.Rescued(*(sum(pair) for pair in zip(total, some, strict=True)))
-    if total.leases:
-        log.info("runs of a lost worker were rescued", worker=str(worker_id), runs=total.rescued)
-    return total
+            total = await workers.rescue_all(connection, self._lanes, worker_id)
+            log.info("runs of a lost worker were rescued", worker=str(worker_id), runs=total.rescued)

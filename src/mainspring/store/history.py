@@ -82,3 +82,8 @@ async def ends_of(connection: Connection, run_ids: Sequence[UUID]) -> list[Recor
 
 async def add_partitions(connection: Connection, days_ahead: int) -> int:
     return int(await load("history/add_partitions").fetchval(connection, days_ahead=days_ahead))
+
+
+async def outcomes_of_worker(connection: Connection, worker_id: UUID) -> list[Record]:
+    """How many attempts of a worker came to which outcome. It reads all of history: for tests."""
+    return await load("history/outcomes_of_worker").fetch(connection, worker=worker_id)

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from mainspring.store.database import Connection
 
 
+LEASES_AT_ONCE = 10
+
+
 class Rescued(NamedTuple):
     leases: int
     rescued: int
@@ -82,6 +85,15 @@ async def rescue(connection: Connection, lane: int, worker_id: UUID, count: int)
     """Take the runs out of up to `count` leases of a lost worker in one lane. Repeat until it finds none."""
     row = await load("leases/rescue").fetchrow(connection, lane=lane, worker=worker_id, count=count)
     return Rescued(*row) if row is not None else Rescued(0, 0, 0)
+
+
+async def rescue_all(connection: Connection, lanes: int, worker_id: UUID) -> Rescued:
+    """Take everything out of a lost worker's leases, a few leases at a time."""
+    total = Rescued(0, 0, 0)
+    for lane in range(lanes):
+        while (some := await rescue(connection, lane, worker_id, LEASES_AT_ONCE)).leases:
+            total = Rescued(*(sum(pair) for pair in zip(total, some, strict=True)))
+    return total
 
 
 async def list_workers(connection: Connection, ended_within: float) -> list[Record]:

@@ -12,7 +12,7 @@ import pytest
 from mainspring.errors import EmbeddedServerError
 from mainspring.store.embedded import sharing
 
-from .users import eventually, family_of, is_alive, kill_all, processes_naming, query
+from .users import eventually, family_of, has_ended, is_alive, kill_all, processes_naming, query
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +36,7 @@ def test_an_orphaned_server_is_adopted_and_stopped_by_the_next_user(
     server = acquire()
     assert server.pid == pid
     server.release()
-    assert eventually(lambda: not is_alive(pid))
+    assert has_ended(pid)
 
 
 async def test_an_orphan_that_was_started_differently_is_replaced(
@@ -194,7 +194,7 @@ def test_a_server_that_ignores_the_polite_signal_is_stopped_all_the_same(
     os.kill(checkpointer, signal.SIGSTOP)  # the fast shutdown now waits for its last checkpoint
     pid = server.pid
     server.release()
-    assert not is_alive(pid)
+    assert has_ended(pid)
 
 
 def title(pid: int) -> str:

@@ -10,7 +10,7 @@ import pytest
 from mainspring.errors import EmbeddedServerError
 from mainspring.store.embedded import EmbeddedServer
 
-from .users import is_alive, query
+from .users import has_ended, is_alive, query
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +22,7 @@ async def test_the_first_use_makes_starts_and_stops_a_server(place: Path) -> Non
         assert await query(server.dsn, "select current_database()") == "mainspring"
         assert await query(server.dsn, "select current_user") == "mainspring"
         assert is_alive(server.pid)
-    assert not is_alive(server.pid)
+    assert has_ended(server.pid)
 
 
 async def test_text_is_unicode_and_ordered_by_bytes(acquire: Callable[..., EmbeddedServer]) -> None:
@@ -85,4 +85,4 @@ def test_a_server_whose_directory_was_deleted_is_stopped(
     server = acquire()
     data_directory.rename(data_directory.with_name("elsewhere"))
     server.release()
-    assert not is_alive(server.pid)
+    assert has_ended(server.pid)

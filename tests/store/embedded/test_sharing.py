@@ -11,7 +11,7 @@ import pytest
 from mainspring.errors import EmbeddedServerError
 from mainspring.store.embedded import postmaster
 
-from .users import eventually, is_alive, kill_all, query
+from .users import has_ended, is_alive, kill_all, query
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +30,7 @@ async def test_two_handles_of_one_process_share_the_server(acquire: Acquire) -> 
     first.release()
     assert await query(second.dsn, "select 1") == 1
     second.release()
-    assert not is_alive(second.pid)
+    assert has_ended(second.pid)
 
 
 async def test_another_process_shares_the_server(acquire: Acquire, new_user: NewUser, data_directory: Path) -> None:
@@ -47,7 +47,7 @@ def test_the_last_user_stops_the_server_whoever_started_it(
     server.release()
     assert is_alive(server.pid)
     user.ask("release")
-    assert not is_alive(server.pid)
+    assert has_ended(server.pid)
 
 
 async def test_a_link_to_the_directory_leads_to_the_same_server(acquire: Acquire, data_directory: Path) -> None:
@@ -60,7 +60,7 @@ def test_a_process_that_just_ends_stops_the_server(new_user: NewUser, data_direc
     user = new_user()
     pid = user.acquire(data_directory)
     assert user.exit() == 0
-    assert not is_alive(pid)
+    assert has_ended(pid)
 
 
 def test_a_starter_that_just_ends_leaves_the_server_to_the_others(
@@ -73,7 +73,7 @@ def test_a_starter_that_just_ends_leaves_the_server_to_the_others(
     assert server.pid == pid
     assert is_alive(pid)
     server.release()
-    assert eventually(lambda: not is_alive(pid))
+    assert has_ended(pid)
 
 
 def test_a_forked_child_does_not_stop_its_parents_server(new_user: NewUser, data_directory: Path) -> None:
@@ -94,7 +94,7 @@ def test_a_forked_child_that_lives_on_does_not_keep_the_server(
     parent.process.wait()
     server.release()
     assert is_alive(child)
-    assert not is_alive(server.pid)
+    assert has_ended(server.pid)
     kill_all([child])
 
 

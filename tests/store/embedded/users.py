@@ -104,6 +104,11 @@ def is_alive(pid: int) -> bool:
         return False
 
 
+def has_ended(pid: int) -> bool:
+    """True as soon as the system has also tidied up after the process."""
+    return eventually(lambda: not is_alive(pid), seconds=2)
+
+
 def processes_naming(text: str) -> Iterator[int]:
     """The processes with this text in their command line, other than ourselves."""
     for folder in Path("/proc").glob("[0-9]*"):

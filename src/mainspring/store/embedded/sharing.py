@@ -14,7 +14,7 @@ from mainspring.store.embedded.launch import refuse_unmet_wishes, remembered_lau
 from mainspring.store.embedded.locks import FileLock
 from mainspring.store.embedded.postmaster import is_postmaster_of, ready_postmaster, visible_postmaster
 from mainspring.store.embedded.sockets import remove_short_socket_directory
-from mainspring.store.embedded.starting import RECOVERY_PATIENCE, reap_children, start
+from mainspring.store.embedded.starting import RECOVERY_PATIENCE, reap_child, start
 from mainspring.store.embedded.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -57,20 +57,18 @@ def stop_server(directory: DataDirectory, *, say: Callable[[str], None]) -> None
     with closing(FileLock(directory.open_file(SERVER_LOCK))) as lock:
         if not lock.try_exclusive():
             say(f"stopping PostgreSQL in {directory.path}")
-            if not _ends_after(directory, signal.SIGINT, seconds=FAST_SHUTDOWN_PATIENCE):
-                _ends_after(directory, signal.SIGQUIT, seconds=IMMEDIATE_SHUTDOWN_PATIENCE)
+            if (postmaster := visible_postmaster(directory.postgresql)) is not None:
+                _end(directory, postmaster.pid)
             wait_until(lock.try_exclusive, seconds=IMMEDIATE_SHUTDOWN_PATIENCE)  # for the children to follow
         lock.unlock()
-    reap_children()
     remove_short_socket_directory(directory)
 
 
 def stop_server_without_data(directory: DataDirectory, pid: int) -> None:
     """Stop a server whose data directory someone deleted: there is nothing left to save nor a lock to ask."""
     if is_postmaster_of(pid, directory.postgresql):
-        os.kill(pid, signal.SIGQUIT)
-        wait_until(lambda: not is_postmaster_of(pid, directory.postgresql), seconds=IMMEDIATE_SHUTDOWN_PATIENCE)
-    reap_children()
+        _ends_after(directory, pid, signal.SIGQUIT, seconds=IMMEDIATE_SHUTDOWN_PATIENCE)
+        reap_child(pid)
 
 
 def _running_server(directory: DataDirectory, lock: FileLock) -> Postmaster | None:
@@ -104,11 +102,16 @@ def _start_anew(
     return start(directory, binaries, launch, lock=lock)
 
 
-def _ends_after(directory: DataDirectory, number: signal.Signals, *, seconds: float) -> bool:
-    if (postmaster := visible_postmaster(directory.postgresql)) is not None:
-        with suppress(ProcessLookupError):
-            os.kill(postmaster.pid, number)
-    return wait_until(lambda: visible_postmaster(directory.postgresql) is None, seconds=seconds)
+def _end(directory: DataDirectory, pid: int) -> None:
+    if not _ends_after(directory, pid, signal.SIGINT, seconds=FAST_SHUTDOWN_PATIENCE):
+        _ends_after(directory, pid, signal.SIGQUIT, seconds=IMMEDIATE_SHUTDOWN_PATIENCE)
+    reap_child(pid)
+
+
+def _ends_after(directory: DataDirectory, pid: int, number: signal.Signals, *, seconds: float) -> bool:
+    with suppress(ProcessLookupError):
+        os.kill(pid, number)
+    return wait_until(lambda: not is_postmaster_of(pid, directory.postgresql), seconds=seconds)
 
 
 def _still_held(directory: DataDirectory) -> EmbeddedServerError:

@@ -7,7 +7,8 @@ import errno
 import os
 import signal
 import socket
-from contextlib import closing
+import subprocess
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
 from mainspring.errors import EmbeddedServerError
@@ -18,7 +19,6 @@ from mainspring.store.embedded.sockets import prepare_socket_directory
 from mainspring.store.embedded.waiting import wait_until
 
 if TYPE_CHECKING:
-    import subprocess
     from pathlib import Path
 
     from mainspring.store.embedded.binaries import Binaries
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from mainspring.store.embedded.launch import Launch
 
 RECOVERY_PATIENCE = 600.0  # after a crash the server first replays up to max_wal_size
+ENDING_PATIENCE = 1.0
 LAST_LINES = 15
 LARGEST_LOG = 16 * 1024 * 1024
 
@@ -34,6 +35,7 @@ _children: dict[int, subprocess.Popen[bytes]] = {}
 
 def start(directory: DataDirectory, binaries: Binaries, launch: Launch, *, lock: int) -> Postmaster:
     """Start the server and wait until it is ready. The caller holds `lock`; the server inherits it."""
+    reap_children()
     _refuse_taken_port(launch.tcp_port)
     prepare_socket_directory(directory)
     forget_dead_postmaster(directory.postgresql)
@@ -49,6 +51,14 @@ def reap_children() -> None:
     for pid, child in list(_children.items()):
         if child.poll() is not None:
             _children.pop(pid, None)
+
+
+def reap_child(pid: int) -> None:
+    """Wait for a server that is ending, if it is our child: its memory and locks are gone a moment before it is."""
+    if (child := _children.get(pid)) is not None:
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(ENDING_PATIENCE)
+    reap_children()
 
 
 def _drop_large_logs(directory: DataDirectory) -> None:

@@ -1,0 +1,1 @@
+"""Measures Mainspring on this machine: real processes, a real and durable PostgreSQL."""

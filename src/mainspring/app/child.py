@@ -1,0 +1,130 @@
+"""A supervised worker process: `python -m mainspring.app.child`, as the supervisor starts it.
+
+Listens to its supervisor over an inherited socket. If the supervisor vanishes, nobody beats for this process any
+more, so it drains and ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from uuid import UUID
+
+import msgspec
+import structlog
+import uvloop
+
+from mainspring import wiring
+from mainspring.app.loading import load_app
+from mainspring.errors import InvalidInput, MainspringError, NotFound, StoreError
+from mainspring.worker.charge import (
+    BEAT,
+    DRAIN,
+    EXIT_DRAINED,
+    EXIT_LOST,
+    EXIT_MISCONFIGURED,
+    HURRY,
+    LOST,
+    READY,
+)
+from mainspring.worker.process import WorkerProcess
+
+log = structlog.get_logger()
+
+EXIT_FAULT = 1
+
+
+class Child:
+    """One worker and the ear it has for its supervisor."""
+
+    def __init__(self, worker: WorkerProcess, channel: socket.socket, grace: float) -> None:
+        self._worker = worker
+        self._channel = channel
+        self._grace = grace
+        self._stopping = asyncio.Event()
+        self._hurry = asyncio.Event()
+        self._exit_code = EXIT_DRAINED
+
+    async def run(self) -> int:
+        reader, writer = await asyncio.open_connection(sock=self._channel)
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, self._asked_to_stop)
+        loop.add_signal_handler(signal.SIGINT, lambda: None)  # a terminal's Ctrl-C is the supervisor's business
+        await self._worker.start()
+        writer.write(READY)
+        listening = asyncio.create_task(self._listen(reader))
+        await self._until_stopped()
+        await self._worker.drain(self._grace, self._hurry)
+        listening.cancel()
+        return self._exit_code
+
+    def _asked_to_stop(self) -> None:
+        if self._stopping.is_set():
+            self._hurry.set()
+        self._stopping.set()
+
+    async def _listen(self, reader: asyncio.StreamReader) -> None:
+        while word := await reader.readline():
+            self._heed(word)
+        log.warning("the supervisor is gone; draining")
+        self._asked_to_stop()
+
+    def _heed(self, word: bytes) -> None:
+        if word == BEAT:
+            self._worker.beaten()
+        elif word == DRAIN:
+            self._stopping.set()
+        elif word == HURRY:
+            self._stopping.set()
+            self._hurry.set()
+        elif word == LOST:
+            # Someone else has our runs by now: stop the handlers, try to deliver what is done, begin anew.
+            self._exit_code = EXIT_LOST
+            self._stopping.set()
+            self._hurry.set()
+
+    async def _until_stopped(self) -> None:
+        while not self._stopping.is_set():
+            if (fault := self._worker.failure()) is not None:
+                log.error("a loop of this worker ended", exc_info=fault)
+                self._exit_code = EXIT_FAULT
+                self._hurry.set()
+                return
+            try:
+                async with asyncio.timeout(0.5):
+                    await self._stopping.wait()
+            except TimeoutError:
+                pass
+
+
+async def _main(configuration: wiring.ChildConfiguration) -> int:
+    app = load_app(configuration.app)
+    store = await wiring.open_store(configuration.place)
+    try:
+        worker = wiring.worker_process(
+            store, app.registry, configuration.settings, clock=app.clock, worker_id=UUID(configuration.worker_id)
+        )
+        channel = socket.socket(fileno=configuration.channel)
+        return await Child(worker, channel, configuration.settings.grace).run()
+    finally:
+        await app.close()
+        await store.close()
+
+
+def main() -> None:
+    configuration = msgspec.json.decode(os.environ.pop(wiring.CHILD_VARIABLE), type=wiring.ChildConfiguration)
+    try:
+        code = uvloop.run(_main(configuration))
+    except (InvalidInput, NotFound, MainspringError) as error:
+        sys.stderr.write(f"error: {error} [{error.code}]\n")
+        code = EXIT_FAULT if isinstance(error, StoreError) else EXIT_MISCONFIGURED
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # threads of handlers that would not stop must not keep the process
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""The commands there are, by name, and the options they share.
+
+A command's module is imported when it is chosen: `mainspring --help` needs no database driver.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import App, Group, Parameter
+
+from mainspring.cli.session import Session
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+HELP = """\
+Mainspring runs jobs for Python teams, on PostgreSQL.
+
+Without a database URL it uses a private PostgreSQL of its own, in a directory of its own."""
+
+EXAMPLES = """\
+Examples:
+  mainspring up --app examples.hello:app        everything, in the foreground
+  mainspring worker --app shop.jobs:app         workers only
+  mainspring run submit greet --arg name=Ada    accept a run, print its id
+  mainspring run show ID                        what happened to it
+  mainspring doctor                             is the database in good health?
+
+Exit codes: 0 done, 1 refused or failed, 2 usage, 130 interrupted."""
+
+commands = App(
+    name="mainspring",
+    help=HELP,
+    help_epilogue=EXAMPLES,
+    help_format="plaintext",
+    version_flags=["--version"],
+)
+commands.meta.group_parameters = Group("Options of every command", sort_key=99)
+
+commands.command("mainspring.cli.up:up", name="up", help="Run the whole system in the foreground.")
+commands.command("mainspring.cli.worker:commands", name="worker", help="Run workers, or list them.")
+commands.command("mainspring.cli.migrate:migrate", name="migrate", help="Bring the database to the shape we need.")
+commands.command("mainspring.cli.doctor:doctor", name="doctor", help="Check the database, and say what to do.")
+
+runs = App(name="run", help="Submit runs and look after them.")
+runs.command("mainspring.cli.run_submit:submit", name="submit", help="Accept a run of a job; print its id.")
+runs.command("mainspring.cli.run_show:show", name="show", help="Show a run: its state, attempts and timeline.")
+runs.command("mainspring.cli.run_cancel:cancel", name="cancel", help="End a waiting run; ask a running one to stop.")
+commands.command(runs)
+
+
+@commands.meta.default
+def _launch(
+    *words: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
+    database_url: Annotated[
+        str | None, Parameter(help="A PostgreSQL server. Else MAINSPRING_DATABASE_URL, else the embedded one.")
+    ] = None,
+    data_dir: Annotated[
+        str | None, Parameter(help="Where the embedded PostgreSQL keeps its data. Else MAINSPRING_DATA_DIR.")
+    ] = None,
+    output: Annotated[
+        Literal["table", "json"], Parameter(name=["--output", "-o"], help="For people, or one JSON document.")
+    ] = "table",
+) -> int:
+    command, bound, injected = commands.parse_args(words, exit_on_error=False, print_error=False)
+    if "session" in injected:
+        bound.arguments["session"] = Session(database_url=database_url, data_directory=data_dir, output=output)
+    answer = command(*bound.args, **bound.kwargs)
+    if inspect.iscoroutine(answer):
+        import asyncio
+
+        answer = asyncio.run(answer)
+    return answer if isinstance(answer, int) else 0
+
+
+def launch(arguments: Sequence[str]) -> int:
+    code: int = commands.meta(list(arguments), exit_on_error=False, print_error=False, result_action="return_value")
+    return code or 0

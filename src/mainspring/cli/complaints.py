@@ -1,0 +1,45 @@
+"""Errors for people and for programs, on stderr; stdout is for results only."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from mainspring.cli.text import as_json, safe, safe_lines
+from mainspring.errors import MainspringError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cyclopts import CycloptsError
+
+
+def complain(error: MainspringError, arguments: Sequence[str]) -> None:
+    """One line of JSON if JSON was asked for, so that it can be told apart from log lines; else words."""
+    _complain(error.code, error.message, error.hint, error.fields, arguments)
+
+
+def complain_of_usage(error: CycloptsError, arguments: Sequence[str]) -> None:
+    path = " ".join(("mainspring", *(error.command_chain or ())))
+    _complain("usage", str(error), f"See: {path} --help", {}, arguments)
+
+
+def _complain(
+    code: str, message: str, hint: str | None, fields: dict[str, Any], arguments: Sequence[str]
+) -> None:
+    if wants_json(arguments):
+        document = {"error": {"code": code, "message": message, "hint": hint, "fields": fields}}
+        sys.stderr.write(as_json(document, indent=0) + "\n")
+        return
+    red, dim, plain = ("\033[1;31m", "\033[2m", "\033[0m") if sys.stderr.isatty() else ("", "", "")
+    sys.stderr.write(f"{red}error:{plain} {safe_lines(message)} {dim}[{safe(code)}]{plain}\n")
+    if hint:
+        sys.stderr.write(f"{dim}hint:{plain} {safe_lines(hint)}\n")
+
+
+def wants_json(arguments: Sequence[str]) -> bool:
+    """Whether JSON was asked for, read without a parser: the command line may be the very thing that is wrong."""
+    if any(word in ("--output=json", "-o=json", "-ojson") for word in arguments):
+        return True
+    pairs = zip(arguments, arguments[1:], strict=False)
+    return any(word in ("-o", "--output") and value == "json" for word, value in pairs)

@@ -1,0 +1,104 @@
+"""Values as people type them: `30s`, `2026-12-24T18:00+01:00`, `name=value`."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from mainspring.errors import InvalidInput
+from mainspring.model.payload import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_SPAN = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+")
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
+_LONGEST = 999_999_999 * 86_400.0
+
+
+def parse_span(text: str | None, option: str) -> timedelta | None:
+    """A duration such as 90s, 15m, 2h, 1d or 1h30m."""
+    if text is None:
+        return None
+    if not _SPAN.fullmatch(text):
+        raise _invalid(option, text, "must be a duration", "Write 500ms, 90s, 15m, 2h, 1d, or 1h30m.")
+    seconds = sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(text))
+    if seconds > _LONGEST:
+        raise _invalid(option, text, "must be shorter than that", "Write 500ms, 90s, 15m, 2h, 1d, or 1h30m.")
+    return timedelta(seconds=seconds)
+
+
+def parse_instant(text: str | None, option: str) -> datetime | None:
+    """An instant in ISO 8601, with its offset: a time without one would mean something else on each machine."""
+    if text is None:
+        return None
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        at = None
+    if at is None or at.tzinfo is None:
+        rule = "must be an instant in ISO 8601" if at is None else "must name its offset from UTC"
+        raise _invalid(option, text, rule, "Write 2026-12-24T18:00:00Z or 2026-12-24T18:00:00+01:00.")
+    return at
+
+
+def parse_payload(payload: str | None, pairs: Sequence[str]) -> dict[str, Any]:
+    """The arguments of a run: one JSON object, or one `name=value` each."""
+    if payload is None:
+        return _parse_pairs(pairs)
+    if pairs:
+        raise InvalidInput(
+            "Both --payload and --arg were given.", code="payload-and-arg", hint="Give one of them.", field="payload"
+        )
+    document = _decoded(payload)
+    if not isinstance(document, dict):
+        raise _invalid("payload", payload, "must be a JSON object", "For example: --payload '{\"name\": \"Ada\"}'")
+    return document
+
+
+def _decoded(payload: str) -> Any:
+    try:
+        return msgspec.json.decode(payload.encode("utf-8", "surrogateescape"))
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise InvalidInput(
+            f"The payload is not JSON: {error}.",
+            code="payload-not-json",
+            hint="For example: --payload '{\"name\": \"Ada\"}'",
+            field="payload",
+            value=quoted(payload),
+        ) from error
+
+
+def _parse_pairs(pairs: Sequence[str]) -> dict[str, Any]:
+    arguments: dict[str, Any] = {}
+    for pair in pairs:
+        name, sign, value = pair.partition("=")
+        if not name or not sign:
+            raise _invalid("arg", pair, "must have the form name=value", "For example: --arg name=Ada --arg count=3")
+        if name in arguments:
+            raise _invalid("arg", pair, "must be given once per name", "For a list: --arg names='[\"Ada\", \"Bob\"]'")
+        arguments[name] = _value(value)
+    return arguments
+
+
+def _value(text: str) -> Any:
+    """JSON if it is JSON, else the text itself: count=3 is a number, name=Ada a string, zip='"01234"' a string."""
+    try:
+        return msgspec.json.decode(text.encode("utf-8", "surrogateescape"))
+    except (msgspec.DecodeError, RecursionError):
+        return text
+
+
+def _invalid(option: str, value: str, rule: str, hint: str) -> InvalidInput:
+    return InvalidInput(
+        f"--{option} is {quoted(value)}; it {rule}.",
+        code=f"invalid-{option}",
+        hint=hint,
+        field=option,
+        value=quoted(value),
+        rule=rule,
+    )

@@ -1,0 +1,125 @@
+"""`mainspring run show`: a run wherever it is, what was tried, and what happened when."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+from rich.table import Table
+from rich.text import Text
+
+from mainspring.cli.session import InSession
+from mainspring.cli.text import as_instant, as_json, as_span, safe
+from mainspring.model.lifecycle import Outcome, State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mainspring.model.run import Attempt, Run
+
+COLOURS = {
+    State.SUCCEEDED: "green",
+    State.RUNNING: "cyan",
+    State.DEAD: "red",
+    State.LOST: "red",
+    State.EXPIRED: "yellow",
+    State.CANCELLED: "yellow",
+    State.HELD: "yellow",
+}
+
+
+async def show(
+    run_id: Annotated[str, Parameter(name="id", help="The run's id.")],
+    /,
+    *,
+    session: InSession,
+) -> None:
+    """Show a run: its state, arguments, attempts and timeline.
+
+    Example:
+      mainspring run show 0199a1b2-c3d4-8005-9f00-0123456789ab
+    """
+    async with session.client() as client:
+        run = await client.find(run_id)
+    if session.wants_json:
+        session.print_json(run)
+        return
+    session.print(_facts(run))
+    if run.attempts:
+        session.print("", _attempts(run))
+    session.print("", _timeline(run))
+
+
+def _facts(run: Run) -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim")
+    table.add_column(overflow="fold")
+    for name, value in _lines_about(run):
+        table.add_row(name, value if isinstance(value, Text) else Text(safe(value)))
+    return table
+
+
+def _lines_about(run: Run) -> Iterator[tuple[str, str | Text]]:
+    yield "run", str(run.id)
+    yield "job", f"{run.job} (version {run.job_version})"
+    yield "state", _state_of(run)
+    yield "queue", f"{run.queue}, priority {run.priority}"
+    yield "arguments", as_json(run.payload, indent=0)
+    if run.state is State.SUCCEEDED and run.attempts:
+        yield "result", as_json(run.attempts[-1].result, indent=0)
+    yield "due", as_instant(run.due_at)
+    if run.expires_at is not None:
+        yield "expires", as_instant(run.expires_at)
+    yield "submitted", f"{as_instant(run.submitted_at)} by {run.submitted_by or 'unknown'}"
+    if run.idempotency_key is not None:
+        yield "key", run.idempotency_key
+    if run.tags:
+        yield "tags", ", ".join(run.tags)
+    if run.worker_id is not None:
+        yield "worker", str(run.worker_id)
+
+
+def _state_of(run: Run) -> Text:
+    text = Text(run.state.value, style=f"bold {COLOURS.get(run.state, '')}")
+    if run.held_for is not None:
+        text.append(f" ({safe(run.held_for)})", style="not bold")
+    if run.is_cancelling:
+        text.append(" (asked to stop)", style="not bold")
+    return text
+
+
+def _attempts(run: Run) -> Table:
+    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0), pad_edge=False)
+    for heading in ("attempt", "outcome", "waited", "took", "error"):
+        table.add_column(heading, justify="right" if heading in ("attempt", "waited", "took") else "left")
+    for each in run.attempts:
+        style = "green" if each.outcome is Outcome.SUCCEEDED else "red" if each.outcome is Outcome.FAILED else "yellow"
+        waited = _between(each, "ready_at", "started_at")
+        took = _between(each, "started_at", "finished_at")
+        table.add_row(str(each.number or "–"), Text(each.outcome.value, style=style), waited, took, _error_of(each))
+    return table
+
+
+def _between(attempt: Attempt, begin: str, end: str) -> str:
+    began_at, ended_at = getattr(attempt, begin), getattr(attempt, end)
+    if began_at is None or ended_at is None:
+        return "–"
+    return as_span(max(0.0, (ended_at - began_at).total_seconds()))  # ready_at is the database's clock, not the host's
+
+
+def _error_of(attempt: Attempt) -> Text:
+    if attempt.error is None:
+        return Text("")
+    kind, message = attempt.error.get("type", "error"), attempt.error.get("message", "")
+    return Text(safe(f"{kind}: {message}" if message else kind, 160))
+
+
+def _timeline(run: Run) -> Table:
+    table = Table.grid(padding=(0, 2))
+    for style in ("dim", "dim", "", "dim"):
+        table.add_column(style=style)
+    table.columns[1].justify = "right"
+    for each in run.transitions:
+        since = (each.at - run.submitted_at).total_seconds()
+        table.add_row(as_instant(each.at), f"+{as_span(max(0.0, since))}", safe(each.what), safe(each.detail, 120))
+    return table

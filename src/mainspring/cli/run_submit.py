@@ -1,0 +1,90 @@
+"""`mainspring run submit`: accept a run, and wait for its result if asked to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from mainspring.app.job import checked_options
+from mainspring.app.loading import load_app
+from mainspring.cli.parsing import parse_instant, parse_payload, parse_span
+from mainspring.cli.session import InSession, Session
+from mainspring.cli.submission import submit_by_name, submit_through
+from mainspring.cli.text import as_json
+from mainspring.model.lifecycle import State
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from mainspring.app.mainspring import Mainspring
+
+Many = Parameter(negative="", consume_multiple=False)
+
+
+async def submit(
+    job: Annotated[str, Parameter(help="The job's name.")],
+    /,
+    *,
+    arg: Annotated[tuple[str, ...], Many, Parameter(help="name=value, once per argument; JSON if it is JSON.")] = (),
+    payload: Annotated[str | None, Parameter(help="All arguments as one JSON object.")] = None,
+    app: Annotated[str | None, Parameter(help="module:attribute; the arguments are then checked here.")] = None,
+    queue: Annotated[str | None, Parameter(help="Instead of the job's own queue.")] = None,
+    priority: Annotated[int | None, Parameter(help="0 (most urgent) to 9.")] = None,
+    delay: Annotated[str | None, Parameter(help="Start so much later: 500ms, 30s, 15m, 2h, 1d.")] = None,
+    at: Annotated[str | None, Parameter(help="Start at an instant: 2026-12-24T18:00:00+01:00.")] = None,
+    key: Annotated[str | None, Parameter(help="Idempotency key: submitting again returns the first run.")] = None,
+    tag: Annotated[tuple[str, ...], Many, Parameter(help="May be given several times.")] = (),
+    max_age: Annotated[str | None, Parameter(help="Expire if not started so long after it is due.")] = None,
+    wait: Annotated[bool, Parameter(negative="", help="Wait for the end and print the result.")] = False,
+    timeout: Annotated[str | None, Parameter(help="How long to wait: 30s. Without it, for ever.")] = None,
+    session: InSession,
+) -> None:
+    """Accept a run of a job; print its id.
+
+    When the id is printed, the run is durable. Without --app the job is looked up in the database, where it
+    appears when an application that defines it first starts a worker or submits a run.
+
+    Examples:
+      mainspring run submit greet --arg name=Ada
+      mainspring run submit greet --payload '{"name": "Ada"}' --wait -o json
+      mainspring run submit report --delay 15m --key report-2026-11 --tag monthly
+    """
+    arguments = parse_payload(payload, arg)
+    patience = parse_span(timeout, "timeout")
+    options = checked_options(
+        at=parse_instant(at, "at"),
+        delay=parse_span(delay, "delay"),
+        priority=priority,
+        queue=queue,
+        tags=tag or None,
+        key=key,
+        max_age=parse_span(max_age, "max-age"),
+        connection=None,
+    )
+    application = None if app is None else load_app(app)
+    async with session.client(application) as client:
+        if application is not None:
+            run_id = await submit_through(client, application, job, arguments, options)
+        else:
+            run_id = await submit_by_name(client, job, arguments, options)
+        if not wait:
+            _print_id(session, run_id)
+            return
+        session.say(f"submitted {run_id}; waiting for its end")
+        await _print_result(session, client, run_id, None if patience is None else patience.total_seconds())
+
+
+def _print_id(session: Session, run_id: UUID) -> None:
+    if session.wants_json:
+        session.print_json({"id": run_id})
+    else:
+        session.print(str(run_id))
+
+
+async def _print_result(session: Session, client: Mainspring, run_id: UUID, timeout: float | None) -> None:
+    result = await client.result(run_id, timeout)
+    if session.wants_json:
+        session.print_json({"id": run_id, "state": State.SUCCEEDED, "result": result})
+    else:
+        session.print(as_json(result))

@@ -1,0 +1,119 @@
+"""What every command has at hand: which database is meant, and how answers are to be printed."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+import sys
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from mainspring.cli.text import as_json, safe
+from mainspring.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from rich.console import Console, RenderableType
+
+    from mainspring.app.mainspring import Mainspring
+    from mainspring.wiring import Place, Store
+    from mainspring.store.database import Connection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """One invocation of the program."""
+
+    database_url: str | None
+    data_directory: str | None
+    output: Literal["table", "json"]
+
+    def __post_init__(self) -> None:
+        if self.database_url is not None and self.data_directory is not None:
+            raise InvalidInput(
+                "Both --database-url and --data-dir were given; there is one database.",
+                code="url-and-data-dir",
+                hint="Give the URL for a server, the directory for the embedded PostgreSQL.",
+                field="database_url",
+            )
+
+    # ── the database ────────────────────────────────────────────────────────────────────────────────────────
+
+    def place(self, application: Mainspring | None = None) -> Place:
+        """What was asked for here, else what the application says, else what the environment says."""
+        from mainspring.wiring import Place
+
+        if application is not None and self.database_url is None and self.data_directory is None:
+            return application.place
+        return Place.chosen(self.database_url, self.data_directory)
+
+    @asynccontextmanager
+    async def client(self, application: Mainspring | None = None) -> AsyncIterator[Mainspring]:
+        """A Mainspring on the chosen database, for as long as one command takes."""
+        from mainspring.app.mainspring import Mainspring
+
+        place = self.place(application)
+        async with Mainspring(place.url, data_directory=place.data_directory, submitted_by=who_am_i()) as client:
+            yield client
+
+    @asynccontextmanager
+    async def database(self) -> AsyncIterator[tuple[Store, Connection]]:
+        """A connection to the chosen database, whatever is or is not in it yet."""
+        from mainspring.wiring import open_database
+
+        store = await open_database(self.place(), self.say)
+        try:
+            connection = await store.database.connect("command line")
+            try:
+                yield store, connection
+            finally:
+                await connection.close()
+        finally:
+            await store.close()
+
+    # ── the terminal ────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def wants_json(self) -> bool:
+        return self.output == "json"
+
+    def print_json(self, document: Any) -> None:
+        print(as_json(document))
+
+    def print(self, *things: RenderableType) -> None:
+        """Print for people. Strings are printed as they are: escaping is the caller's, markup is nobody's."""
+        console = self.console()
+        for thing in things:
+            console.print(thing, soft_wrap=isinstance(thing, str))
+
+    def console(self) -> Console:
+        from rich.console import Console
+
+        # Into a file or a pipe, tables keep their width: nothing is cut for a terminal that is not there.
+        width = None if sys.stdout.isatty() else 200
+        return Console(markup=False, highlight=False, emoji=False, width=width)
+
+    def say(self, sentence: str) -> None:
+        """Progress, for people who watch."""
+        if self.wants_json:
+            return
+        dim, plain = ("\033[2m", "\033[0m") if sys.stderr.isatty() else ("", "")
+        sys.stderr.write(f"{dim}• {safe(sentence)}{plain}\n")
+        sys.stderr.flush()
+
+
+InSession = Annotated[Session, Parameter(parse=False)]
+
+
+def who_am_i() -> str:
+    """Whom the audit names for what is done from here."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = f"uid {os.getuid()}"
+    return f"{user}@{socket.gethostname()}"

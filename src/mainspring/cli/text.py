@@ -1,0 +1,66 @@
+"""Text for terminals. What jobs supplied is data: it can neither move a cursor nor colour a line nor ring a bell."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+# Control characters (C0, DEL, C1), line separators, what turns the direction of text, and lone surrogates.
+_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+_NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def safe(text: object, limit: int | None = None) -> str:
+    """One harmless line: everything a terminal would act upon is written out, as in `\\x1b[31m`."""
+    line = _UNSAFE.sub(_written_out, str(text))
+    return line if limit is None or len(line) <= limit else line[: limit - 1] + "…"
+
+
+def safe_lines(text: object) -> str:
+    """Like `safe`, for text of several lines: its line breaks stay."""
+    return "\n".join(safe(line) for line in str(text).splitlines())
+
+
+def _written_out(match: re.Match[str]) -> str:
+    character = match[0]
+    code = ord(character)
+    return _NAMED.get(character) or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")
+
+
+def as_json(document: Any, *, indent: int = 2) -> str:
+    """A document as JSON that is harmless on a terminal too. `indent=0` makes it one line."""
+    data = msgspec.json.encode(document, enc_hook=str)
+    text = msgspec.json.format(data, indent=indent).decode() if indent else data.decode()
+    return _UNSAFE.sub(lambda match: match[0] if match[0] == "\n" else f"\\u{ord(match[0]):04x}", text)
+
+
+def as_instant(at: datetime | None) -> str:
+    return "–" if at is None else f"{at:%Y-%m-%d %H:%M:%S}.{at.microsecond // 1000:03} UTC"
+
+
+def as_span(seconds: float) -> str:
+    """A span as people say it: 1.2 ms, 34 s, 5 min 10 s, 3 h, 2 d."""
+    if seconds < 0:
+        return f"-{as_span(-seconds)}"
+    if seconds < 0.9995:
+        return f"{seconds * 1000:.1f} ms" if seconds < 0.01 else f"{seconds * 1000:.0f} ms"
+    if seconds < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    for size, unit, smaller, small in ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "min"), (60, "min", 1, "s")):
+        if seconds >= size:
+            rest = int(seconds % size // smaller)
+            return f"{int(seconds // size)} {unit}" + (f" {rest} {small}" if rest else "")
+    raise AssertionError(seconds)
+
+
+def as_size(size: float) -> str:
+    for unit in ("B", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}"
+        size /= 1024
+    return f"{size:.1f} GiB"

@@ -1,0 +1,73 @@
+"""`mainspring worker`: run workers; `mainspring worker list`: see them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from mainspring import wiring
+from mainspring.app.loading import load_app
+from mainspring.cli.binding import bind_environment
+from mainspring.cli.parsing import parse_span
+from mainspring.cli.session import InSession
+from mainspring.worker.settings import WorkerSettings
+
+commands = App(name="worker", help="Run workers, or list them.")
+commands.command("mainspring.cli.worker_list:list_workers", name="list", help="List workers.")
+
+DEFAULTS = WorkerSettings()
+
+
+@commands.default
+async def work(
+    *,
+    app: Annotated[str, Parameter(help="module:attribute of your Mainspring; the current folder is searched first.")],
+    queues: Annotated[
+        str | None, Parameter(help="Which queues to serve, with commas between. Else all that the app's jobs use.")
+    ] = None,
+    slots: Annotated[int, Parameter(help="How many runs at once, per process.")] = DEFAULTS.slots,
+    processes: Annotated[int, Parameter(help="How many processes.")] = DEFAULTS.processes,
+    grace: Annotated[str, Parameter(help="How long a drain waits for handlers.")] = f"{DEFAULTS.grace:g}s",
+    lease_time: Annotated[
+        str, Parameter(help="How long a silent worker keeps its runs.")
+    ] = f"{DEFAULTS.lease_time:g}s",
+    keeper: Annotated[
+        bool, Parameter(negative="--no-keeper", help="Keep the house in order beside the work.")
+    ] = DEFAULTS.keeper,
+    session: InSession,
+) -> int:
+    """Run workers in the foreground.
+
+    SIGTERM or Ctrl-C drains: nothing new is claimed, what runs may finish, the rest goes back in line at once.
+    A second signal hurries.
+
+    Examples:
+      mainspring worker --app shop.jobs:app
+      mainspring worker --app shop.jobs:app --queues mail,default --slots 50 --processes 2
+      mainspring worker list
+    """
+    application = load_app(app)
+    settings = WorkerSettings(
+        queues=chosen_queues(queues, application.registry.queues),
+        slots=slots,
+        processes=processes,
+        grace=_seconds(grace, "grace"),
+        lease_time=_seconds(lease_time, "lease-time"),
+        keeper=keeper,
+    )
+    place = session.place(application)
+    bind_environment(place)
+    return await wiring.supervise(place, app, settings, say=session.say)
+
+
+def chosen_queues(asked: str | None, used: list[str]) -> tuple[str, ...]:
+    if asked is None:
+        return tuple(used) or DEFAULTS.queues
+    return tuple(dict.fromkeys(queue.strip() for queue in asked.split(",")))
+
+
+def _seconds(text: str, option: str) -> float:
+    span = parse_span(text, option)
+    assert span is not None
+    return span.total_seconds()

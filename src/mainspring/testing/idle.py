@@ -1,0 +1,126 @@
+"""Executes what there is to execute, here and now, with a worker that ends when nothing is left to do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from mainspring import wiring
+from mainspring.errors import InvalidInput, MainspringError
+from mainspring.keeper.promoter import Promoter
+from mainspring.model.lifecycle import Outcome
+from mainspring.model.run import PRIORITIES
+from mainspring.store import history, jobs, runs
+from mainspring.testing.frozen import FrozenClock
+from mainspring.worker.settings import WorkerSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from mainspring.app.mainspring import Mainspring
+    from mainspring.store.database import Connection
+    from mainspring.worker.process import WorkerProcess
+
+GLANCE_SECONDS = 0.001  # between two glances at what is still running
+LEASE_SECONDS = 3_600.0  # nobody beats for this worker; nobody needs to
+
+
+class NotIdle(MainspringError, TimeoutError):
+    """`run_until_idle` ran out of patience."""
+
+    code = "not-idle"
+
+
+async def run_until_idle(
+    app: Mainspring, *, queues: Iterable[str] | None = None, travel: bool = False, timeout: float = 30.0
+) -> Counter[Outcome]:
+    """Execute what is ready or due until nothing is; answers how many attempts came to which outcome.
+
+    Runs go the way they always go: claimed into a lease, executed, settled, retried. What is due later stays, unless
+    told to `travel`: then the application's FrozenClock moves to the next due time, again and again, so that retries
+    and delayed runs happen at once. In the end no worker is left behind.
+    """
+    if travel and not isinstance(app.clock, FrozenClock):
+        raise InvalidInput(
+            "Only a frozen clock can travel.",
+            code="clock-not-frozen",
+            hint="Make the application with clock=FrozenClock().",
+        )
+    settings = WorkerSettings(queues=tuple(queues or app.registry.queues), keeper=False, lease_time=LEASE_SECONDS)
+    store = (await app.services()).store
+    worker = wiring.worker_process(store, app.registry, settings, clock=app.clock)
+    await worker.start()
+    try:
+        async with asyncio.timeout(timeout), store.database.acquire() as connection:
+            work = _Work(app, worker, connection, store.lanes, settings.queues)
+            while await work.go_on() or (travel and await work.travel()):
+                pass
+            outcomes = await history.outcomes_of_worker(connection, worker.id)
+    except TimeoutError:
+        raise NotIdle(
+            f"After {timeout:g} s there is still something to do; {worker.executor.running} run(s) are running.",
+            hint="Does a handler never end, or submit itself again and again?",
+        ) from None
+    finally:
+        await worker.drain(grace=0.0)
+    return Counter({Outcome(row["outcome"]): row["attempts"] for row in outcomes})
+
+
+class _Work:
+    """What is left to do for one worker."""
+
+    def __init__(
+        self, app: Mainspring, worker: WorkerProcess, connection: Connection, lanes: int, queues: Sequence[str]
+    ) -> None:
+        self._clock = app.clock
+        self._worker = worker
+        self._connection = connection
+        self._lanes = lanes
+        self._queues = queues
+        self._promoter = Promoter(lanes=lanes, clock=app.clock)
+
+    async def go_on(self) -> bool:
+        """Let the worker finish what it has, then look for more; answers whether there may be more."""
+        await self._until_quiet()
+        done = self._worker.flusher.accepted
+        self._promoter.forget()  # look from the front: a retry may be due before what was promoted last
+        is_due = await self._promoter.step(self._connection) == 0
+        waiting = await self._stir()
+        # The worker may have claimed, or even finished, something between the looks.
+        return is_due or waiting or not self._is_quiet or self._worker.flusher.accepted != done
+
+    async def _stir(self) -> bool:
+        """Tell the worker which lines have something in them."""
+        lines = await jobs.lines_of(self._connection)
+        rows = await runs.waiting_lines(self._connection, self._lanes, [lines[queue] for queue in self._queues])
+        for row in rows:
+            self._worker.claimer.stir(row["lane"], row["line"])
+        return bool(rows)
+
+    async def _until_quiet(self) -> None:
+        await asyncio.sleep(GLANCE_SECONDS)
+        while not self._is_quiet:
+            if failure := self._worker.failure():
+                raise failure
+            await asyncio.sleep(GLANCE_SECONDS)
+        await self._worker.flusher.drained()
+
+    @property
+    def _is_quiet(self) -> bool:
+        return self._worker.executor.is_idle and not self._worker.claimer.under_way
+
+    async def travel(self) -> bool:
+        """Move the clock to when the next run is due; answers whether there is one."""
+        assert isinstance(self._clock, FrozenClock)
+        places = [(lane, priority) for lane in range(self._lanes) for priority in PRIORITIES]
+        rows = await runs.next_due(
+            self._connection,
+            [lane for lane, _ in places],
+            [priority for _, priority in places],
+            [runs.LONG_AGO] * len(places),
+        )
+        if rows:
+            await self._clock.set(min(row["due_at"] for row in rows))
+            self._worker.beaten()  # only we jumped: the database was never away
+        return bool(rows)

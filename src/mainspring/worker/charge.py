@@ -1,0 +1,91 @@
+"""One child process as its supervisor sees it: spawned, watched, spoken to over a socket of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from uuid import UUID
+
+# What is said over the socket, one word a line. The child says READY once its worker is registered.
+READY = b"ready\n"
+BEAT, LOST, DRAIN, HURRY = b"beat\n", b"lost\n", b"drain\n", b"hurry\n"
+
+# How a child may end.
+EXIT_DRAINED = 0
+EXIT_LOST = 75  # declared lost: begin anew at once
+EXIT_MISCONFIGURED = 78  # would fail the same way again
+
+
+class Command(NamedTuple):
+    """How to start a child."""
+
+    arguments: Sequence[str]
+    environment: Mapping[str, str]
+
+
+class Charge:
+    """A child process. Its stops and ends are read with waitpid: a frozen child must not be beaten for."""
+
+    def __init__(self, worker_id: UUID, command: Callable[[UUID, int], Command], born_at: float) -> None:
+        self.worker_id = worker_id
+        self.born_at = born_at
+        self.is_ready = False
+        self.is_frozen = False
+        self.is_told_lost = False
+        self.exit_code: int | None = None
+        self._channel, theirs = socket.socketpair()
+        self._channel.setblocking(False)
+        arguments, environment = command(worker_id, theirs.fileno())
+        # A session of its own: Ctrl-C goes to the supervisor, which lets its children finish.
+        self._process = subprocess.Popen(
+            arguments, env=environment, pass_fds=[theirs.fileno()], start_new_session=True
+        )
+        theirs.close()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def look(self) -> None:
+        """Learn whether the child is ready, stopped, going on, or gone."""
+        self._hear()
+        while self.exit_code is None:
+            try:
+                pid, status = os.waitpid(self.pid, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
+            except ChildProcessError:
+                pid, status = self.pid, 0
+            if pid == 0:
+                return
+            self._note(status)
+
+    def _hear(self) -> None:
+        with contextlib.suppress(BlockingIOError, OSError):
+            if READY.strip() in self._channel.recv(1024):
+                self.is_ready = True
+
+    def _note(self, status: int) -> None:
+        if os.WIFSTOPPED(status):
+            self.is_frozen = True
+        elif os.WIFCONTINUED(status):
+            self.is_frozen = False
+        else:
+            self.exit_code = os.waitstatus_to_exitcode(status)
+            self._process.returncode = self.exit_code  # it was reaped here, not by Popen
+            self._channel.close()
+
+    def say(self, word: bytes) -> None:
+        """Tell the child something; one that does not listen any more need not hear it."""
+        with contextlib.suppress(OSError):
+            self._channel.send(word)
+
+    def kill(self) -> None:
+        """End the child and whatever it started."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)

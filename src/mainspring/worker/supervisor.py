@@ -1,0 +1,182 @@
+"""Starts worker children, beats for them while they live and move, and replaces those that end.
+
+Only what is certain is acted on: a child that exited is declared lost at once, and its runs are rescued without
+waiting for its lease time. One that is stopped (SIGSTOP, a debugger) is simply not beaten for; if that lasts, some
+rescuer declares it lost, and when it wakes up it is told so and begins anew under another id.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from typing import TYPE_CHECKING
+
+import structlog
+
+from mainspring.store import workers
+from mainspring.store.database import CONNECTION_ERRORS, patience
+from mainspring.worker.charge import BEAT, DRAIN, EXIT_DRAINED, EXIT_LOST, EXIT_MISCONFIGURED, HURRY, LOST, Charge
+from mainspring.worker.process import DELIVERY_SECONDS, new_worker_id
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from uuid import UUID
+
+    from mainspring.clock import Clock
+    from mainspring.store.link import Link
+    from mainspring.worker.charge import Command
+    from mainspring.worker.settings import WorkerSettings
+
+log = structlog.get_logger()
+
+LOOK_SECONDS = 0.05
+YOUNG_SECONDS = 5.0  # a child that ends younger than this is restarted more slowly each time
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0
+MARGIN_SECONDS = 5.0  # beyond grace and delivery, before a draining child is killed
+
+
+class Supervisor:
+    def __init__(
+        self,
+        *,
+        link: Link,
+        clock: Clock,
+        lanes: int,
+        settings: WorkerSettings,
+        command: Callable[[UUID, int], Command],
+        say: Callable[[str], None],
+    ) -> None:
+        self._link = link
+        self._clock = clock
+        self._lanes = lanes
+        self._settings = settings
+        self._command = command
+        self._say = say
+        self._charges: list[Charge] = []
+        self._departed: set[UUID] = set()  # ended without a good-bye: to be declared lost
+        self._births: list[float] = []  # when to start replacements
+        self._pause = FIRST_PAUSE
+        self._stops = 0
+        self._kill_at = float("inf")
+        self._exit_code = 0
+
+    # ── the loop ────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def run(self) -> int:
+        """Until told to stop; answers with an exit code."""
+        self._births = [self._clock.monotonic()] * self._settings.processes
+        beating = asyncio.create_task(self._beat_on())
+        try:
+            while self._charges or self._births:
+                self._look()
+                self._start_due()
+                await asyncio.sleep(LOOK_SECONDS)
+            await self._settle_departed()
+        finally:
+            beating.cancel()
+            await asyncio.gather(beating, return_exceptions=True)
+            for charge in self._charges:
+                charge.kill()
+            await self._link.close()
+        return self._exit_code
+
+    def stop(self) -> None:
+        """Drain; when called again, hurry."""
+        self._stops += 1
+        self._births.clear()
+        if self._stops == 1:
+            self._say(f"draining: up to {self._settings.grace:g} s for what is running (again to hurry)")
+            self._kill_at = self._clock.monotonic() + self._settings.grace + DELIVERY_SECONDS + MARGIN_SECONDS
+        for charge in self._charges:
+            charge.say(DRAIN if self._stops == 1 else HURRY)
+
+    def _start_due(self) -> None:
+        now = self._clock.monotonic()
+        while self._births and min(self._births) <= now:
+            self._births.remove(min(self._births))
+            self._charges.append(Charge(new_worker_id(), self._command, now))
+
+    def _look(self) -> None:
+        for charge in list(self._charges):
+            charge.look()
+            if charge.exit_code is not None:
+                self._charges.remove(charge)
+                self._bury(charge, charge.exit_code)
+            elif self._clock.monotonic() >= self._kill_at:
+                charge.kill()
+
+    def _bury(self, charge: Charge, exit_code: int) -> None:
+        """A child has ended: remember what it left behind, and arrange its replacement."""
+        if exit_code != EXIT_DRAINED:
+            self._departed.add(charge.worker_id)
+            log.warning("a worker process ended", worker=str(charge.worker_id), exit_code=exit_code)
+        if exit_code == EXIT_MISCONFIGURED:
+            self._exit_code = 1
+            self._births.clear()
+            for other in self._charges:
+                other.say(DRAIN)
+        elif not self._stops and self._exit_code == 0:
+            self._births.append(self._clock.monotonic() + self._pause_before_rebirth(charge, exit_code))
+
+    def _pause_before_rebirth(self, charge: Charge, exit_code: int) -> float:
+        if exit_code == EXIT_LOST:
+            return 0.0
+        is_young = self._clock.monotonic() - charge.born_at < YOUNG_SECONDS
+        self._pause = min(LONGEST_PAUSE, self._pause * 2) if is_young else FIRST_PAUSE
+        return self._pause
+
+    # ── beating ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _beat_on(self) -> None:
+        while True:
+            began = self._clock.monotonic()
+            try:
+                await self._beat()
+                await self._settle_departed()
+            except CONNECTION_ERRORS as error:
+                log.warning("a beat did not reach the database", cause=str(error))
+                await self._link.mend()
+            else:
+                await self._until_next_beat(began)
+
+    async def _until_next_beat(self, began: float) -> None:
+        """Sleep, unless a child became ready or left: those are not kept waiting."""
+        known = {charge.worker_id for charge in self._charges if charge.is_ready}
+        while self._clock.monotonic() < began + self._settings.beat_every and not self._departed:
+            await asyncio.sleep(LOOK_SECONDS)
+            if {charge.worker_id for charge in self._charges if charge.is_ready} - known:
+                return
+
+    async def _beat(self) -> None:
+        """Beat for every child that is ready and not frozen."""
+        for charge in self._charges:
+            charge.look()
+        beaten = [each for each in self._charges if each.is_ready and not each.is_frozen and each.exit_code is None]
+        if not beaten:
+            return
+        connection = await self._link.get()
+        with patience(connection, self._settings.lease_time / 2):
+            alive = await workers.beat_if_live(connection, [charge.worker_id for charge in beaten])
+        for charge in beaten:
+            if charge.worker_id in alive:
+                charge.say(BEAT)
+            elif not charge.is_told_lost:
+                charge.is_told_lost = True
+                log.warning("a worker was declared lost and begins anew", worker=str(charge.worker_id))
+                charge.say(LOST)
+
+    async def _settle_departed(self) -> None:
+        """Declare lost whom we saw end, and rescue their runs right away."""
+        for worker_id in list(self._departed):
+            connection = await self._link.get()
+            await workers.lose_if_silent(connection, worker_id, None)
+            rescued = await workers.rescue_all(connection, self._lanes, worker_id)
+            self._departed.discard(worker_id)
+            log.info("the runs of an ended worker were rescued", worker=str(worker_id), runs=rescued.rescued)
+
+
+def stop_on_signals(supervisor: Supervisor) -> None:
+    """SIGTERM and Ctrl-C drain; the second one hurries."""
+    loop = asyncio.get_running_loop()
+    for each in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(each, supervisor.stop)
