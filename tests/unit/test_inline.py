@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from typing import Any
 
 import pytest
 
@@ -30,12 +31,14 @@ async def test_submitting_executes_and_the_handle_has_the_result(app: Mainspring
 
 async def test_arguments_and_results_go_through_json_as_in_real_life(app: Mainspring) -> None:
     @app.job
-    async def echo(pair: tuple[int, int]) -> tuple[int, int]:
+    async def echo(pair: tuple[int, int]) -> Any:
         assert isinstance(pair, tuple)
         return pair
 
     with inline(app):
-        assert await (await echo.submit(pair=(1, 2))).result() == [1, 2]
+        handle = await echo.submit(pair=(1, 2))
+
+    assert await handle.result() == [1, 2]
 
 
 async def test_wrong_arguments_are_refused_when_they_are_submitted(app: Mainspring) -> None:

@@ -7,10 +7,12 @@ more, so it drains and ends.
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import socket
 import sys
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 import msgspec
@@ -30,7 +32,9 @@ from mainspring.worker.charge import (
     LOST,
     READY,
 )
-from mainspring.worker.process import WorkerProcess
+
+if TYPE_CHECKING:
+    from mainspring.worker.process import WorkerProcess
 
 log = structlog.get_logger()
 
@@ -54,6 +58,7 @@ class Child:
         loop.add_signal_handler(signal.SIGTERM, self._asked_to_stop)
         loop.add_signal_handler(signal.SIGINT, lambda: None)  # a terminal's Ctrl-C is the supervisor's business
         await self._worker.start()
+        _calm_garbage_collection()
         writer.write(READY)
         listening = asyncio.create_task(self._listen(reader))
         await self._until_stopped()
@@ -112,6 +117,13 @@ async def _main(configuration: wiring.ChildConfiguration) -> int:
     finally:
         await app.close()
         await store.close()
+
+
+def _calm_garbage_collection() -> None:
+    """What is loaded now stays; runs come and go by the thousand and free themselves without the collector."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 def main() -> None:

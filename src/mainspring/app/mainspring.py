@@ -109,7 +109,7 @@ class Mainspring:
         on_disconnect: str = "continue",
     ) -> JobDecorator: ...
 
-    def job(self, function: Any = None, /, **options: Any) -> Any:
+    def job(self, *decorated: Any, **options: Any) -> Any:
         """Register a function as a job: `@app.job` or `@app.job(queue="mail", priority=2)`."""
 
         def decorate(function: Callable[..., Any]) -> Job[Any, Any]:
@@ -118,7 +118,7 @@ class Mainspring:
             self.registry.add(handler)
             return Job(self, handler)
 
-        return decorate if function is None else decorate(function)
+        return decorate(*decorated) if decorated else decorate
 
     # ── submitting ──────────────────────────────────────────────────────────────────────────────────────────
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import sys
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from mainspring.cli.text import as_json, safe, safe_lines
-from mainspring.errors import MainspringError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cyclopts import CycloptsError
+
+    from mainspring.errors import MainspringError
 
 
 def complain(error: MainspringError, arguments: Sequence[str]) -> None:
@@ -24,9 +26,7 @@ def complain_of_usage(error: CycloptsError, arguments: Sequence[str]) -> None:
     _complain("usage", str(error), f"See: {path} --help", {}, arguments)
 
 
-def _complain(
-    code: str, message: str, hint: str | None, fields: dict[str, Any], arguments: Sequence[str]
-) -> None:
+def _complain(code: str, message: str, hint: str | None, fields: dict[str, Any], arguments: Sequence[str]) -> None:
     if wants_json(arguments):
         document = {"error": {"code": code, "message": message, "hint": hint, "fields": fields}}
         sys.stderr.write(as_json(document, indent=0) + "\n")
@@ -41,5 +41,4 @@ def wants_json(arguments: Sequence[str]) -> bool:
     """Whether JSON was asked for, read without a parser: the command line may be the very thing that is wrong."""
     if any(word in ("--output=json", "-o=json", "-ojson") for word in arguments):
         return True
-    pairs = zip(arguments, arguments[1:], strict=False)
-    return any(word in ("-o", "--output") and value == "json" for word, value in pairs)
+    return any(word in ("-o", "--output") and value == "json" for word, value in pairwise(arguments))

@@ -1,18 +1,13 @@
 """`mainspring migrate`: apply what the database lacks, or say what that would be."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from mainspring.cli.session import InSession, Session
 from mainspring.store import health
-from mainspring.store.migrate import known_migrations
+from mainspring.store.migrate import Migration, known_migrations
 from mainspring.store.migrate import migrate as apply
-
-if TYPE_CHECKING:
-    from mainspring.store.migrate import Migration
 
 
 async def migrate(

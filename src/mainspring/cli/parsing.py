@@ -56,7 +56,7 @@ def parse_payload(payload: str | None, pairs: Sequence[str]) -> dict[str, Any]:
         )
     document = _decoded(payload)
     if not isinstance(document, dict):
-        raise _invalid("payload", payload, "must be a JSON object", "For example: --payload '{\"name\": \"Ada\"}'")
+        raise _invalid("payload", payload, "must be a JSON object", 'For example: --payload \'{"name": "Ada"}\'')
     return document
 
 
@@ -67,7 +67,7 @@ def _decoded(payload: str) -> Any:
         raise InvalidInput(
             f"The payload is not JSON: {error}.",
             code="payload-not-json",
-            hint="For example: --payload '{\"name\": \"Ada\"}'",
+            hint='For example: --payload \'{"name": "Ada"}\'',
             field="payload",
             value=quoted(payload),
         ) from error
@@ -80,7 +80,7 @@ def _parse_pairs(pairs: Sequence[str]) -> dict[str, Any]:
         if not name or not sign:
             raise _invalid("arg", pair, "must have the form name=value", "For example: --arg name=Ada --arg count=3")
         if name in arguments:
-            raise _invalid("arg", pair, "must be given once per name", "For a list: --arg names='[\"Ada\", \"Bob\"]'")
+            raise _invalid("arg", pair, "must be given once per name", 'For a list: --arg names=\'["Ada", "Bob"]\'')
         arguments[name] = _value(value)
     return arguments
 

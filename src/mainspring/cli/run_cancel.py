@@ -1,7 +1,5 @@
 """`mainspring run cancel`: end a waiting run, ask a running one to stop."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from cyclopts import Parameter

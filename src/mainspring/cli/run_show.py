@@ -1,8 +1,7 @@
 """`mainspring run show`: a run wherever it is, what was tried, and what happened when."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterator
+from typing import Annotated
 
 from cyclopts import Parameter
 from rich.table import Table
@@ -11,11 +10,7 @@ from rich.text import Text
 from mainspring.cli.session import InSession
 from mainspring.cli.text import as_instant, as_json, as_span, safe
 from mainspring.model.lifecycle import Outcome, State
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from mainspring.model.run import Attempt, Run
+from mainspring.model.run import Attempt, Run
 
 COLOURS = {
     State.SUCCEEDED: "green",

@@ -1,23 +1,18 @@
 """`mainspring run submit`: accept a run, and wait for its result if asked to."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
+from uuid import UUID
 
 from cyclopts import Parameter
 
 from mainspring.app.job import checked_options
 from mainspring.app.loading import load_app
+from mainspring.app.mainspring import Mainspring
 from mainspring.cli.parsing import parse_instant, parse_payload, parse_span
 from mainspring.cli.session import InSession, Session
 from mainspring.cli.submission import submit_by_name, submit_through
 from mainspring.cli.text import as_json
 from mainspring.model.lifecycle import State
-
-if TYPE_CHECKING:
-    from uuid import UUID
-
-    from mainspring.app.mainspring import Mainspring
 
 Many = Parameter(negative="", consume_multiple=False)
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from mainspring.app.mainspring import Mainspring
-    from mainspring.wiring import Place, Store
     from mainspring.store.database import Connection
+    from mainspring.wiring import Place, Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,5 @@
 """`mainspring worker`: run workers; `mainspring worker list`: see them."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from cyclopts import App, Parameter

@@ -1,9 +1,8 @@
 """`mainspring worker list`: the workers there are, and those that ended lately."""
 
-from __future__ import annotations
+from typing import Annotated
 
-from typing import TYPE_CHECKING, Annotated
-
+from asyncpg import Record
 from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
@@ -12,9 +11,6 @@ from mainspring.cli.parsing import parse_span
 from mainspring.cli.session import InSession
 from mainspring.cli.text import as_instant, as_span, safe
 from mainspring.store import workers
-
-if TYPE_CHECKING:
-    from asyncpg import Record
 
 COLOURS = {"live": "green", "lost": "red"}
 
@@ -32,9 +28,8 @@ async def list_workers(
     """
     span = parse_span(ended_within, "ended-within")
     assert span is not None
-    async with session.client() as client:
-        async with (await client.services()).store.database.acquire() as connection:
-            rows = await workers.list_workers(connection, span.total_seconds())
+    async with session.client() as client, (await client.services()).store.database.acquire() as connection:
+        rows = await workers.list_workers(connection, span.total_seconds())
     if session.wants_json:
         session.print_json({"workers": [dict(row) for row in rows]})
     elif rows:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 from mainspring import wiring
@@ -18,8 +19,9 @@ from mainspring.worker.settings import WorkerSettings
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    import asyncpg
+
     from mainspring.app.mainspring import Mainspring
-    from mainspring.store.database import Connection
     from mainspring.worker.process import WorkerProcess
 
 GLANCE_SECONDS = 0.001  # between two glances at what is still running
@@ -50,20 +52,22 @@ async def run_until_idle(
     settings = WorkerSettings(queues=tuple(queues or app.registry.queues), keeper=False, lease_time=LEASE_SECONDS)
     store = (await app.services()).store
     worker = wiring.worker_process(store, app.registry, settings, clock=app.clock)
-    await worker.start()
-    try:
-        async with asyncio.timeout(timeout), store.database.acquire() as connection:
-            work = _Work(app, worker, connection, store.lanes, settings.queues)
-            while await work.go_on() or (travel and await work.travel()):
-                pass
-            outcomes = await history.outcomes_of_worker(connection, worker.id)
-    except TimeoutError:
-        raise NotIdle(
-            f"After {timeout:g} s there is still something to do; {worker.executor.running} run(s) are running.",
-            hint="Does a handler never end, or submit itself again and again?",
-        ) from None
-    finally:
-        await worker.drain(grace=0.0)
+    async with AsyncExitStack() as ending:
+        await worker.start()
+        ending.push_async_callback(worker.drain, grace=0.0)
+        connection = await store.database.connect("run until idle")
+        ending.push_async_callback(connection.close)
+        work = _Work(app, worker, connection, store.lanes, settings.queues)
+        try:
+            async with asyncio.timeout(timeout):
+                while await work.go_on() or (travel and await work.travel()):
+                    pass
+        except TimeoutError:
+            raise NotIdle(
+                f"After {timeout:g} s there is still something to do; {worker.executor.running} run(s) are running.",
+                hint="Does a handler never end, or submit itself again and again?",
+            ) from None
+        outcomes = await history.outcomes_of_worker(connection, worker.id)
     return Counter({Outcome(row["outcome"]): row["attempts"] for row in outcomes})
 
 
@@ -71,7 +75,12 @@ class _Work:
     """What is left to do for one worker."""
 
     def __init__(
-        self, app: Mainspring, worker: WorkerProcess, connection: Connection, lanes: int, queues: Sequence[str]
+        self,
+        app: Mainspring,
+        worker: WorkerProcess,
+        connection: asyncpg.Connection[asyncpg.Record],
+        lanes: int,
+        queues: Sequence[str],
     ) -> None:
         self._clock = app.clock
         self._worker = worker
@@ -86,9 +95,9 @@ class _Work:
         done = self._worker.flusher.accepted
         self._promoter.forget()  # look from the front: a retry may be due before what was promoted last
         is_due = await self._promoter.step(self._connection) == 0
-        waiting = await self._stir()
-        # The worker may have claimed, or even finished, something between the looks.
-        return is_due or waiting or not self._is_quiet or self._worker.flusher.accepted != done
+        is_waiting = await self._stir()
+        await self._until_quiet()  # it may have claimed something between the looks, and finished it
+        return is_due or is_waiting or self._worker.flusher.accepted != done
 
     async def _stir(self) -> bool:
         """Tell the worker which lines have something in them."""
@@ -101,10 +110,10 @@ class _Work:
     async def _until_quiet(self) -> None:
         await asyncio.sleep(GLANCE_SECONDS)
         while not self._is_quiet:
-            if failure := self._worker.failure():
-                raise failure
             await asyncio.sleep(GLANCE_SECONDS)
         await self._worker.flusher.drained()
+        if failure := self._worker.failure():
+            raise failure
 
     @property
     def _is_quiet(self) -> bool:

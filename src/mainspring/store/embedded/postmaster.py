@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import struct
 import subprocess
 from contextlib import closing
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from pathlib import Path
 
 PROC = Path("/proc")
 KNOCK_PATIENCE = 1.0
+ASK_FOR_TLS = struct.pack("!ii", 8, 80877103)  # the one request that is answered before anything else is known
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,13 +59,15 @@ def forget_dead_postmaster(data: Path) -> None:
 
 
 def _answers(postmaster: Postmaster) -> bool:
+    """Whether someone speaks there. A connection alone proves little: an orphan may hold the socket open."""
     with closing(socket.socket(socket.AF_UNIX)) as knock:
         knock.settimeout(KNOCK_PATIENCE)
         try:
             knock.connect(str(postmaster.socket_directory / f".s.PGSQL.{postmaster.port}"))
+            knock.sendall(ASK_FOR_TLS)
+            return knock.recv(1) in (b"N", b"S")
         except OSError:
             return False
-        return True
 
 
 def _read(file: Path) -> Postmaster | None:

@@ -1,0 +1,270 @@
+"""Looks a database over: what is well, what is not, and what to do about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+import asyncpg
+
+from mainspring.errors import MainspringError, SchemaMismatch
+from mainspring.store import health, workers
+from mainspring.store.migrate import OLDEST_SERVER, check_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from mainspring.clock import Clock
+    from mainspring.store.database import Connection
+
+CLOCK_WARNING, CLOCK_PROBLEM = 1.0, 3_600.0
+TRANSACTION_WARNING, TRANSACTION_PROBLEM = 60.0, 3_600.0
+CONNECTIONS_WARNING = 0.8
+LANE_BOUND = 100_000
+LANE_SKEW, LANE_SKEW_FROM = 5.0, 10_000
+DAYS_OK = 2  # the keeper works three days ahead
+DEAD_ROWS_FROM = 200_000
+
+
+class Level(StrEnum):
+    OK = "ok"
+    WARNING = "warning"
+    PROBLEM = "problem"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What one check found, and what to do if it is not well."""
+
+    check: str
+    level: Level
+    says: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patient:
+    """What the checks look at."""
+
+    connection: Connection
+    clock: Clock
+    settings: dict[str, Any]
+    lanes: int  # 0 while there is no schema that serves this program
+
+
+async def examine(connection: Connection, clock: Clock) -> list[Finding]:
+    """All findings, in the order in which one would act on them."""
+    schema, lanes = await _schema(connection)
+    patient = Patient(connection=connection, clock=clock, settings=await health.settings_of(connection), lanes=lanes)
+    findings = [judge(patient.settings) for judge in (_version, _writable, _durability, _isolation, _autovacuum)]
+    findings += [_connections(patient.settings), schema]
+    for name, check, needs_schema in _CHECKS:
+        if lanes or not needs_schema:
+            findings.append(await _tried(name, check, patient))
+    return findings
+
+
+def not_reached(error: MainspringError) -> Finding:
+    """The finding for a database that cannot even be asked."""
+    return _problem("connection", error.message, error.hint or "")
+
+
+async def _tried(name: str, check: Callable[[Patient], Awaitable[Finding]], patient: Patient) -> Finding:
+    try:
+        return await check(patient)
+    except asyncpg.InsufficientPrivilegeError as error:
+        return _warning(name, f"could not be looked at: {error}", "Run doctor as a user who may see this.")
+
+
+# ── the server ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _version(settings: dict[str, Any]) -> Finding:
+    kind = "PostgreSQL with Citus" if settings["has_citus"] else "PostgreSQL"
+    says = f"{kind} {settings['version']}"
+    if settings["major"] < OLDEST_SERVER:
+        return _problem("server", says, f"Upgrade to {OLDEST_SERVER} or newer.")
+    return _ok("server", says)
+
+
+def _writable(settings: dict[str, Any]) -> Finding:
+    if settings["is_standby"]:
+        return _problem("writable", "this is a standby", "Connect to the primary: target_session_attrs=read-write.")
+    if settings["is_read_only"]:
+        return _problem(
+            "writable",
+            "transactions are read-only",
+            "Reset default_transaction_read_only for this server, database or user.",
+        )
+    return _ok("writable", "accepts writes")
+
+
+def _durability(settings: dict[str, Any]) -> Finding:
+    names = ("fsync", "full_page_writes", "synchronous_commit")
+    off = [name for name in names if settings[name] == "off"]
+    if off:
+        return _problem("durability", f"{', '.join(off)} off: a crash can lose accepted runs", "Turn it on.")
+    if settings["synchronous_commit"] == "local":
+        return _warning(
+            "durability",
+            "synchronous_commit is local: losing this node can lose accepted runs",
+            "With synchronous standbys, set it to on.",
+        )
+    return _ok("durability", ", ".join(f"{name} {settings[name]}" for name in names))
+
+
+def _isolation(settings: dict[str, Any]) -> Finding:
+    level = settings["default_transaction_isolation"]
+    if level != "read committed":
+        return _warning(
+            "isolation",
+            f"default_transaction_isolation is {level}: claims fail with serialization errors instead of waiting",
+            "Set it to 'read committed' for Mainspring's user.",
+        )
+    return _ok("isolation", level)
+
+
+def _autovacuum(settings: dict[str, Any]) -> Finding:
+    if settings["autovacuum"] == "off":
+        return _problem("autovacuum", "autovacuum is off: dead rows pile up and claims slow down", "Turn it on.")
+    return _ok("autovacuum", "on")
+
+
+def _connections(settings: dict[str, Any]) -> Finding:
+    used, most = settings["connections"], settings["max_connections"]
+    says = f"{used} of {most} in use"
+    if used > most * CONNECTIONS_WARNING:
+        return _warning("connections", says, "Raise max_connections, or run fewer processes (4 connections each).")
+    return _ok("connections", says)
+
+
+async def _clock(patient: Patient) -> Finding:
+    """Half the round trip is the error of this measurement; the host's time is only used to date ids."""
+    before = patient.clock.timestamp()
+    theirs = await health.database_time(patient.connection)
+    after = patient.clock.timestamp()
+    offset = theirs - (before + after) / 2
+    says = f"the database is {abs(offset):.3f} s {'ahead of' if offset > 0 else 'behind'} this host"
+    if abs(offset) <= CLOCK_WARNING + (after - before):
+        return _ok("clock", says)
+    level = Level.PROBLEM if abs(offset) > CLOCK_PROBLEM else Level.WARNING
+    return Finding(check="clock", level=level, says=says, remedy="Let both follow a time server (NTP).")
+
+
+async def _transactions(patient: Patient) -> Finding:
+    rows = await health.long_transactions(patient.connection, TRANSACTION_WARNING)
+    if not rows:
+        return _ok("transactions", f"none open for more than {TRANSACTION_WARNING:.0f} s")
+    oldest = rows[0]
+    what = " ".join(filter(None, (oldest["user_name"], oldest["application"], oldest["state"])))
+    says = f"{len(rows)} open for long; the oldest for {oldest['seconds']:.0f} s (pid {oldest['pid']}: {what})"
+    remedy = f"It keeps vacuum from removing dead rows. To end it: select pg_terminate_backend({oldest['pid']})"
+    return _by_age("transactions", says, remedy, oldest["seconds"])
+
+
+async def _prepared(patient: Patient) -> Finding:
+    rows = await health.prepared_transactions(patient.connection, TRANSACTION_WARNING)
+    if not rows:
+        return _ok("prepared", "no forgotten prepared transaction")
+    oldest = rows[0]
+    says = f"{len(rows)} left behind; the oldest for {oldest['seconds']:.0f} s ({oldest['gid']!r} of {oldest['owner']})"
+    return _by_age("prepared", says, "COMMIT PREPARED or ROLLBACK PREPARED it.", oldest["seconds"])
+
+
+def _by_age(check: str, says: str, remedy: str, seconds: float) -> Finding:
+    level = Level.PROBLEM if seconds > TRANSACTION_PROBLEM else Level.WARNING
+    return Finding(check=check, level=level, says=says, remedy=remedy)
+
+
+# ── our schema ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def _schema(connection: Connection) -> tuple[Finding, int]:
+    try:
+        lanes = await check_schema(connection)
+    except SchemaMismatch as error:
+        return _problem("schema", error.message, error.hint or ""), 0
+    except asyncpg.InsufficientPrivilegeError as error:
+        return _problem("schema", f"cannot be read: {error}", "GRANT USAGE ON SCHEMA mainspring TO this user."), 0
+    newest = max(await health.applied_migrations(connection))
+    return _ok("schema", f"migration {newest}, serves this program"), lanes
+
+
+async def _permissions(patient: Patient) -> Finding:
+    missing = await health.missing_permissions(patient.connection)
+    if not missing:
+        return _ok("permissions", "this user may do all that workers do")
+    some = ", ".join(f"{row['privilege']} on {row['table_name']}" for row in missing[:3])
+    return _problem(
+        "permissions",
+        f"this user lacks {some}{' …' if len(missing) > 3 else ''}",
+        "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA mainspring TO this user.",
+    )
+
+
+async def _lanes(patient: Patient) -> Finding:
+    waiting = await health.waiting_by_lane(patient.connection, patient.lanes, LANE_BOUND)
+    total, most = sum(waiting), max(waiting)
+    full = " or more" if most >= LANE_BOUND else ""
+    says = f"{patient.lanes} lanes, {total:,}{full} runs waiting, {min(waiting):,} to {most:,}{full} per lane"
+    if total >= LANE_SKEW_FROM and most > LANE_SKEW * total / patient.lanes:
+        return _warning("lanes", says, "Many idempotency keys fall into one lane? Vary them.")
+    return _ok("lanes", says)
+
+
+async def _partitions(patient: Patient) -> Finding:
+    days = await health.days_with_partitions(patient.connection)
+    if days == 0:
+        return _problem("history", "no partition for today: nothing can be finished", "Run: mainspring migrate")
+    if days <= DAYS_OK:
+        return _warning(
+            "history",
+            f"partitions for {days} day(s) from today",
+            "A worker with a keeper makes them three days ahead: is one running? Else: mainspring migrate",
+        )
+    return _ok("history", f"partitions for {days} days from today")
+
+
+async def _workers(patient: Patient) -> Finding:
+    row = await health.silent_workers(patient.connection)
+    ended = await workers.ended_with_leases(patient.connection, patient.lanes)
+    says = f"{row['live']} live"
+    remedy = "A keeper rescues their runs: start a worker (mainspring worker --app …) and look again."
+    if ended:
+        return _warning("workers", f"{says}; {len(ended)} ended ones still hold runs", remedy)
+    if row["silent"]:
+        return _warning("workers", f"{says}, of which {row['silent']} have been silent for long", remedy)
+    return _ok("workers", says)
+
+
+async def _dead_rows(patient: Patient) -> Finding:
+    rows = await health.tables_with_dead_rows(patient.connection, DEAD_ROWS_FROM)
+    if not rows:
+        return _ok("dead rows", "vacuum keeps up")
+    says = ", ".join(f"{row['table_name']} {row['dead']:,}" for row in rows)
+    return _warning("dead rows", says, "See 'transactions' above; else give autovacuum more room (cost limits).")
+
+
+def _ok(check: str, says: str) -> Finding:
+    return Finding(check=check, level=Level.OK, says=says)
+
+
+def _warning(check: str, says: str, remedy: str) -> Finding:
+    return Finding(check=check, level=Level.WARNING, says=says, remedy=remedy)
+
+
+def _problem(check: str, says: str, remedy: str) -> Finding:
+    return Finding(check=check, level=Level.PROBLEM, says=says, remedy=remedy)
+
+
+_CHECKS: tuple[tuple[str, Callable[[Patient], Awaitable[Finding]], bool], ...] = (
+    ("permissions", _permissions, True),
+    ("clock", _clock, False),
+    ("transactions", _transactions, False),
+    ("prepared", _prepared, False),
+    ("lanes", _lanes, True),
+    ("history", _partitions, True),
+    ("workers", _workers, True),
+    ("dead rows", _dead_rows, True),
+)

@@ -1,0 +1,102 @@
+"""What can be read from a database about its health and its work. Nothing here decides what is healthy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import asyncpg
+
+from mainspring.errors import DatabaseUnsuitable
+from mainspring.store.database import SCHEMA
+from mainspring.store.statements import load
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from asyncpg import Record
+
+    from mainspring.store.database import Connection
+
+
+async def settings_of(connection: Connection) -> dict[str, Any]:
+    row = await load("health/settings").fetchrow(connection)
+    assert row is not None
+    return dict(row)
+
+
+async def applied_migrations(connection: Connection) -> dict[int, str]:
+    """The migrations this database has seen, by version; none if it was never ours."""
+    try:
+        rows = await load("health/applied_migrations").fetch(connection)
+    except asyncpg.UndefinedTableError:
+        return {}
+    return {row["version"]: row["name"] for row in rows}
+
+
+async def refuse_read_only(connection: Connection) -> None:
+    """Raise if this database accepts no writes now."""
+    if await connection.fetchval("select pg_is_in_recovery() or current_setting('transaction_read_only')::bool"):
+        raise DatabaseUnsuitable(
+            "The server accepts no writes (it is a standby, or read-only).",
+            code="database-read-only",
+            hint="Connect to the primary: add target_session_attrs=read-write to MAINSPRING_DATABASE_URL.",
+        )
+
+
+async def missing_permissions(connection: Connection) -> list[Record]:
+    return await load("health/permissions").fetch(connection, schema=SCHEMA)
+
+
+async def database_time(connection: Connection) -> float:
+    return float(await load("health/clock").fetchval(connection))
+
+
+async def long_transactions(connection: Connection, older_than: float) -> list[Record]:
+    return await load("health/long_transactions").fetch(connection, older_than=older_than)
+
+
+async def prepared_transactions(connection: Connection, older_than: float) -> list[Record]:
+    return await load("health/prepared_transactions").fetch(connection, older_than=older_than)
+
+
+async def waiting_by_lane(connection: Connection, lanes: int, bound: int) -> list[int]:
+    rows = await load("health/lanes").fetch(connection, lanes=list(range(lanes)), bound=bound)
+    return [row["waiting"] for row in rows]
+
+
+async def days_with_partitions(connection: Connection) -> int:
+    """From today on, for how many days history has its partitions; 30 means as many or more."""
+    return int(await load("health/partitions_ahead").fetchval(connection))
+
+
+async def silent_workers(connection: Connection) -> Record:
+    row = await load("health/workers").fetchrow(connection)
+    assert row is not None
+    return row
+
+
+async def tables_with_dead_rows(connection: Connection, at_least: int) -> list[Record]:
+    return await load("health/dead_rows").fetch(connection, schema=SCHEMA, at_least=at_least)
+
+
+# ── work, for those who watch ───────────────────────────────────────────────────────────────────────────────
+
+
+async def activity(connection: Connection, lanes: int, bound: int) -> Record:
+    """How many runs are where, each counted up to a bound."""
+    row = await load("health/activity").fetchrow(connection, lanes=list(range(lanes)), bound=bound)
+    assert row is not None
+    return row
+
+
+async def finished_between(connection: Connection, lanes: int, after: datetime, until: datetime) -> list[Record]:
+    return await load("health/finished").fetch(connection, lanes=list(range(lanes)), after=after, until=until)
+
+
+async def latest_attempts(
+    connection: Connection, lanes: int, after: datetime, until: datetime, count: int
+) -> Sequence[Record]:
+    return await load("health/latest").fetch(
+        connection, lanes=list(range(lanes)), after=after, until=until, count=count
+    )

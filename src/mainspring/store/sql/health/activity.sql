@@ -1,0 +1,14 @@
+-- What there is to do and what is being done, counted up to a bound: for people who watch.
+-- Index: primary keys; lease is small.
+select (select count(*) from (select from ready where lane = any (:lanes::smallint[]) limit :bound::int) as some)
+           as ready,
+       (select count(*) from (select from later where lane = any (:lanes::smallint[]) limit :bound::int) as some)
+           as scheduled,
+       (select count(*) from (select from held where lane = any (:lanes::smallint[]) limit :bound::int) as some)
+           as held,
+       (select count(*) from (select from dead where lane = any (:lanes::smallint[]) limit :bound::int) as some)
+           as dead,
+       (select coalesce(sum(length(done) - bit_count(done)), 0)
+        from lease where lane = any (:lanes::smallint[])) as running,
+       (select count(*) from worker where state = 'live') as workers,
+       clock_now() as now

@@ -1,0 +1,113 @@
+"""Each verb moves a run as `model/lifecycle.py` declares, and changes nothing where it does not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mainspring.errors import RunAlreadyEnded, RunAlreadyStarted
+from mainspring.model.lifecycle import ENDS, MOVES, PLACES, State, allows
+from mainspring.testing.checker import check
+
+from .moves import ACTING, SETTLING, Expected, after
+from .verbs import VERBS, WAYS, obey
+
+if TYPE_CHECKING:
+    from .verbs import Seen, Stage
+
+CASES = [(state, verb) for state in WAYS for verb in ACTING]
+MOVING = [case for case in CASES if allows(case[1], case[0])]
+STILL = [case for case in CASES if not allows(case[1], case[0])]
+REFUSALS = {State.RUNNING: RunAlreadyStarted} | dict.fromkeys({*ENDS, State.DEAD}, RunAlreadyEnded)
+
+
+def test_there_is_a_way_to_every_state_and_a_hand_for_every_verb() -> None:
+    not_yet = {State.LOST}  # at-most-once runs only; nothing leads there yet
+    assert set(WAYS) == set(State) - not_yet
+    assert set(PLACES) <= set(WAYS)
+    assert set(VERBS) == {move.verb for move in MOVES} - {"submit"}
+
+
+@pytest.mark.parametrize(("state", "verb"), MOVING)
+async def test_a_verb_moves_a_run_as_declared(stage: Stage, state: State, verb: str) -> None:
+    subject = await stage.set_up(state)
+    before = await stage.look(subject)
+
+    await VERBS[verb](stage.first, subject, state)
+    if (verb, state) == ("cancel", State.RUNNING):
+        await obey(stage.first, subject, state)  # the worker was asked to, and does
+
+    now = await stage.look(subject)
+    target = State.CANCELLED if verb == "cancel" else after(verb, Expected(state)).state
+    assert now.state is target
+    assert now.carried == before.carried
+    assert now.fence == before.fence + (verb == "claim")
+    if target in PLACES:
+        assert _counts(now) == _expected_counts(before, verb)
+    report = await check(stage.observer, [subject.run_id])
+    assert report.violations == [], report
+
+
+def _counts(seen: Seen) -> tuple[int, int, int]:
+    return seen.attempt, seen.crashes, seen.revision
+
+
+def _expected_counts(before: Seen, verb: str) -> tuple[int, int, int]:
+    """Failing spends an attempt; a crash, a drain or a missing handler does not."""
+    return (
+        before.attempt + (verb in ("retry", "bury")),
+        before.crashes + (verb == "rescue"),
+        before.revision + (verb == "change"),
+    )
+
+
+@pytest.mark.parametrize(("state", "verb"), STILL)
+async def test_a_verb_that_is_not_declared_changes_nothing(stage: Stage, state: State, verb: str) -> None:
+    subject = await stage.set_up(state)
+    before = await stage.contents()
+
+    if verb in ("cancel", "change"):
+        with pytest.raises(REFUSALS[state]):
+            await VERBS[verb](stage.first, subject, state)
+    else:
+        await VERBS[verb](stage.first, subject, state)
+
+    assert await stage.contents() == before
+
+
+@pytest.mark.parametrize("verb", sorted(SETTLING))
+async def test_what_a_former_worker_sends_changes_nothing_for_the_present_one(stage: Stage, verb: str) -> None:
+    subject = await stage.set_up(State.RUNNING)
+    present = subject.claims.pop()
+    before = await stage.contents()
+
+    settlement = await VERBS[verb](stage.first, subject, State.RUNNING)
+
+    assert await stage.contents() == before
+    is_traced = verb not in ("hold", "give_back")  # a run that never started has nothing to be late with
+    assert (settlement.accepted, settlement.stale, await stage.stale()) == (0, is_traced, is_traced)
+    subject.claims.append(present)
+    await VERBS["complete"](stage.first, subject, State.RUNNING)
+    assert (await stage.look(subject)).state is State.SUCCEEDED
+
+
+@pytest.mark.parametrize("verb", sorted({"retry", "bury", "hold", "give_back", "rescue"}))
+async def test_a_run_that_was_asked_to_stop_never_goes_back_to_wait(stage: Stage, verb: str) -> None:
+    subject = await stage.set_up(State.RUNNING)
+    await VERBS["cancel"](stage.second, subject, State.RUNNING)
+
+    await VERBS[verb](stage.first, subject, State.RUNNING)
+
+    assert (await stage.look(subject)).state is State.CANCELLED
+    report = await check(stage.observer, [subject.run_id])
+    assert report.violations == [], report
+
+
+async def test_success_stays_success_though_someone_asked_to_cancel(stage: Stage) -> None:
+    subject = await stage.set_up(State.RUNNING)
+    await VERBS["cancel"](stage.second, subject, State.RUNNING)
+
+    await VERBS["complete"](stage.first, subject, State.RUNNING)
+
+    assert (await stage.look(subject)).state is State.SUCCEEDED

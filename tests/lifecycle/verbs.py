@@ -1,0 +1,367 @@
+"""One run on a stage, in any state, and every verb that may act on it: through the store's own functions.
+
+Every run that is set up was claimed once before, by a worker that has nothing to do with it any more. So there is
+always a lease to be late with: a worker's verb on a run that is not running is a stale one.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from uuid import UUID, uuid4
+
+from mainspring.control.runs import Changes, Runs
+from mainspring.model.ids import lane_of
+from mainspring.model.job import JobDefinition
+from mainspring.model.lifecycle import ENDS, State
+from mainspring.model.policy import RetryPolicy
+from mainspring.model.run import PRIORITIES, NewRun
+from mainspring.store import jobs, leases, runs, submissions, workers
+from mainspring.store.leases import Lease, Settlement
+from mainspring.worker.registry import handler_of
+from mainspring.worker.work import Work
+
+from .stepping import Gate, OnlyConnection, SteppedConnection
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    import asyncpg
+    from asyncpg import Record
+
+    from mainspring.store.database import Connection, Database
+    from mainspring.worker.registry import Handler
+
+LANES = 8
+A_MOMENT = 0.000001  # seconds: over before the next transaction begins
+TOMORROW = datetime.now(UTC) + timedelta(days=1)
+AN_HOUR_AGO = datetime.now(UTC) - timedelta(hours=1)
+
+# What a run keeps for life, unless someone changes it.
+CARRIED = (
+    "id",
+    "tenant_id",
+    "job_id",
+    "job_version",
+    "line_id",
+    "priority",
+    "codec",
+    "payload",
+    "headers",
+    "tags",
+    "idempotency_key",
+    "submitted_by",
+    "submitted_at",
+)
+MOVING_TABLES = ("later", "held", "ready", "lease", "dead", "attempt", "idempotency", "audit")
+
+
+async def handle() -> None:
+    """What the jobs on stage do."""
+
+
+def _handler(max_attempts: int) -> Handler:
+    retry = RetryPolicy(max_attempts=max_attempts, first_delay=timedelta(0))
+    return handler_of(JobDefinition(name="on_stage", retry=retry), handle)
+
+
+PATIENT, HOPELESS = _handler(1_000), _handler(1)
+
+
+class Claim(NamedTuple):
+    """What a worker remembers of a run it claimed."""
+
+    worker_id: UUID
+    lease: Lease
+    line_id: int
+    row: Record
+
+    def work(self, handler: Handler, *, is_started: bool) -> Work:
+        now = _micros_now()
+        work = Work(self.row, self.lease, 0, self.line_id, self.worker_id, now, handler)
+        work.started_at = now if is_started else None
+        return work
+
+
+@dataclass(slots=True)
+class Subject:
+    """The run that is acted upon, and what is known about it outside the database."""
+
+    run_id: UUID
+    job_id: int
+    line_id: int
+    worker_id: UUID  # the worker that claims it next, is claiming it or has it
+    claims: list[Claim] = field(default_factory=list)
+
+    @property
+    def lane(self) -> int:
+        return lane_of(self.run_id)
+
+
+class Seen(NamedTuple):
+    """Where a run is, and what claims, failures and changes have made of it."""
+
+    state: State
+    fence: int
+    attempt: int
+    crashes: int
+    revision: int
+    is_cancelling: bool
+    carried: dict[str, Any]
+
+    @classmethod
+    def of(cls, state: str, run: str, is_cancelling: bool) -> Seen:
+        """From a row of a place or, if the run has ended, of history, which keeps fewer counts."""
+        values = {"crashes": 0, "revision": 0} | json.loads(run)
+        values.setdefault("id", values.get("run_id"))
+        return cls(
+            state=State(state),
+            fence=values["fence"],
+            attempt=values["attempt"],
+            crashes=values["crashes"],
+            revision=values["revision"],
+            is_cancelling=is_cancelling,
+            carried={name: values[name] for name in CARRIED},
+        )
+
+
+class Actor:
+    """A worker, a keeper or a person: someone with connections of their own."""
+
+    def __init__(self, plain: SteppedConnection, raw: SteppedConnection, pids: frozenset[int]) -> None:
+        self._plain = plain
+        self._raw = raw
+        self.pids = pids
+        self.runs = Runs(database=cast("Database", OnlyConnection(plain)), lanes=LANES)
+
+    @classmethod
+    async def arrives(cls, database: Database) -> Actor:
+        plain = await database.connect("plain")
+        raw = await database.connect("raw", raw_time=True)
+        pids = frozenset({plain.get_server_pid(), raw.get_server_pid()})
+        return cls(SteppedConnection(plain), SteppedConnection(raw), pids)
+
+    async def leaves(self) -> None:
+        await self._plain.close()
+        await self._raw.close()
+
+    def use(self, gate: Gate) -> None:
+        self._plain.gate = self._raw.gate = gate
+
+    @property
+    def plain(self) -> Connection:
+        return cast("Connection", self._plain)
+
+    @property
+    def raw(self) -> Connection:
+        return cast("Connection", self._raw)
+
+
+# ── the verbs ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def promote(actor: Actor, subject: Subject, seen: State) -> None:
+    await runs.promote(actor.plain, subject.lane, [runs.LONG_AGO] * len(PRIORITIES), 10)
+
+
+async def release(actor: Actor, subject: Subject, seen: State) -> None:
+    await runs.release_known(actor.plain, subject.lane, [subject.job_id], 10)
+
+
+async def claim(actor: Actor, subject: Subject, seen: State) -> None:
+    worker_id, lease_id = uuid4(), uuid4()
+    subject.worker_id = worker_id
+    rows = await leases.claim(
+        actor.raw,
+        lane=subject.lane,
+        line=subject.line_id,
+        priorities=PRIORITIES,
+        fronts=[0] * len(PRIORITIES),
+        count=10,
+        lease_id=lease_id,
+        worker_id=worker_id,
+    )
+    if rows:
+        subject.claims.append(Claim(worker_id, Lease(subject.lane, lease_id, len(rows)), subject.line_id, rows[0]))
+
+
+async def complete(actor: Actor, subject: Subject, seen: State) -> Settlement:
+    return await _settle(actor, subject, PATIENT, lambda work: work.succeeded(b"1", _micros_now()))
+
+
+async def retry(actor: Actor, subject: Subject, seen: State) -> Settlement:
+    return await _settle(actor, subject, PATIENT, lambda work: work.failed(ValueError("once more"), _micros_now()))
+
+
+async def bury(actor: Actor, subject: Subject, seen: State) -> Settlement:
+    return await _settle(actor, subject, HOPELESS, lambda work: work.failed(ValueError("never"), _micros_now()))
+
+
+async def hold(actor: Actor, subject: Subject, seen: State) -> Settlement:
+    return await _settle(actor, subject, PATIENT, lambda work: work.held(_micros_now()), is_started=False)
+
+
+async def give_back(actor: Actor, subject: Subject, seen: State) -> Settlement:
+    return await _settle(actor, subject, PATIENT, lambda work: work.given_back(_micros_now()), is_started=False)
+
+
+async def obey(actor: Actor, subject: Subject, seen: State) -> Settlement:
+    """A worker stops a run because it was asked to."""
+    return await _settle(actor, subject, PATIENT, lambda work: work.cancelled(_micros_now()))
+
+
+async def rescue(actor: Actor, subject: Subject, seen: State) -> None:
+    await workers.lose_if_silent(actor.plain, subject.worker_id, None)
+    await workers.rescue(actor.plain, subject.lane, subject.worker_id, 10)
+
+
+async def cancel(actor: Actor, subject: Subject, seen: State) -> State:
+    return await actor.runs.cancel(subject.run_id, reason="not needed", actor="tester")
+
+
+async def expire(actor: Actor, subject: Subject, seen: State) -> None:
+    """A keeper ends what waits; a worker ends what it has and finds too old before it starts."""
+    if seen is State.RUNNING:
+        await _settle(actor, subject, PATIENT, lambda work: work.expired(_micros_now()), is_started=False)
+    else:
+        await runs.expire(actor.plain, subject.lane, 10)
+
+
+async def change(actor: Actor, subject: Subject, seen: State) -> None:
+    """Move what is ready to tomorrow, and what waits for its time to an hour ago."""
+    at = TOMORROW if seen is State.READY else AN_HOUR_AGO
+    await actor.runs.change(subject.run_id, Changes(at=at), actor="tester")
+
+
+async def _settle(
+    actor: Actor, subject: Subject, handler: Handler, end: Callable[[Work], Any], *, is_started: bool = True
+) -> Settlement:
+    last = subject.claims[-1]
+    return await leases.settle(actor.raw, last.worker_id, [end(last.work(handler, is_started=is_started))])
+
+
+VERBS: dict[str, Callable[[Actor, Subject, State], Awaitable[Any]]] = {
+    each.__name__: each
+    for each in (
+        promote,
+        release,
+        claim,
+        complete,
+        retry,
+        bury,
+        hold,
+        give_back,
+        rescue,
+        cancel,
+        expire,
+        change,
+    )
+}
+
+# How a run that was claimed for the first time gets into each state.
+WAYS: dict[State, tuple[str, ...]] = {
+    State.SCHEDULED: ("retry",),
+    State.HELD: ("hold",),
+    State.READY: ("give_back",),
+    State.RUNNING: ("give_back", "claim"),
+    State.DEAD: ("bury",),
+    State.SUCCEEDED: ("complete",),
+    State.CANCELLED: ("give_back", "cancel"),
+    State.EXPIRED: ("give_back", "expire"),
+}
+
+
+# ── the stage ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Stage:
+    """A database with room for one run at a time, two actors and an observer."""
+
+    def __init__(self, observer: asyncpg.Connection[asyncpg.Record], first: Actor, second: Actor) -> None:
+        self.observer = observer
+        self.first = first
+        self.second = second
+
+    @classmethod
+    async def opens(cls, database: Database) -> Stage:
+        observer = await database.connect("observer")
+        return cls(observer, await Actor.arrives(database), await Actor.arrives(database))
+
+    async def closes(self) -> None:
+        await self.first.leaves()
+        await self.second.leaves()
+        await self.observer.close()
+
+    async def clear(self) -> None:
+        await self.observer.execute(
+            """delete from later; delete from held; delete from ready; delete from lease; delete from dead;
+               delete from attempt; delete from idempotency; delete from audit; delete from stale"""
+        )
+
+    async def set_up(self, state: State) -> Subject:
+        """A run in the given state that is due, expired and was claimed before."""
+        await self.clear()
+        subject = await self._submit()
+        actor = self.second
+        await claim(actor, subject, State.READY)
+        seen = State.RUNNING
+        for verb in WAYS[state]:
+            await VERBS[verb](actor, subject, seen)
+            seen = (await self.look(subject)).state
+        assert seen is state
+        return subject
+
+    async def _submit(self) -> Subject:
+        job = await jobs.register(self.observer, "on_stage", {}, actor="tester")
+        lines = await jobs.open_queues(self.observer, ["default"])
+        run_id = submissions.new_run_ids(1, 3, datetime.now(UTC))[0]
+        run = NewRun(
+            job_id=job.id,
+            job_version=job.version,
+            line_id=lines["default"],
+            priority=4,
+            payload=b'{"a":1}',
+            headers='{"trace":"t"}',
+            tags=["one", "two"],
+            submitted_by="someone",
+            max_age=A_MOMENT,
+            key="k",
+            digest=b"d",
+        )
+        await submissions.submit_items(self.observer, 1, [run_id], [run], [])
+        return Subject(run_id, job.id, lines["default"], uuid4())
+
+    async def look(self, subject: Subject) -> Seen:
+        """Where the run is; by a statement of its own, not by the store's."""
+        rows = await self.observer.fetch(_WHERE, subject.run_id, sorted(ENDS))
+        assert len(rows) == 1, f"the run is in {len(rows)} places: {rows}"
+        return Seen.of(*rows[0])
+
+    async def contents(self) -> dict[str, list[str]]:
+        """Everything in the moving tables, as text."""
+        found: dict[str, list[str]] = {}
+        for table in MOVING_TABLES:
+            rows = await self.observer.fetch(f"select moving::text from {table} as moving order by 1")  # noqa: S608
+            found[table] = [row[0] for row in rows]
+        return found
+
+    async def stale(self) -> int:
+        return int(await self.observer.fetchval("select count(*) from stale"))
+
+
+_WHERE = """
+select 'scheduled', to_jsonb(later), false from later where id = $1
+union all select 'held', to_jsonb(held), false from held where id = $1
+union all select 'ready', to_jsonb(ready), false from ready where id = $1
+union all select 'dead', to_jsonb(dead), false from dead where id = $1
+union all select 'running', to_jsonb(run), get_bit(lease.cancel, run.ordinality::int - 1) = 1
+from lease cross join lateral unnest(lease.runs) with ordinality as run
+where run.id = $1 and get_bit(lease.done, run.ordinality::int - 1) = 0
+union all select state::text, to_jsonb(ended), false from attempt as ended where run_id = $1 and state::text = any ($2::text[])
+"""
+
+
+def _micros_now() -> tuple[int]:
+    return (int((datetime.now(UTC).timestamp() - 946_684_800) * 1_000_000),)
