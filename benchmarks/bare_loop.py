@@ -22,8 +22,8 @@ with picked as materialized (
     delete from ready where lane = $1 and id = any (array(
         select id from ready where lane = $1 and line_id = $2 and priority = 5 order by rank limit $3
         for update skip locked))
-    returning *, run_of(id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes, revision, due_at,
-        expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at, ready_at) as run
+    returning *, run_of(id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes, revision,
+        due_at, expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at, ready_at) as run
 ), taken as (
     insert into lease (lane, id, worker_id, runs, ids, done, cancel)
     select $1, $4, $4, array_agg(run), array_agg(id), '0', '0' from picked having count(*) > 0

@@ -1,41 +1,45 @@
-"""What benchmarks share: a durable server of their own, rounds, medians, progress, a bar chart, one JSON object."""
+"""What benchmarks share: a durable server of their own, rounds, medians, progress, bar charts, one JSON object."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import shutil
-import signal
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import asyncpg
 import msgspec
+from rich.console import Console
+from rich.progress import Progress
 
-from mainspring.store.database import Database
+from benchmarks.jobs import COUNTER_VARIABLE
+from mainspring.store.database import SCHEMA, Database
 from mainspring.store.embedded import EmbeddedServer
 from mainspring.store.migrate import migrate
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
 Numbers = dict[str, float]
+FAULTS = {"lost", "duplicated"}
 
 
 @asynccontextmanager
-async def durable_server() -> AsyncIterator[EmbeddedServer]:
+async def durable_server(**settings: str) -> AsyncIterator[EmbeddedServer]:
     """A fresh embedded server with the settings people get: fsync, synchronous_commit, full_page_writes on."""
     folder = Path(tempfile.mkdtemp(prefix="mainspring-bench-"))
     folder.chmod(0o755)
+    counter = folder / "finished"
+    counter.write_bytes(bytes(8))
+    os.environ[COUNTER_VARIABLE] = str(counter)
     say("starting a durable PostgreSQL")
-    server = await asyncio.to_thread(EmbeddedServer.acquire, folder / "data")
+    server = await asyncio.to_thread(EmbeddedServer.acquire, folder / "data", settings=settings)
     try:
         yield server
     finally:
@@ -56,45 +60,21 @@ async def fresh_database(server: EmbeddedServer, name: str) -> str:
     return url
 
 
-class Worker:
-    """A real `mainspring worker` with its supervisor and children."""
-
-    def __init__(self, url: str, *, app: str = "benchmarks.jobs:app", **settings: Any) -> None:
-        settings = {"queues": ["bench"], "slots": 1000} | settings
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.worker", app, msgspec.json.encode(settings).decode()],
-            env=os.environ | {"MAINSPRING_DATABASE_URL": url},
-        )
-
-    def stop(self) -> None:
-        self.process.send_signal(signal.SIGTERM)
-        try:
-            self.process.wait(30)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-
-    def cpu_seconds(self) -> float:
-        return cpu_seconds(self.process.pid)
+@asynccontextmanager
+async def observer(url: str) -> AsyncIterator[asyncpg.Connection[asyncpg.Record]]:
+    """A connection for looking on, which never counts as one of Mainspring's."""
+    settings = {"search_path": SCHEMA, "application_name": "benchmark", "timezone": "UTC"}
+    connection = await asyncpg.connect(url, server_settings=settings)
+    try:
+        yield connection
+    finally:
+        await connection.close()
 
 
-def cpu_seconds(pid: int) -> float:
-    """The processor time a process and all its descendants have used, those that ended included."""
-    ticks = 0
-    for each in (pid, *descendants(pid)):
-        with contextlib.suppress(OSError):
-            fields = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
-            ticks += sum(int(field) for field in fields[11:15])
-    return ticks / os.sysconf("SC_CLK_TCK")
+# ── waiting ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def descendants(pid: int) -> Iterable[int]:
-    with contextlib.suppress(OSError):
-        for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
-            yield int(child)
-            yield from descendants(int(child))
-
-
-async def wait_until(condition: Any, *, seconds: float, every: float = 0.05) -> bool:
+async def wait_until(condition: Callable[[], Awaitable[bool]], *, seconds: float, every: float = 0.05) -> bool:
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         if await condition():
@@ -103,11 +83,46 @@ async def wait_until(condition: Any, *, seconds: float, every: float = 0.05) -> 
     return False
 
 
+async def pass_time(seconds: float, what: str) -> None:
+    """Let time go by; people at a terminal see how much."""
+    if not sys.stderr.isatty():
+        await asyncio.sleep(seconds)
+        return
+    until = time.monotonic() + seconds
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(f"  {what}", total=seconds)
+        while (left := until - time.monotonic()) > 0:
+            progress.update(task, completed=seconds - left)
+            await asyncio.sleep(min(left, 0.1))
+
+
+async def until_finished(
+    connection: asyncpg.Connection[asyncpg.Record], count: int, *, seconds: float, but_for_priority: int = -1
+) -> bool:
+    """Wait until so many runs have ended; those of one priority may be left out."""
+
+    async def has_finished() -> bool:
+        counted = "select count(*) >= $1 from attempt where priority <> $2"
+        return bool(await connection.fetchval(counted, count, but_for_priority))
+
+    return await wait_until(has_finished, seconds=seconds, every=0.2)  # counting takes processor time
+
+
+# ── numbers ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def faults(connection: asyncpg.Connection[asyncpg.Record], accepted: int) -> Numbers:
+    """Accepted runs that did not end, and ends beyond one per run."""
+    ended, runs = await connection.fetchrow(  # type: ignore[misc]
+        "select count(*), count(distinct run_id) from attempt where state = 'succeeded'"
+    )
+    return {"lost": accepted - runs, "duplicated": ended - runs}
+
+
 def medians(rounds: list[Numbers]) -> Numbers:
     """Each field's median over the rounds; counts of faults are added up instead."""
-    summed = {"lost", "duplicated"}
     return {
-        name: sum(each[name] for each in rounds) if name in summed else statistics.median(each[name] for each in rounds)
+        name: sum(each[name] for each in rounds) if name in FAULTS else statistics.median(each[name] for each in rounds)
         for name in rounds[0]
     }
 
@@ -117,15 +132,24 @@ def percentile(values: list[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
 
 
+# ── showing ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
 def say(sentence: str) -> None:
     """Progress goes to standard error; standard output is for results."""
     print(f"\033[2m• {sentence}\033[0m" if sys.stderr.isatty() else f"• {sentence}", file=sys.stderr, flush=True)
 
 
 def bar(label: str, value: float, most: float, unit: str) -> str:
-    width = 0 if most <= 0 else round(40 * value / most)
+    width = 0 if most <= 0 else min(40, round(40 * value / most))
     return f"  {label:<28} {'█' * width}{'·' * (40 - width)} {value:,.6g} {unit}"
 
 
-def as_json(numbers: Numbers) -> str:
-    return msgspec.json.encode({name: round(value, 4) for name, value in numbers.items()}).decode()
+def as_json(numbers: Numbers | dict[str, Numbers]) -> str:
+    return msgspec.json.encode(_rounded(numbers)).decode()
+
+
+def _rounded(value: object) -> object:
+    if isinstance(value, dict):
+        return {name: _rounded(each) for name, each in value.items()}
+    return round(value, 4) if isinstance(value, float) else value

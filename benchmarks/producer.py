@@ -1,44 +1,103 @@
-"""A process that submits in batches until a line arrives on standard input, then prints how many it submitted."""
+"""A process that submits runs of `noop` as it is ordered, in batches or one by one.
+
+It says when it is warm, begins at the first line on standard input, ends at the second one (or when its orders are
+carried out), and prints a report.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
 import threading
 import time
 
+import msgspec
 import uvloop
 
-from benchmarks.jobs import CALL, app, noop
-
-BATCH = 500
-MOST_WAITING = 20_000
-LOOK_EVERY = 10  # batches
+from benchmarks.jobs import CALL, app, executed, noop
 
 
-async def produce(seconds: float, told_to_stop: threading.Event) -> int:
-    store = (await app.services()).store
-    connection = await store.database.connect("producer")
-    until, submitted, batches = time.monotonic() + seconds, 0, 0
-    calls = [CALL] * BATCH
-    while time.monotonic() < until and not told_to_stop.is_set():
-        if batches % LOOK_EVERY == 0:
-            look = f"select count(*) from (select from ready limit {MOST_WAITING}) as front"
-            if await connection.fetchval(look) >= MOST_WAITING:
-                await asyncio.sleep(0.02)
-                continue
-        await noop.submit_many(calls)
-        submitted += BATCH
-        batches += 1
-    await connection.close()
-    await app.close()
-    return submitted
+class Orders(msgspec.Struct, frozen=True, kw_only=True):
+    total: int | None = None  # how many to submit at least; without, until told to stop
+    warm_up: int = 500  # submitted before it begins
+    batch: int = 500
+    most_waiting: int | None = 20_000  # how long the line may get
+    per_second: float | None = None  # one by one, evenly over time, instead of in batches
+    priority: int = 5
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    submitted: int  # everything, the warm-up included
+    timed: int
+    began: float  # on the machine's monotonic clock, which all its processes share
+    ended: float
+
+
+class Producing:
+    def __init__(self, orders: Orders) -> None:
+        self._orders = orders
+        self._job = noop.options(priority=orders.priority)
+        self._lines = 0
+        self._submitted = 0
+        self._finished_before = executed[0]
+
+    async def run(self) -> Report:
+        threading.Thread(target=self._read_lines, daemon=True).start()
+        await self._submit(self._orders.warm_up)
+        print("warm", flush=True)
+        while not self._lines:
+            await asyncio.sleep(0.001)
+        began = time.monotonic()
+        await (self._in_batches() if self._orders.per_second is None else self._one_by_one(self._orders.per_second))
+        ended = time.monotonic()
+        await app.close()
+        timed = self._submitted - self._orders.warm_up
+        return Report(submitted=self._submitted, timed=timed, began=began, ended=ended)
+
+    def _read_lines(self) -> None:
+        for _ in sys.stdin:
+            self._lines += 1
+        self._lines = 2  # whoever ordered this is gone
+
+    @property
+    def _goes_on(self) -> bool:
+        return self._lines < 2 and (self._orders.total is None or self._submitted < self._orders.total)
+
+    @property
+    def _line_is_long(self) -> bool:
+        waiting = self._submitted - (executed[0] - self._finished_before)
+        return self._orders.most_waiting is not None and waiting >= self._orders.most_waiting
+
+    async def _in_batches(self) -> None:
+        while self._goes_on:
+            if self._line_is_long:
+                await asyncio.sleep(0.005)
+            else:
+                await self._submit(self._orders.batch)
+
+    async def _submit(self, count: int) -> None:
+        await self._job.submit_many([CALL] * count)
+        self._submitted += count
+
+    async def _one_by_one(self, per_second: float) -> None:
+        began, count = time.monotonic(), 0
+        async with asyncio.TaskGroup() as submissions:
+            while self._goes_on:
+                await asyncio.sleep(max(0.0, began + count / per_second - time.monotonic()))
+                submissions.create_task(self._one(count))
+                count += 1
+
+    async def _one(self, number: int) -> None:
+        """The moment of the call travels in the payload, so that history can tell how long the whole way took."""
+        await self._job.submit(customer=number, plan="pro", note=repr(time.time()))
+        self._submitted += 1
 
 
 def main() -> None:
-    told_to_stop = threading.Event()
-    threading.Thread(target=lambda: (sys.stdin.readline(), told_to_stop.set()), daemon=True).start()
-    print(uvloop.run(produce(float(sys.argv[1]), told_to_stop)), flush=True)
+    orders = msgspec.json.decode(sys.argv[1], type=Orders)
+    with contextlib.suppress(BrokenPipeError):
+        print(msgspec.json.encode(uvloop.run(Producing(orders).run())).decode(), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,32 +1,40 @@
-"""Throughput: producers, a worker and PostgreSQL together on this machine, beside the bare SQL loop."""
+"""Throughput: a producer, a worker and PostgreSQL together on this machine, beside the bare SQL loop."""
 
 from __future__ import annotations
 
-import asyncio
-import os
-import subprocess
-import sys
 import time
 from typing import TYPE_CHECKING
-
-import asyncpg
 
 from benchmarks.bare_loop import bare_loop
 from benchmarks.harness import (
     Numbers,
-    Worker,
     bar,
-    cpu_seconds,
     durable_server,
+    faults,
     fresh_database,
     medians,
+    observer,
+    pass_time,
     say,
-    wait_until,
+    until_finished,
 )
+from benchmarks.processes import Producer, Worker, cpu_seconds
 
 if TYPE_CHECKING:
+    import asyncpg
+
     from mainspring.store.embedded import EmbeddedServer
 
+FIELDS = (
+    "jobs_per_s",
+    "bare_per_s",
+    "ratio",
+    "lost",
+    "duplicated",
+    "python_us_per_job",
+    "postgres_us_per_job",
+    "wal_bytes_per_job",
+)
 ROUNDS = 3
 WARM_UP = 2.0
 
@@ -45,34 +53,22 @@ async def run(seconds: float) -> Numbers:
 
 async def _mainspring(server: EmbeddedServer, seconds: float) -> Numbers:
     url = await fresh_database(server, "ours")
-    worker = Worker(url)
-    producer = subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.producer", str(seconds + WARM_UP + 60)],
-        env=os.environ | {"MAINSPRING_DATABASE_URL": url},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    connection = await asyncpg.connect(url, server_settings={"search_path": "mainspring"})
-    try:
-        await wait_until(lambda: _has_finished(connection, 1), seconds=30)
-        await asyncio.sleep(WARM_UP)
-        before, began = await _reading(connection, worker, producer, server), time.perf_counter()
-        await asyncio.sleep(seconds)
-        after, span = await _reading(connection, worker, producer, server), time.perf_counter() - began
-        accepted = int((await asyncio.to_thread(producer.communicate, "\n"))[0])
-        await wait_until(lambda: _has_finished(connection, accepted), seconds=30)
-        lost, duplicated = await _check(connection, accepted)
-    finally:
-        worker.stop()
-        producer.kill()
-        producer.wait()
-        await connection.close()
+    with Worker(url) as worker, Producer(url) as producer:
+        async with observer(url) as connection:
+            await producer.is_warm()
+            producer.begin()
+            await until_finished(connection, 1, seconds=30)
+            await pass_time(WARM_UP, "warming up")
+            before, began = await _reading(connection, worker, producer, server), time.perf_counter()
+            await pass_time(seconds, "measuring")
+            after, span = await _reading(connection, worker, producer, server), time.perf_counter() - began
+            accepted = (await producer.end()).submitted
+            await until_finished(connection, accepted, seconds=30)
+            found = await faults(connection, accepted)
     jobs = after["jobs"] - before["jobs"]
     return {
         "jobs_per_s": jobs / span,
-        "lost": lost,
-        "duplicated": duplicated,
+        **found,
         "python_us_per_job": 1e6 * (after["python"] - before["python"]) / jobs,
         "postgres_us_per_job": 1e6 * (after["postgres"] - before["postgres"]) / jobs,
         "wal_bytes_per_job": (after["wal"] - before["wal"]) / jobs,
@@ -80,29 +76,14 @@ async def _mainspring(server: EmbeddedServer, seconds: float) -> Numbers:
 
 
 async def _reading(
-    connection: asyncpg.Connection[asyncpg.Record],
-    worker: Worker,
-    producer: subprocess.Popen[str],
-    server: EmbeddedServer,
+    connection: asyncpg.Connection[asyncpg.Record], worker: Worker, producer: Producer, server: EmbeddedServer
 ) -> Numbers:
     return {
         "jobs": await connection.fetchval("select count(*) from attempt"),
         "wal": float(await connection.fetchval("select pg_current_wal_insert_lsn() - '0/0'")),
-        "python": worker.cpu_seconds() + cpu_seconds(producer.pid),
+        "python": worker.cpu_seconds() + producer.cpu_seconds(),
         "postgres": cpu_seconds(server.pid),
     }
-
-
-async def _has_finished(connection: asyncpg.Connection[asyncpg.Record], count: int) -> bool:
-    return bool(await connection.fetchval("select count(*) >= $1 from attempt", count))
-
-
-async def _check(connection: asyncpg.Connection[asyncpg.Record], accepted: int) -> tuple[int, int]:
-    """Accepted runs that did not end, and ends beyond one per run."""
-    ended, runs = await connection.fetchrow(  # type: ignore[misc]
-        "select count(*), count(distinct run_id) from attempt where state = 'succeeded'"
-    )
-    return accepted - runs, ended - runs
 
 
 def show(numbers: Numbers) -> str:
@@ -112,7 +93,7 @@ def show(numbers: Numbers) -> str:
             bar("Mainspring", numbers["jobs_per_s"], most, "jobs/s"),
             bar("bare SQL loop", numbers["bare_per_s"], most, "jobs/s"),
             f"  ratio {numbers['ratio']:.2f} · lost {numbers['lost']:.0f} · duplicated {numbers['duplicated']:.0f}",
-            f"  per job: {numbers['python_us_per_job']:.1f} µs Python, {numbers['postgres_us_per_job']:.1f} µs PostgreSQL,"
-            f" {numbers['wal_bytes_per_job']:.0f} bytes of WAL",
+            f"  per job: {numbers['python_us_per_job']:.1f} µs Python,"
+            f" {numbers['postgres_us_per_job']:.1f} µs PostgreSQL, {numbers['wal_bytes_per_job']:.0f} bytes of WAL",
         ]
     )

@@ -163,5 +163,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 def shortened(value: object, limit: int = 80) -> str:
     """A value as it may appear in a message: on one line, never long."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except Exception:  # too deep, or hostile: a message must not fail
+        text = f"<{type(value).__name__}>"
     return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -1,7 +1,8 @@
 """A connection that can be stopped at any statement boundary, under code that knows nothing of it.
 
 What runs without a transaction of its own is given one, so that there is a boundary between the statement and its
-COMMIT: PostgreSQL does the same, only out of sight.
+COMMIT: PostgreSQL does the same, only out of sight. There is no boundary before BEGIN: it takes neither a snapshot
+nor a lock, so the one after it says the same.
 """
 
 from __future__ import annotations
@@ -94,7 +95,6 @@ class SteppedTransaction:
         self._connection = connection
 
     async def start(self) -> None:
-        await self._connection.gate.boundary("begin")
         await self._frame.start()
 
     async def commit(self) -> None:

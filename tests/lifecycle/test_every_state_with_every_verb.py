@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import pytest
 
@@ -39,7 +40,7 @@ async def test_a_verb_moves_a_run_as_declared(stage: Stage, state: State, verb: 
         await obey(stage.first, subject, state)  # the worker was asked to, and does
 
     now = await stage.look(subject)
-    target = State.CANCELLED if verb == "cancel" else after(verb, Expected(state)).state
+    target = State.CANCELLED if verb == "cancel" else after(verb, Expected(state), state).state
     assert now.state is target
     assert now.carried == before.carried
     assert now.fence == before.fence + (verb == "claim")
@@ -92,6 +93,18 @@ async def test_what_a_former_worker_sends_changes_nothing_for_the_present_one(st
     assert (await stage.look(subject)).state is State.SUCCEEDED
 
 
+@pytest.mark.parametrize("verb", sorted(SETTLING))
+async def test_a_worker_cannot_settle_what_another_one_claimed(stage: Stage, verb: str) -> None:
+    subject = await stage.set_up(State.RUNNING)
+    subject.claims.append(subject.claims[-1]._replace(worker_id=uuid4()))
+    before = await stage.contents()
+
+    settlement = await VERBS[verb](stage.first, subject, State.RUNNING)
+
+    assert settlement.accepted == 0
+    assert await stage.contents() == before
+
+
 @pytest.mark.parametrize("verb", sorted({"retry", "bury", "hold", "give_back", "rescue"}))
 async def test_a_run_that_was_asked_to_stop_never_goes_back_to_wait(stage: Stage, verb: str) -> None:
     subject = await stage.set_up(State.RUNNING)
@@ -102,6 +115,21 @@ async def test_a_run_that_was_asked_to_stop_never_goes_back_to_wait(stage: Stage
     assert (await stage.look(subject)).state is State.CANCELLED
     report = await check(stage.observer, [subject.run_id])
     assert report.violations == [], report
+
+
+@pytest.mark.parametrize("in_company", [False, True])
+@pytest.mark.parametrize("verb", sorted(SETTLING))
+async def test_what_is_sent_again_after_a_lost_answer_changes_nothing_more(
+    stage: Stage, verb: str, in_company: bool
+) -> None:
+    subject = await stage.set_up(State.RUNNING, in_company=in_company)
+    first = await VERBS[verb](stage.first, subject, State.RUNNING)
+    before = await stage.contents()
+
+    again = await VERBS[verb](stage.first, subject, State.RUNNING)
+
+    assert (first.accepted, again.accepted, again.before, again.stale) == (1, 0, 1, 0)
+    assert (await stage.contents(), await stage.stale()) == (before, 0)
 
 
 async def test_success_stays_success_though_someone_asked_to_cancel(stage: Stage) -> None:

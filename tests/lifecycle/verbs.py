@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from asyncpg import Record
 
     from mainspring.store.database import Connection, Database
+    from mainspring.store.jobs import JobRef
     from mainspring.worker.registry import Handler
 
 LANES = 8
@@ -75,12 +76,13 @@ class Claim(NamedTuple):
 
     worker_id: UUID
     lease: Lease
+    position: int
     line_id: int
     row: Record
 
     def work(self, handler: Handler, *, is_started: bool) -> Work:
-        now = _micros_now()
-        work = Work(self.row, self.lease, 0, self.line_id, self.worker_id, now, handler)
+        now = micros_now()
+        work = Work(self.row, self.lease, self.position, self.line_id, self.worker_id, now, handler)
         work.started_at = now if is_started else None
         return work
 
@@ -171,45 +173,51 @@ async def release(actor: Actor, subject: Subject, seen: State) -> None:
 
 
 async def claim(actor: Actor, subject: Subject, seen: State) -> None:
-    worker_id, lease_id = uuid4(), uuid4()
-    subject.worker_id = worker_id
+    subject.worker_id = uuid4()
+    claims = await claim_batch(actor, subject.lane, subject.line_id, subject.worker_id)
+    subject.claims += [each for each in claims if each.row["id"] == subject.run_id]
+
+
+async def claim_batch(actor: Actor, lane: int, line_id: int, worker_id: UUID) -> list[Claim]:
+    """Claim what is ready, into one lease."""
+    lease_id = uuid4()
     rows = await leases.claim(
         actor.raw,
-        lane=subject.lane,
-        line=subject.line_id,
+        lane=lane,
+        line=line_id,
         priorities=PRIORITIES,
         fronts=[0] * len(PRIORITIES),
         count=10,
         lease_id=lease_id,
         worker_id=worker_id,
     )
-    if rows:
-        subject.claims.append(Claim(worker_id, Lease(subject.lane, lease_id, len(rows)), subject.line_id, rows[0]))
+    lease = Lease(lane, lease_id, len(rows))
+    return [Claim(worker_id, lease, position, line_id, row) for position, row in enumerate(rows)]
 
 
 async def complete(actor: Actor, subject: Subject, seen: State) -> Settlement:
-    return await _settle(actor, subject, PATIENT, lambda work: work.succeeded(b"1", _micros_now()))
+    return await _settle(actor, subject, PATIENT, lambda work: work.succeeded(b"1", micros_now()))
 
 
 async def retry(actor: Actor, subject: Subject, seen: State) -> Settlement:
-    return await _settle(actor, subject, PATIENT, lambda work: work.failed(ValueError("once more"), _micros_now()))
+    return await _settle(actor, subject, PATIENT, lambda work: work.failed(ValueError("once more"), micros_now()))
 
 
 async def bury(actor: Actor, subject: Subject, seen: State) -> Settlement:
-    return await _settle(actor, subject, HOPELESS, lambda work: work.failed(ValueError("never"), _micros_now()))
+    return await _settle(actor, subject, HOPELESS, lambda work: work.failed(ValueError("never"), micros_now()))
 
 
 async def hold(actor: Actor, subject: Subject, seen: State) -> Settlement:
-    return await _settle(actor, subject, PATIENT, lambda work: work.held(_micros_now()), is_started=False)
+    return await _settle(actor, subject, PATIENT, lambda work: work.held(micros_now()), is_started=False)
 
 
 async def give_back(actor: Actor, subject: Subject, seen: State) -> Settlement:
-    return await _settle(actor, subject, PATIENT, lambda work: work.given_back(_micros_now()), is_started=False)
+    return await _settle(actor, subject, PATIENT, lambda work: work.given_back(micros_now()), is_started=False)
 
 
 async def obey(actor: Actor, subject: Subject, seen: State) -> Settlement:
     """A worker stops a run because it was asked to."""
-    return await _settle(actor, subject, PATIENT, lambda work: work.cancelled(_micros_now()))
+    return await _settle(actor, subject, PATIENT, lambda work: work.cancelled(micros_now()))
 
 
 async def rescue(actor: Actor, subject: Subject, seen: State) -> None:
@@ -224,7 +232,7 @@ async def cancel(actor: Actor, subject: Subject, seen: State) -> State:
 async def expire(actor: Actor, subject: Subject, seen: State) -> None:
     """A keeper ends what waits; a worker ends what it has and finds too old before it starts."""
     if seen is State.RUNNING:
-        await _settle(actor, subject, PATIENT, lambda work: work.expired(_micros_now()), is_started=False)
+        await _settle(actor, subject, PATIENT, lambda work: work.expired(micros_now()), is_started=False)
     else:
         await runs.expire(actor.plain, subject.lane, 10)
 
@@ -279,15 +287,21 @@ WAYS: dict[State, tuple[str, ...]] = {
 class Stage:
     """A database with room for one run at a time, two actors and an observer."""
 
-    def __init__(self, observer: asyncpg.Connection[asyncpg.Record], first: Actor, second: Actor) -> None:
+    def __init__(
+        self, observer: asyncpg.Connection[asyncpg.Record], actors: list[Actor], job: JobRef, line: int
+    ) -> None:
         self.observer = observer
-        self.first = first
-        self.second = second
+        self.first, self.second = actors
+        self._job = job
+        self._line_id = line
 
     @classmethod
     async def opens(cls, database: Database) -> Stage:
         observer = await database.connect("observer")
-        return cls(observer, await Actor.arrives(database), await Actor.arrives(database))
+        job = await jobs.register(observer, "on_stage", {}, actor="tester")
+        lines = await jobs.open_queues(observer, ["default"])
+        actors = [await Actor.arrives(database) for _ in range(2)]
+        return cls(observer, actors, job, lines["default"])
 
     async def closes(self) -> None:
         await self.first.leaves()
@@ -295,43 +309,48 @@ class Stage:
         await self.observer.close()
 
     async def clear(self) -> None:
+        self.first.use(Gate())
         await self.observer.execute(
             """delete from later; delete from held; delete from ready; delete from lease; delete from dead;
                delete from attempt; delete from idempotency; delete from audit; delete from stale"""
         )
 
-    async def set_up(self, state: State) -> Subject:
-        """A run in the given state that is due, expired and was claimed before."""
+    async def set_up(self, state: State, *, in_company: bool = False) -> Subject:
+        """A run in the given state that is due, expired and was claimed before.
+
+        In company, its lease holds another run, so that it lives on when this one leaves.
+        """
         await self.clear()
-        subject = await self._submit()
-        actor = self.second
-        await claim(actor, subject, State.READY)
+        subject = await self.submit()
+        await claim(self.second, subject, State.READY)
         seen = State.RUNNING
         for verb in WAYS[state]:
-            await VERBS[verb](actor, subject, seen)
+            if in_company and verb == "claim":
+                await self.submit(key="company")
+            await VERBS[verb](self.second, subject, seen)
             seen = (await self.look(subject)).state
         assert seen is state
         return subject
 
-    async def _submit(self) -> Subject:
-        job = await jobs.register(self.observer, "on_stage", {}, actor="tester")
-        lines = await jobs.open_queues(self.observer, ["default"])
+    async def submit(self, key: str = "key") -> Subject:
+        """A new run, ready and too old at once."""
+        job, line_id = self._job, self._line_id
         run_id = submissions.new_run_ids(1, 3, datetime.now(UTC))[0]
         run = NewRun(
             job_id=job.id,
             job_version=job.version,
-            line_id=lines["default"],
+            line_id=line_id,
             priority=4,
             payload=b'{"a":1}',
             headers='{"trace":"t"}',
             tags=["one", "two"],
             submitted_by="someone",
             max_age=A_MOMENT,
-            key="k",
+            key=key,
             digest=b"d",
         )
         await submissions.submit_items(self.observer, 1, [run_id], [run], [])
-        return Subject(run_id, job.id, lines["default"], uuid4())
+        return Subject(run_id, job.id, line_id, uuid4())
 
     async def look(self, subject: Subject) -> Seen:
         """Where the run is; by a statement of its own, not by the store's."""
@@ -347,6 +366,10 @@ class Stage:
             found[table] = [row[0] for row in rows]
         return found
 
+    async def waits_for_a_lock(self, actor: Actor) -> bool:
+        waiting = "select count(*) from pg_stat_activity where pid = any ($1::int[]) and wait_event_type = 'Lock'"
+        return bool(await self.observer.fetchval(waiting, list(actor.pids)))
+
     async def stale(self) -> int:
         return int(await self.observer.fetchval("select count(*) from stale"))
 
@@ -359,9 +382,10 @@ union all select 'dead', to_jsonb(dead), false from dead where id = $1
 union all select 'running', to_jsonb(run), get_bit(lease.cancel, run.ordinality::int - 1) = 1
 from lease cross join lateral unnest(lease.runs) with ordinality as run
 where run.id = $1 and get_bit(lease.done, run.ordinality::int - 1) = 0
-union all select state::text, to_jsonb(ended), false from attempt as ended where run_id = $1 and state::text = any ($2::text[])
+union all select state::text, to_jsonb(ended), false
+from attempt as ended where run_id = $1 and state::text = any ($2::text[])
 """
 
 
-def _micros_now() -> tuple[int]:
+def micros_now() -> tuple[int]:
     return (int((datetime.now(UTC).timestamp() - 946_684_800) * 1_000_000),)

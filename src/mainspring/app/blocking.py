@@ -17,6 +17,7 @@ class BackgroundLoop:
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
@@ -27,11 +28,23 @@ class BackgroundLoop:
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                threading.Thread(target=self._loop.run_forever, name="mainspring-loop", daemon=True).start()
+                self._thread = threading.Thread(
+                    target=_run_until_stopped, args=(self._loop,), name="mainspring-loop", daemon=True
+                )
+                self._thread.start()
             return self._loop
 
     def stop(self) -> None:
+        """End the loop and its thread; the next call starts another one."""
         with self._lock:
-            if self._loop is not None:
+            if self._loop is not None and self._thread is not None:
                 self._loop.call_soon_threadsafe(self._loop.stop)
-                self._loop = None
+                self._thread.join()
+                self._loop = self._thread = None
+
+
+def _run_until_stopped(loop: asyncio.AbstractEventLoop) -> None:
+    try:
+        loop.run_forever()
+    finally:
+        loop.close()

@@ -185,6 +185,12 @@ class Job(Generic[P, R]):
             digest = rules.content_digest(*content, template.at, template.delay, template.max_age)
         return template._replace(payload=payload, digest=digest)
 
+    def filled_many(self, template: NewRun, payloads: Iterable[bytes]) -> list[NewRun]:
+        """One run without a key per payload. Cut and joined by hand: `_replace` costs a batch a microsecond per run."""
+        place = NewRun._fields.index("payload")
+        before, after = template[:place], template[place + 1 :]
+        return [NewRun._make((*before, payload, *after)) for payload in payloads]
+
 
 def _seconds(span: timedelta | None) -> float | None:
     return None if span is None else span.total_seconds()

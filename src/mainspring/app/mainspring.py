@@ -136,7 +136,7 @@ class Mainspring:
             return [await self.shortcut.submit(job, payload) for payload in payloads]
         session = await self._session()
         template = await self._template(session, job)
-        runs = [template._replace(payload=payload) for payload in payloads]
+        runs = job.filled_many(template, payloads)
         if job.connection is not None:
             return await self._submit_on_callers(session, job, runs)
         return [Handle(self, run_id) for run_id in await session.services.submitter.submit(runs)]

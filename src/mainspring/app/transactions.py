@@ -1,7 +1,7 @@
 """A caller's own connection: asyncpg, psycopg or SQLAlchemy, told apart by where their classes come from.
 
 All of them run the same SQL function with two text parameters; only the spelling of parameters differs. Nothing of
-these libraries is imported here.
+these libraries is imported here before a caller has brought it.
 """
 
 from __future__ import annotations
@@ -29,33 +29,51 @@ class CallersConnection:
     async def submit(
         self, tenant_id: int, ids: Sequence[UUID], runs: Sequence[NewRun], wake_ups: Sequence[str]
     ) -> list[Verdict]:
-        answer = self._call(items_as_json(tenant_id, ids, runs), list(wake_ups))
-        return verdicts(await _settled(answer))
+        items = items_as_json(tenant_id, ids, runs)
+        while True:
+            answers = verdicts(await _settled(self._call(items, list(wake_ups))))
+            if not _is_any_gone(answers):
+                return answers
 
     def submit_sync(
         self, tenant_id: int, ids: Sequence[UUID], runs: Sequence[NewRun], wake_ups: Sequence[str]
     ) -> list[Verdict]:
-        answer = self._call(items_as_json(tenant_id, ids, runs), list(wake_ups))
-        if inspect.isawaitable(answer):
-            if inspect.iscoroutine(answer):
-                answer.close()
-            raise InvalidInput(
-                "An async connection was given to a blocking call.",
-                code="connection-is-async",
-                hint="Use `await job.submit(…)`, or give a blocking connection.",
-                field="connection",
-            )
-        return verdicts(answer.fetchall())
+        items = items_as_json(tenant_id, ids, runs)
+        while True:
+            answers = verdicts(_checked_blocking(self._call(items, list(wake_ups))).fetchall())
+            if not _is_any_gone(answers):
+                return answers
 
     def _call(self, items: str, wake_ups: list[str]) -> Any:
         if self._driver == "asyncpg":
             return self._connection.fetch(SUBMIT.format("$1", "$2"), items, wake_ups)
         if self._driver == "psycopg":
-            return self._connection.execute(SUBMIT.format("%s", "%s"), (items, wake_ups))
+            from psycopg.rows import tuple_row  # the caller's own row factory may make anything of a row
+
+            cursor = self._connection.cursor(row_factory=tuple_row)
+            return cursor.execute(SUBMIT.format("%s", "%s"), (items, wake_ups))
         from sqlalchemy import text  # the caller has it: it is their connection
 
         statement = text(SUBMIT.format("cast(:items as text)", "cast(:wake_ups as text[])"))
         return self._connection.execute(statement, {"items": items, "wake_ups": wake_ups})
+
+
+def _checked_blocking(answer: Any) -> Any:
+    if inspect.isawaitable(answer):
+        if inspect.iscoroutine(answer):
+            answer.close()
+        raise InvalidInput(
+            "An async connection was given to a blocking call.",
+            code="connection-is-async",
+            hint="Use `await job.submit(…)`, or give a blocking connection.",
+            field="connection",
+        )
+    return answer
+
+
+def _is_any_gone(answers: Sequence[Verdict]) -> bool:
+    """Whether a key was forgotten just now. Only a run that is submitted alone has one, so all is to be done again."""
+    return any(each.verdict == "gone" for each in answers)
 
 
 async def _settled(answer: Any) -> Any:

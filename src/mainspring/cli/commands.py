@@ -22,7 +22,7 @@ Without a database URL it uses a private PostgreSQL of its own, in a directory o
 
 EXAMPLES = """\
 Examples:
-  mainspring up --app examples.hello:app        everything, in the foreground
+  mainspring up --app shop.jobs:app             everything, in the foreground
   mainspring worker --app shop.jobs:app         workers only
   mainspring run submit greet --arg name=Ada    accept a run, print its id
   mainspring run show ID                        what happened to it
@@ -39,16 +39,20 @@ commands = App(
 )
 commands.meta.group_parameters = Group("Options of every command", sort_key=99)
 
-commands.command("mainspring.cli.up:up", name="up", help="Run the whole system in the foreground.")
-commands.command("mainspring.cli.worker:commands", name="worker", help="Run workers, or list them.")
-commands.command("mainspring.cli.migrate:migrate", name="migrate", help="Bring the database to the shape we need.")
-commands.command("mainspring.cli.doctor:doctor", name="doctor", help="Check the database, and say what to do.")
-
-runs = App(name="run", help="Submit runs and look after them.")
-runs.command("mainspring.cli.run_submit:submit", name="submit", help="Accept a run of a job; print its id.")
-runs.command("mainspring.cli.run_show:show", name="show", help="Show a run: its state, attempts and timeline.")
-runs.command("mainspring.cli.run_cancel:cancel", name="cancel", help="End a waiting run; ask a running one to stop.")
+runs = App(name="run", sort_key=2, help="Submit runs and look after them.", help_epilogue="")
 commands.command(runs)
+
+# Where each command is, what help says about it, and in which order.
+for parent, name, module, summary, order in (
+    (commands, "up", "up", "Run the whole system in the foreground.", 0),
+    (commands, "worker", "worker", "Run workers, or list them.", 1),
+    (commands, "migrate", "migrate", "Bring the schema up to date.", 3),
+    (commands, "doctor", "doctor", "Check the database's health.", 4),
+    (runs, "submit", "run_submit", "Accept a run of a job; print its id.", 0),
+    (runs, "show", "run_show", "Show a run: its state, attempts and timeline.", 1),
+    (runs, "cancel", "run_cancel", "End a waiting run; ask a running one to stop.", 2),
+):
+    parent.command(f"mainspring.cli.{module}:commands", name=name, help=summary, sort_key=order)
 
 
 @commands.meta.default
@@ -66,6 +70,9 @@ def _launch(
 ) -> int:
     command, bound, injected = commands.parse_args(words, exit_on_error=False, print_error=False)
     if "session" in injected:
+        from mainspring.cli.logs import log_to_stderr
+
+        log_to_stderr(as_json=output == "json")
         bound.arguments["session"] = Session(database_url=database_url, data_directory=data_dir, output=output)
     answer = command(*bound.args, **bound.kwargs)
     if inspect.iscoroutine(answer):

@@ -3,7 +3,8 @@
 from rich.table import Table
 from rich.text import Text
 
-from mainspring.cli.session import InSession, Session
+from mainspring.cli.command import InSession, command
+from mainspring.cli.session import Session
 from mainspring.cli.text import safe
 from mainspring.clock import SystemClock
 from mainspring.control.doctor import Finding, Level, examine, not_reached
@@ -12,16 +13,21 @@ from mainspring.errors import StoreError
 MARKS = {Level.OK: ("ok", "green"), Level.WARNING: ("warning", "yellow"), Level.PROBLEM: ("problem", "bold red")}
 
 
+NOTES = """\
+Looks at the server's version and settings, permissions, schema, clocks, long
+transactions, lanes, history partitions, workers and dead rows. Exits with 1
+if there is a problem.
+
+Examples:
+  mainspring doctor
+  mainspring doctor --database-url postgresql://me@db/jobs -o json"""
+
+commands = command("doctor", NOTES)
+
+
+@commands.default
 async def doctor(*, session: InSession) -> int:
-    """Check the database, and say what to do.
-
-    Looks at the server's version and settings, permissions, schema, clocks, long transactions, lanes, history
-    partitions, workers and dead rows. Exits with 1 if there is a problem.
-
-    Examples:
-      mainspring doctor
-      mainspring doctor --database-url postgresql://me@db/jobs -o json
-    """
+    """Check the database, and say what to do."""
     try:
         async with session.database() as (_, connection):
             findings = await examine(connection, SystemClock())

@@ -4,25 +4,29 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from mainspring.cli.session import InSession, Session
+from mainspring.cli.command import Flag, InSession, command
+from mainspring.cli.session import Session
 from mainspring.store import health
 from mainspring.store.migrate import Migration, known_migrations
 from mainspring.store.migrate import migrate as apply
 
+NOTES = """\
+Any number of these may run at once, and running it again changes nothing.
 
+Examples:
+  mainspring migrate --database-url postgresql://me@db/jobs --dry-run
+  mainspring migrate --database-url postgresql://me@db/jobs"""
+
+commands = command("migrate", NOTES)
+
+
+@commands.default
 async def migrate(
     *,
-    dry_run: Annotated[bool, Parameter(negative="", help="Only say what would be applied.")] = False,
+    dry_run: Annotated[bool, Flag, Parameter(help="Only say what would be applied.")] = False,
     session: InSession,
 ) -> None:
-    """Bring the database to the shape this program needs.
-
-    Any number of these may run at once, and running it again changes nothing.
-
-    Examples:
-      mainspring migrate --database-url postgresql://me@db/jobs --dry-run
-      mainspring migrate --database-url postgresql://me@db/jobs
-    """
+    """Bring the database to the shape this program needs."""
     async with session.database() as (_, connection):
         before = await health.applied_migrations(connection)
         missing = [each for each in known_migrations() if each.version not in before]

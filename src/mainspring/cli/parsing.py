@@ -102,3 +102,12 @@ def _invalid(option: str, value: str, rule: str, hint: str) -> InvalidInput:
         value=quoted(value),
         rule=rule,
     )
+
+
+def parse_port(text: str) -> int | None:
+    """A TCP port, or none."""
+    if text == "none":
+        return None
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:6]) <= 65_535:
+        raise _invalid("port", text, "must be a TCP port or none", "Write a number from 1 to 65535.")
+    return int(text)

@@ -4,10 +4,20 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from mainspring.cli.session import InSession
+from mainspring.cli.command import InSession, command
 from mainspring.model.lifecycle import State
 
+NOTES = """\
+A run that is being executed is told to stop and ends as cancelled when its
+handler does.
 
+Example:
+  mainspring run cancel ID --reason "it was sent by hand" -o json"""
+
+commands = command("cancel", NOTES)
+
+
+@commands.default
 async def cancel(
     run_id: Annotated[str, Parameter(name="id", help="The run's id.")],
     /,
@@ -15,13 +25,7 @@ async def cancel(
     reason: Annotated[str, Parameter(help="Why; kept with the run.")] = "",
     session: InSession,
 ) -> None:
-    """End a waiting run; ask a running one to stop.
-
-    A run that is being executed is told to stop and ends as cancelled when its handler does.
-
-    Example:
-      mainspring run cancel 0199a1b2-c3d4-8005-9f00-0123456789ab --reason "sent by hand"
-    """
+    """End a waiting run; ask a running one to stop."""
     async with session.client() as client:
         state = await client.cancel(run_id, reason=reason)
     if session.wants_json:

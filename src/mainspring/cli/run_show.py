@@ -7,7 +7,7 @@ from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
-from mainspring.cli.session import InSession
+from mainspring.cli.command import InSession, command
 from mainspring.cli.text import as_instant, as_json, as_span, safe
 from mainspring.model.lifecycle import Outcome, State
 from mainspring.model.run import Attempt, Run
@@ -23,17 +23,21 @@ COLOURS = {
 }
 
 
+NOTES = """\
+Example:
+  mainspring run show ID"""
+
+commands = command("show", NOTES)
+
+
+@commands.default
 async def show(
     run_id: Annotated[str, Parameter(name="id", help="The run's id.")],
     /,
     *,
     session: InSession,
 ) -> None:
-    """Show a run: its state, arguments, attempts and timeline.
-
-    Example:
-      mainspring run show 0199a1b2-c3d4-8005-9f00-0123456789ab
-    """
+    """Show a run: its state, arguments, attempts and timeline."""
     async with session.client() as client:
         run = await client.find(run_id)
     if session.wants_json:

@@ -8,20 +8,34 @@ from cyclopts import Parameter
 from mainspring.app.job import checked_options
 from mainspring.app.loading import load_app
 from mainspring.app.mainspring import Mainspring
+from mainspring.cli.command import Flag, InSession, Repeatable, command
 from mainspring.cli.parsing import parse_instant, parse_payload, parse_span
-from mainspring.cli.session import InSession, Session
+from mainspring.cli.session import Session
 from mainspring.cli.submission import submit_by_name, submit_through
 from mainspring.cli.text import as_json
 from mainspring.model.lifecycle import State
 
-Many = Parameter(negative="", consume_multiple=False)
+NOTES = """\
+When the id is printed, the run is durable. Without --app the job is looked up
+in the database, where it appears when an application that defines it first
+starts a worker or submits a run.
+
+Examples:
+  mainspring run submit greet --arg name=Ada
+  mainspring run submit greet --payload '{"name": "Ada"}' --wait -o json
+  mainspring run submit report --delay 15m --key report-2026-11 --tag monthly"""
+
+commands = command("submit", NOTES)
 
 
+@commands.default
 async def submit(
     job: Annotated[str, Parameter(help="The job's name.")],
     /,
     *,
-    arg: Annotated[tuple[str, ...], Many, Parameter(help="name=value, once per argument; JSON if it is JSON.")] = (),
+    arg: Annotated[
+        tuple[str, ...], Repeatable, Parameter(help="name=value, once per argument; the value may be JSON.")
+    ] = (),
     payload: Annotated[str | None, Parameter(help="All arguments as one JSON object.")] = None,
     app: Annotated[str | None, Parameter(help="module:attribute; the arguments are then checked here.")] = None,
     queue: Annotated[str | None, Parameter(help="Instead of the job's own queue.")] = None,
@@ -29,22 +43,13 @@ async def submit(
     delay: Annotated[str | None, Parameter(help="Start so much later: 500ms, 30s, 15m, 2h, 1d.")] = None,
     at: Annotated[str | None, Parameter(help="Start at an instant: 2026-12-24T18:00:00+01:00.")] = None,
     key: Annotated[str | None, Parameter(help="Idempotency key: submitting again returns the first run.")] = None,
-    tag: Annotated[tuple[str, ...], Many, Parameter(help="May be given several times.")] = (),
+    tag: Annotated[tuple[str, ...], Repeatable, Parameter(help="May be given several times.")] = (),
     max_age: Annotated[str | None, Parameter(help="Expire if not started so long after it is due.")] = None,
-    wait: Annotated[bool, Parameter(negative="", help="Wait for the end and print the result.")] = False,
+    wait: Annotated[bool, Flag, Parameter(help="Wait for the end and print the result.")] = False,
     timeout: Annotated[str | None, Parameter(help="How long to wait: 30s. Without it, for ever.")] = None,
     session: InSession,
 ) -> None:
-    """Accept a run of a job; print its id.
-
-    When the id is printed, the run is durable. Without --app the job is looked up in the database, where it
-    appears when an application that defines it first starts a worker or submits a run.
-
-    Examples:
-      mainspring run submit greet --arg name=Ada
-      mainspring run submit greet --payload '{"name": "Ada"}' --wait -o json
-      mainspring run submit report --delay 15m --key report-2026-11 --tag monthly
-    """
+    """Accept a run of a job; print its id."""
     arguments = parse_payload(payload, arg)
     patience = parse_span(timeout, "timeout")
     options = checked_options(

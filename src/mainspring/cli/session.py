@@ -8,9 +8,7 @@ import socket
 import sys
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-from cyclopts import Parameter
+from typing import TYPE_CHECKING, Any, Literal
 
 from mainspring.cli.text import as_json, safe
 from mainspring.errors import InvalidInput
@@ -18,7 +16,7 @@ from mainspring.errors import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from rich.console import Console, RenderableType
+    from rich.console import RenderableType
 
     from mainspring.app.mainspring import Mainspring
     from mainspring.store.database import Connection
@@ -87,16 +85,16 @@ class Session:
 
     def print(self, *things: RenderableType) -> None:
         """Print for people. Strings are printed as they are: escaping is the caller's, markup is nobody's."""
-        console = self.console()
-        for thing in things:
-            console.print(thing, soft_wrap=isinstance(thing, str))
-
-    def console(self) -> Console:
         from rich.console import Console
 
+        is_terminal = sys.stdout.isatty()
         # Into a file or a pipe, tables keep their width: nothing is cut for a terminal that is not there.
-        width = None if sys.stdout.isatty() else 200
-        return Console(markup=False, highlight=False, emoji=False, width=width)
+        console = Console(markup=False, highlight=False, emoji=False, width=None if is_terminal else 200)
+        with console.capture() as capture:
+            for thing in things:
+                console.print(thing, soft_wrap=isinstance(thing, str))
+        for line in capture.get().splitlines():
+            print(line if is_terminal else line.rstrip())
 
     def say(self, sentence: str) -> None:
         """Progress, for people who watch."""
@@ -105,9 +103,6 @@ class Session:
         dim, plain = ("\033[2m", "\033[0m") if sys.stderr.isatty() else ("", "")
         sys.stderr.write(f"{dim}• {safe(sentence)}{plain}\n")
         sys.stderr.flush()
-
-
-InSession = Annotated[Session, Parameter(parse=False)]
 
 
 def who_am_i() -> str:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 if TYPE_CHECKING:
     from datetime import datetime
 
@@ -34,6 +32,8 @@ def _written_out(match: re.Match[str]) -> str:
 
 def as_json(document: Any, *, indent: int = 2) -> str:
     """A document as JSON that is harmless on a terminal too. `indent=0` makes it one line."""
+    import msgspec
+
     data = msgspec.json.encode(document, enc_hook=str)
     text = msgspec.json.format(data, indent=indent).decode() if indent else data.decode()
     return _UNSAFE.sub(lambda match: match[0] if match[0] == "\n" else f"\\u{ord(match[0]):04x}", text)

@@ -2,17 +2,26 @@
 
 from typing import Annotated
 
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 
 from mainspring import wiring
 from mainspring.app.loading import load_app
 from mainspring.cli.binding import bind_environment
+from mainspring.cli.command import InSession, command
 from mainspring.cli.parsing import parse_span
-from mainspring.cli.session import InSession
 from mainspring.worker.settings import WorkerSettings
 
-commands = App(name="worker", help="Run workers, or list them.")
-commands.command("mainspring.cli.worker_list:list_workers", name="list", help="List workers.")
+NOTES = """\
+SIGTERM or Ctrl-C drains: nothing new is claimed, what runs may finish, the
+rest goes back in line at once. A second signal hurries.
+
+Examples:
+  mainspring worker --app shop.jobs:app
+  mainspring worker --app shop.jobs:app --queues mail,default --processes 2
+  mainspring worker list"""
+
+commands = command("worker", NOTES)
+commands.command("mainspring.cli.worker_list:commands", name="list", help="List workers.")
 
 DEFAULTS = WorkerSettings()
 
@@ -35,16 +44,7 @@ async def work(
     ] = DEFAULTS.keeper,
     session: InSession,
 ) -> int:
-    """Run workers in the foreground.
-
-    SIGTERM or Ctrl-C drains: nothing new is claimed, what runs may finish, the rest goes back in line at once.
-    A second signal hurries.
-
-    Examples:
-      mainspring worker --app shop.jobs:app
-      mainspring worker --app shop.jobs:app --queues mail,default --slots 50 --processes 2
-      mainspring worker list
-    """
+    """Run workers in the foreground."""
     application = load_app(app)
     settings = WorkerSettings(
         queues=chosen_queues(queues, application.registry.queues),

@@ -1,31 +1,35 @@
 """`mainspring worker list`: the workers there are, and those that ended lately."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from asyncpg import Record
 from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
+from mainspring.cli.command import InSession, command
 from mainspring.cli.parsing import parse_span
-from mainspring.cli.session import InSession
-from mainspring.cli.text import as_instant, as_span, safe
+from mainspring.cli.text import as_span, safe
 from mainspring.store import workers
 
 COLOURS = {"live": "green", "lost": "red"}
 
 
+NOTES = """\
+Examples:
+  mainspring worker list
+  mainspring worker list --ended-within 1d -o json"""
+
+commands = command("list", NOTES)
+
+
+@commands.default
 async def list_workers(
     *,
     ended_within: Annotated[str, Parameter(help="Show ended workers too, up to so long after their end.")] = "1h",
     session: InSession,
 ) -> None:
-    """List workers: the living, and those that ended lately.
-
-    Examples:
-      mainspring worker list
-      mainspring worker list --ended-within 1d -o json
-    """
+    """List workers: the living, and those that ended lately."""
     span = parse_span(ended_within, "ended-within")
     assert span is not None
     async with session.client() as client, (await client.services()).store.database.acquire() as connection:
@@ -41,17 +45,25 @@ async def list_workers(
 def _table(rows: list[Record]) -> Table:
     table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0), pad_edge=False)
     for heading in ("worker", "state", "host", "pid", "queues", "slots", "last beat", "started", "version"):
-        table.add_column(heading, justify="right" if heading in ("pid", "slots") else "left", overflow="fold")
+        justify: Literal["left", "right"] = "right" if heading in ("pid", "slots") else "left"
+        table.add_column(heading, justify=justify, overflow="fold", no_wrap=heading not in ("worker", "queues"))
     for row in rows:
+        age = (row["beat_at"] - row["started_at"]).total_seconds() + row["silent_seconds"]
         table.add_row(
             str(row["id"]),
             Text(row["state"], style=COLOURS.get(row["state"], "dim")),
-            Text(safe(row["host"], 40)),
+            Text(safe(row["host"], 30)),
             str(row["pid"]),
             Text(safe(", ".join(row["queues"]), 60)),
             str(row["slots"]),
-            f"{as_span(max(0.0, row['silent_seconds']))} ago",
-            as_instant(row["started_at"]),
+            _ago(row["silent_seconds"]),
+            _ago(age),
             Text(safe(row["version"])),
         )
     return table
+
+
+def _ago(seconds: float) -> str:
+    """The first unit only: 14 min ago."""
+    number, unit = as_span(max(0.0, seconds)).split()[:2]
+    return f"{number} {unit} ago"

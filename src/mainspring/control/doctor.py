@@ -207,7 +207,7 @@ async def _lanes(patient: Patient) -> Finding:
     waiting = await health.waiting_by_lane(patient.connection, patient.lanes, LANE_BOUND)
     total, most = sum(waiting), max(waiting)
     full = " or more" if most >= LANE_BOUND else ""
-    says = f"{patient.lanes} lanes, {total:,}{full} runs waiting, {min(waiting):,} to {most:,}{full} per lane"
+    says = f"{patient.lanes} lanes; waiting runs: {total:,}{full}, {min(waiting):,} to {most:,}{full} per lane"
     if total >= LANE_SKEW_FROM and most > LANE_SKEW * total / patient.lanes:
         return _warning("lanes", says, "Many idempotency keys fall into one lane? Vary them.")
     return _ok("lanes", says)

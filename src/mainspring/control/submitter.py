@@ -140,12 +140,15 @@ class Submitter:
 
     def wake_ups(self, ids: Sequence[UUID], runs: Sequence[NewRun]) -> list[WakeUp]:
         """Whom to wake, sparingly. The lane changes with each wake-up that is sent: few claims find many runs."""
-        wanted = {
-            notify.later()
-            if run.at is not None or run.delay is not None
-            else notify.ready(lane_of(run_id), run.line_id, run.priority)
+        # One run speaks for all of its line and priority: the quietener would not let a second one through.
+        speakers = {
+            (run.at is None and run.delay is None, run.line_id, run.priority): run_id
             for run_id, run in zip(ids, runs, strict=True)
         }
+        wanted = [
+            notify.ready(lane_of(run_id), line, priority) if is_ready else notify.later()
+            for (is_ready, line, priority), run_id in speakers.items()
+        ]
         passed = self._quietener.pass_on(wanted)
         if passed:
             self._next_lane()

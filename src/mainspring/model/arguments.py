@@ -31,7 +31,7 @@ class Arguments:
     def __init__(self, job: str, function: Callable[..., Any]) -> None:
         self.job = job
         hints = _hints_of(job, function)
-        self.wants_context, self._signature = _without_context(inspect.signature(function), hints)
+        self.wants_context, self._signature = _without_context(_readable(inspect.signature(function), hints), hints)
         self._struct = _struct_of(job, self._signature, hints)
         self._decoder = msgspec.json.Decoder(self._struct)
         self._keyword_only = tuple(
@@ -135,6 +135,12 @@ def _hints_of(job: str, function: Callable[..., Any]) -> dict[str, Any]:
             code="invalid-handler",
             hint="Import the types it names at run time, not only for type checking.",
         ) from error
+
+
+def _readable(signature: inspect.Signature, hints: dict[str, Any]) -> inspect.Signature:
+    """As messages show it: types instead of their texts, and nothing about what is returned."""
+    parameters = [each.replace(annotation=hints.get(each.name, each.empty)) for each in signature.parameters.values()]
+    return signature.replace(parameters=parameters, return_annotation=signature.empty)
 
 
 def _without_context(signature: inspect.Signature, hints: dict[str, Any]) -> tuple[bool, inspect.Signature]:

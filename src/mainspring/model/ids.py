@@ -48,7 +48,7 @@ def lane_of_key(tenant_id: int, key: str, lanes: int) -> Lane:
 def parse_run_id(text: str | UUID) -> RunId:
     """A run id from what a person typed."""
     try:
-        run_id = text if isinstance(text, UUID) else UUID(text)
+        run_id = text if isinstance(text, UUID) else UUID(str(text))
     except ValueError:
         run_id = None
     if run_id is None or run_id.version != 8:

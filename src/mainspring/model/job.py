@@ -72,7 +72,7 @@ def checked_at(at: object) -> datetime | None:
         return None
     if not isinstance(at, datetime):
         raise _invalid("at", at, "must be a datetime")
-    if at.tzinfo is None:
+    if at.utcoffset() is None:
         raise _invalid("at", at, "must have a time zone: datetime(…, tzinfo=ZoneInfo('Europe/Berlin'))")
     if not EARLIEST <= at <= LATEST:
         raise _invalid("at", at, f"must be between the years {EARLIEST.year} and {LATEST.year}")
@@ -99,7 +99,7 @@ def _seconds(span: object, name: str) -> float | None:
     if isinstance(span, timedelta):
         return span.total_seconds()
     if isinstance(span, (int, float)) and not isinstance(span, bool) and span == span:  # not NaN
-        return float(span)
+        return float(max(-1, min(span, MAX_DELAY.total_seconds() + 1)))  # not every int fits into a float
     raise _invalid(name, span, "must be a timedelta or a number of seconds")
 
 
@@ -108,11 +108,9 @@ def checked_tags(tags: object) -> list[str] | None:
         return None
     if isinstance(tags, str) or not isinstance(tags, Iterable):
         raise _invalid("tags", tags, "must be a list of strings")
-    unique = list(dict.fromkeys(tags))
+    unique = list(dict.fromkeys(_checked_text(tag, "tags", MAX_TAG_LENGTH) for tag in tags))
     if len(unique) > MAX_TAGS:
         raise _invalid("tags", f"{len(unique)} tags", f"must be at most {MAX_TAGS}")
-    for tag in unique:
-        _checked_text(tag, "tags", MAX_TAG_LENGTH)
     return unique or None
 
 

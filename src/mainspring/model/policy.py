@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 from mainspring.errors import InvalidInput
 
 MAX_ATTEMPTS = 1_000
-MAX_BACK_OFF = timedelta(days=30)
+NO_TIME, MAX_BACK_OFF = timedelta(0), timedelta(days=30)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,11 +22,10 @@ class RetryPolicy:
     cap: timedelta = timedelta(hours=1)
 
     def __post_init__(self) -> None:
-        _check(1 <= self.max_attempts <= MAX_ATTEMPTS, "max_attempts", self.max_attempts, f"1 to {MAX_ATTEMPTS}")
-        _check(1.0 <= self.factor <= 100.0, "factor", self.factor, "1 to 100")
-        zero = timedelta(0)
-        _check(zero <= self.first_delay <= MAX_BACK_OFF, "first_delay", self.first_delay, "0 to 30 days")
-        _check(self.first_delay <= self.cap <= MAX_BACK_OFF, "cap", self.cap, "first_delay to 30 days")
+        _check_range("max_attempts", self.max_attempts, int, 1, MAX_ATTEMPTS, f"a whole number, 1 to {MAX_ATTEMPTS}")
+        _check_range("factor", self.factor, (int, float), 1, 100, "a number, 1 to 100")
+        _check_range("first_delay", self.first_delay, timedelta, NO_TIME, MAX_BACK_OFF, "a timedelta, 0 to 30 days")
+        _check_range("cap", self.cap, timedelta, self.first_delay, MAX_BACK_OFF, "a timedelta, first_delay to 30 days")
 
     def may_retry(self, attempts_spent: int) -> bool:
         return attempts_spent < self.max_attempts
@@ -41,8 +41,8 @@ class RetryPolicy:
         return timedelta(seconds=min(seconds, cap))
 
 
-def _check(holds: bool, field: str, value: object, rule: str) -> None:
-    if not holds:
+def _check_range(field: str, value: Any, kind: type | tuple[type, ...], least: Any, most: Any, rule: str) -> None:
+    if not isinstance(value, kind) or isinstance(value, bool) or not least <= value <= most:
         raise InvalidInput(
             f"retry.{field} is {value}; it must be {rule}.",
             code="invalid-retry-policy",

@@ -27,6 +27,15 @@ T = TypeVar("T")
 SCHEMA = "mainspring"
 CONNECT_SECONDS = 10.0
 
+# Lasting connections plan each statement once, and keep the plan while tables grow from nothing to millions. One made
+# while a queue was empty would scan and sort the whole backlog, so here only the indexes made for it are considered.
+STEADY_PLANS = {
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "jit": "off",
+}
+
 # What a broken, restarting or failed-over server looks like from here.
 CONNECTION_ERRORS: tuple[type[BaseException], ...] = (
     asyncpg.PostgresConnectionError,
@@ -57,7 +66,9 @@ class Database:
         if self._revive is not None:
             await asyncio.to_thread(self._revive)
         try:
-            connection = await asyncpg.connect(self.url, timeout=CONNECT_SECONDS, server_settings=_settings(name))
+            connection = await asyncpg.connect(
+                self.url, timeout=CONNECT_SECONDS, server_settings=_settings(name) | STEADY_PLANS
+            )
         except Exception as error:
             raise _as_connect_error(error) from error
         if raw_time:

@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from mainspring.model.run import NewRun
     from mainspring.store.database import Connection
 
-# The statement a caller's connection runs; drivers differ only in how they write a parameter.
-SUBMIT = "select ordinal, run_id, verdict from mainspring.submit({}::jsonb, {}::text[])"
+# The statement a caller's connection runs; drivers differ only in how they write a parameter. It travels as text: as
+# jsonb it would pass through whatever codec the caller has set for that.
+SUBMIT = "select ordinal, run_id, verdict from mainspring.submit({}::text::jsonb, {}::text[])"
+NO_RUN = UUID(int=0)
 
 _COPIED = (
     "lane",
@@ -42,7 +44,10 @@ _COPIED = (
 
 
 class Verdict(NamedTuple):
-    """What became of one item: `new`, `same` (the key was used for this very run), `conflict` or `gone`."""
+    """What became of one item: `new`, `same` (the key was used for this very run), `conflict` or `gone`.
+
+    Gone: the key was forgotten while we looked, so nothing was accepted and there is no run; submit it once more.
+    """
 
     ordinal: int
     run_id: UUID
@@ -106,7 +111,7 @@ def _item(ordinal: int, tenant_id: int, run_id: UUID, run: NewRun) -> dict[str, 
 
 
 def verdicts(rows: Iterable[Any]) -> list[Verdict]:
-    return sorted(Verdict(row[0], UUID(str(row[1])), row[2]) for row in rows)
+    return sorted(Verdict(row[0], NO_RUN if row[1] is None else UUID(str(row[1])), row[2]) for row in rows)
 
 
 async def any_accepted(connection: Connection, run_id: UUID) -> bool:

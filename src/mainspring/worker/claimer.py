@@ -55,16 +55,20 @@ class Front:
         self.looked_at = float("-inf")
         self.usual_cost = 0.0  # of a claim that starts where the last one ended
         self.extra_cost = 0.0  # of starting at the very front instead
-        self.claims = 0
+        self.claims = 0  # since the last one that began with whoever waits longest
 
     def is_look_due(self, now: float) -> bool:
         return now - self.looked_at >= _pause_after(self.extra_cost)
 
-    def order(self) -> Sequence[int]:
-        """The priorities in the order to serve them; now and then, whoever waits longest comes first."""
+    def order(self, *, is_news: bool = False) -> Sequence[int]:
+        """The priorities in the order to serve them.
+
+        Now and then whoever waits longest comes first; not when something was just added, which may be urgent.
+        """
         self.claims += 1
-        if self.claims % OLDEST_FIRST_EVERY:
+        if is_news or self.claims < OLDEST_FIRST_EVERY:
             return PRIORITIES
+        self.claims = 0
         return sorted(PRIORITIES, key=self.ranks.__getitem__)
 
     def learn(self, rows: Sequence[Record], *, from_the_front: bool, began: float, now: float) -> None:
@@ -111,7 +115,9 @@ class Claimer:
         self._has_room = has_room
         self._take = take
         self._fronts: dict[Pair, Front] = {}
-        self._hot: deque[Pair] = deque()  # worth asking
+        self._hot: deque[Pair] = deque()  # worth asking, in turn
+        self._news: deque[Pair] = deque()  # worth asking first: something was just added there
+        self._was_news = False
         self._seen: set[Pair] = set()  # a look found something there
         self._stirred = asyncio.Event()
         self._look_at = 0.0  # when to look at all lines again
@@ -125,8 +131,8 @@ class Claimer:
     def stir(self, lane: int, line: int) -> None:
         """Someone says that there is something in this line."""
         if line in self._lines and 0 <= lane < self._lanes:
-            if (lane, line) not in self._hot:
-                self._hot.appendleft((lane, line))
+            if (lane, line) not in self._news:
+                self._news.append((lane, line))
             soon = self._clock.monotonic() + ECHO_SECONDS
             self._look_at = min(self._look_at, max(soon, self._looked_at + _pause_after(self._look_cost)))
             self._stirred.set()
@@ -153,7 +159,7 @@ class Claimer:
             await self._has_room.wait()
         elif self._clock.monotonic() >= self._look_at:
             await self.look()
-        elif self._hot:
+        elif self._news or self._hot:
             await self._claim_next()
         else:
             await self._rest()
@@ -177,7 +183,7 @@ class Claimer:
         self._hot.extend(pair for pair in self._seen if pair not in self._hot)
 
     async def _claim_next(self) -> None:
-        pair = self._hot.popleft()
+        pair = self._next_pair()
         wanted = min(MAX_BATCH, self._room())
         front = self._fronts.setdefault(pair, Front())
         from_the_front = front.is_look_due(self._clock.monotonic())
@@ -191,9 +197,19 @@ class Claimer:
         if wanted < FEW:
             await self._clock.sleep(GAP_SECONDS)  # let a few more slots become free before asking again
 
+    def _next_pair(self) -> Pair:
+        """News first, it may be urgent, and a round through a long line takes a while; yet never twice in a row."""
+        self._was_news = bool(self._news) and not (self._was_news and self._hot)
+        if not self._was_news:
+            return self._hot.popleft()
+        pair = self._news.popleft()
+        if pair in self._hot:
+            self._hot.remove(pair)
+        return pair
+
     async def _claim(self, pair: Pair, front: Front, count: int, *, from_the_front: bool) -> int:
         began = self._clock.monotonic()
-        order = front.order()
+        order = front.order(is_news=self._was_news)
         lease_id = FastUUID(uuid4().bytes)
         connection = await self._link.get()
         self.under_way[lease_id] = pair

@@ -1,10 +1,11 @@
 -- The one guarded statement through which every run leaves its lease: it sets the runs' `done` bits if none of them
 -- was set and the lease is still this worker's, and says which of them someone asked to cancel.
--- Moves: complete, retry, bury, hold, give_back, rescue, cancel, expire.  Hot.  Index: lease primary key.
+-- Moves: complete, retry, bury, hold, give_back, cancel, expire.  Hot.  Index: lease primary key.
 -- A lease that does not come back was settled before (a resent COMMIT) or is no longer ours: the caller looks which.
 update lease set done = lease.done | result.mask::varbit
 from unnest(:leases::uuid[], :masks::text[]) as result (id, mask)
-where lease.lane = :lane::smallint and lease.id = result.id and lease.worker_id = :worker::uuid
+where lease.lane = :lane::smallint and lease.id = result.id
+  and lease.worker_id is not distinct from :worker::uuid   -- not `=`: lease_worker_idx crawls over dead leases
   and bit_count(lease.done & result.mask::varbit) = 0
 returning lease.id, bit_count(lease.done) = bit_length(lease.done) as is_over,
           case when bit_count(lease.cancel & result.mask::varbit) > 0 then (lease.cancel & result.mask::varbit)::text end as cancelled

@@ -105,7 +105,8 @@ create table ready (
         autovacuum_vacuum_insert_threshold = -1, autovacuum_analyze_scale_factor = 0,
         autovacuum_analyze_threshold = 100000);
 create index ready_claim_idx on ready (lane, line_id, priority, rank);
-create index ready_job_idx on ready (lane, job_id, id);
+-- Without the id: an index that has (lane, …, id) tempts the planner away from the primary key when it lacks statistics.
+create index ready_job_idx on ready (lane, job_id, due_at);
 create index ready_expiry_idx on ready (lane, expires_at) where expires_at is not null;
 
 create table later (
@@ -117,7 +118,7 @@ create table later (
 alter table later drop column rank, drop column ready_at, alter column due_at drop default;
 -- By priority first, so that a herd of unimportant runs cannot hide an urgent one.
 create index later_due_idx on later (lane, priority, due_at);
-create index later_job_idx on later (lane, job_id, id);
+create index later_job_idx on later (lane, job_id, due_at);
 create index later_expiry_idx on later (lane, expires_at) where expires_at is not null;
 
 create table held (

@@ -1,0 +1,114 @@
+"""The processes a benchmark starts: real workers, and producers that submit to them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import msgspec
+
+from benchmarks.producer import Report
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from types import TracebackType
+
+
+class Process:
+    """A Python module that runs until told to stop; as a context, it is gone at the end whatever happens."""
+
+    def __init__(self, url: str, module: str, *arguments: str, is_talkative: bool = False) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", module, *arguments],
+            env=os.environ | {"MAINSPRING_DATABASE_URL": url},
+            stdin=subprocess.PIPE if is_talkative else subprocess.DEVNULL,
+            stdout=subprocess.PIPE if is_talkative else sys.stderr,
+            text=True,
+        )
+
+    def stop(self) -> None:
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(30)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+
+    def cpu_seconds(self) -> float:
+        return cpu_seconds(self.process.pid)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+class Worker(Process):
+    """A real `mainspring worker` with its supervisor and children."""
+
+    def __init__(self, url: str, *, app: str = "benchmarks.jobs:app", **settings: Any) -> None:
+        settings = {"queues": ["bench"], "slots": 1000} | settings
+        super().__init__(url, "benchmarks.worker", app, msgspec.json.encode(settings).decode())
+
+
+class Producer(Process):
+    """A process that submits as it is ordered (see `benchmarks.producer.Orders`)."""
+
+    def __init__(self, url: str, **orders: Any) -> None:
+        super().__init__(url, "benchmarks.producer", msgspec.json.encode(orders).decode(), is_talkative=True)
+
+    async def is_warm(self) -> None:
+        """Wait until it is connected and has submitted a first batch."""
+        await asyncio.to_thread(self._read_line)
+
+    def begin(self) -> None:
+        self._write_line()
+
+    async def end(self) -> Report:
+        """Let it end if it has not, and read what it did."""
+        with contextlib.suppress(BrokenPipeError):
+            self._write_line()
+        return await self.report()
+
+    async def report(self) -> Report:
+        """Wait until it has carried out its orders."""
+        return msgspec.json.decode(await asyncio.to_thread(self._read_line), type=Report)
+
+    def _read_line(self) -> str:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError("A producer ended before its work was done.")
+        return line
+
+    def _write_line(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+
+
+def cpu_seconds(pid: int) -> float:
+    """The processor time a process and all its descendants have used, those that ended included."""
+    ticks = 0
+    for each in (pid, *descendants(pid)):
+        with contextlib.suppress(OSError):
+            fields = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
+            ticks += sum(int(field) for field in fields[11:15])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def descendants(pid: int) -> Iterable[int]:
+    with contextlib.suppress(OSError):
+        for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+            yield int(child)
+            yield from descendants(int(child))

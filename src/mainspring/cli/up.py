@@ -1,0 +1,138 @@
+"""`mainspring up`: database, workers and keeper in the foreground, with a view of what they do."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from mainspring import wiring
+from mainspring.app.job import Options
+from mainspring.app.loading import load_app
+from mainspring.app.mainspring import Mainspring
+from mainspring.cli.activity import Watch
+from mainspring.cli.binding import bind_environment
+from mainspring.cli.command import InSession, Repeatable, command
+from mainspring.cli.parsing import parse_port
+from mainspring.cli.session import Session
+from mainspring.cli.submission import submit_through
+from mainspring.cli.worker import DEFAULTS, chosen_queues
+from mainspring.errors import InvalidInput
+from mainspring.store.embedded import EmbeddedServer
+from mainspring.store.migrate import check_schema, migrate
+from mainspring.wiring import Place
+from mainspring.worker.settings import WorkerSettings
+from mainspring.worker.supervisor import stop_on_signals
+
+NOTES = """\
+Starts the embedded PostgreSQL (or uses the server at the URL), brings it to
+the shape we need, and runs workers. Ctrl-C drains and stops; a second Ctrl-C
+hurries. Started again, it goes on with the same data.
+
+Examples:
+  mainspring up --app examples.hello:app --submit tick
+  mainspring up --app shop.jobs:app --processes 2 --data-dir ./data"""
+
+commands = command("up", NOTES)
+
+
+@commands.default
+async def up(
+    *,
+    app: Annotated[str, Parameter(help="module:attribute of your Mainspring; the current folder is searched first.")],
+    submit: Annotated[
+        tuple[str, ...],
+        Repeatable,
+        Parameter(help="Submit a run of this job at start; may be repeated."),
+    ] = (),
+    queues: Annotated[str | None, Parameter(help="Which queues to serve. Else all that the app's jobs use.")] = None,
+    slots: Annotated[int, Parameter(help="How many runs at once, per process.")] = DEFAULTS.slots,
+    processes: Annotated[int, Parameter(help="How many worker processes.")] = DEFAULTS.processes,
+    port: Annotated[
+        str, Parameter(help="Open this TCP port of 127.0.0.1 to the embedded PostgreSQL, for psql and such.")
+    ] = "none",
+    session: InSession,
+) -> int:
+    """Run the whole system in the foreground."""
+    application = load_app(app)
+    settings = WorkerSettings(
+        queues=chosen_queues(queues, application.registry.queues), slots=slots, processes=processes
+    )
+    place = session.place(application)
+    bind_environment(place)
+    async with _store(place, parse_port(port), session) as store:
+        await _submit_at_start(session, application, submit)
+        session.say(f"{processes} worker process{'' if processes == 1 else 'es'} for {app}; Ctrl-C stops")
+        code = await _work_and_watch(store, place, app, settings, session)
+    session.say("stopped")
+    return code
+
+
+async def _work_and_watch(
+    store: wiring.Store, place: Place, app: str, settings: WorkerSettings, session: Session
+) -> int:
+    watch = Watch(store.database, store.lanes, as_json=session.wants_json)
+
+    def say(sentence: str) -> None:
+        watch.clear()
+        session.say(sentence)
+
+    supervisor = wiring.supervisor(store, place, app, settings, say=say)
+    stop_on_signals(supervisor)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, supervisor.stop)  # the terminal was closed
+    watching = asyncio.create_task(watch.run())
+    try:
+        return await supervisor.run()
+    finally:
+        watching.cancel()
+        with suppress(asyncio.CancelledError):
+            await watching
+        watch.clear()
+
+
+@asynccontextmanager
+async def _store(place: Place, port: int | None, session: Session) -> AsyncIterator[wiring.Store]:
+    """The database, started and migrated."""
+    server = await _with_port(place, port, session)
+    try:
+        store = await wiring.open_database(place, session.say)
+        try:
+            connection = await store.database.connect("up")
+            try:
+                await migrate(connection, say=session.say)
+                store.lanes = await check_schema(connection)
+            finally:
+                await connection.close()
+            yield store
+        finally:
+            await store.close()
+    finally:
+        if server is not None:
+            await asyncio.to_thread(server.release)
+
+
+async def _with_port(place: Place, port: int | None, session: Session) -> EmbeddedServer | None:
+    """A first share in the embedded server that asks for a TCP port: those who join later get what runs."""
+    if port is None:
+        return None
+    if place.data_directory is None:
+        raise InvalidInput(
+            "--port is for the embedded PostgreSQL, and a server was named by its URL.",
+            code="invalid-port",
+            hint="Leave out --port, or the URL.",
+            field="port",
+        )
+    server = await asyncio.to_thread(EmbeddedServer.acquire, place.data_directory, tcp_port=port, say=session.say)
+    session.say(f"psql reaches it on port {port} of 127.0.0.1; the password is in {server.directory.password}")
+    return server
+
+
+async def _submit_at_start(session: Session, application: Mainspring, names: tuple[str, ...]) -> None:
+    if not names:
+        return
+    async with session.client(application) as client:
+        for name in names:
+            run_id = await submit_through(client, application, name, {}, Options())
+            session.say(f"submitted {name} as run {run_id}")

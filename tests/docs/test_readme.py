@@ -1,0 +1,77 @@
+"""The examples in README run as they stand, by the commands that README gives for them."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parent.parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+
+
+SHOP, TRANSACTION = blocks("python")
+(CONSOLE,) = blocks("console")
+
+
+@pytest.fixture
+def environment(url: str) -> dict[str, str]:
+    """A shell in which `mainspring` and `python` are ours, and the database is fresh."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return os.environ | {"MAINSPRING_DATABASE_URL": url, "PATH": path}
+
+
+@pytest.fixture
+def shop(tmp_path: Path, environment: dict[str, str]) -> Iterator[Path]:
+    """The folder with shop.py, and a worker for it."""
+    (tmp_path / "shop.py").write_text(SHOP)
+    worker = subprocess.Popen(["mainspring", "worker", "--app", "shop:app"], cwd=tmp_path, env=environment)
+    yield tmp_path
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(30) == 0
+
+
+def run(script: str, folder: Path, environment: dict[str, str]) -> str:
+    done = subprocess.run(
+        ["bash", "-euxo", "pipefail", "-c", script], cwd=folder, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+async def test_the_first_example_runs_and_the_commands_after_it_do_too(shop: Path, environment: dict[str, str]) -> None:
+    assert run("python shop.py", shop, environment) == "receipt for order 42 sent to ada@example.org\n"
+
+    script = "\n".join(line.removeprefix("$ ") for line in CONSOLE.splitlines())
+    said = run(script.replace("mainspring doctor", "mainspring doctor || true"), shop, environment)
+
+    assert '"result": "receipt for order 8 sent to ada@example.org"' in said
+    assert "job        send_receipt (version 1)" in said
+    assert "\ncancelled\n" in said
+    assert said.endswith("1 problem.\n"), "the server of the tests is not durable, and doctor says so"
+
+
+async def test_the_transactional_example_runs(tmp_path: Path, environment: dict[str, str]) -> None:
+    (tmp_path / "orders.py").write_text(TRANSACTION)
+
+    assert run("python orders.py", tmp_path, environment) == "placed order 1\n"
+    assert "state      ready" in run("mainspring run show $(mainspring run submit send_receipt)", tmp_path, environment)
+
+
+def test_every_python_block_is_known_to_these_tests() -> None:
+    pages = [ROOT / name for name in ("ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+    for page in (*pages, *(ROOT / "docs").rglob("*.md")):
+        assert "```python" not in page.read_text(encoding="utf-8"), f"{page.name} has an example that nothing runs"

@@ -1,0 +1,129 @@
+"""Every hot statement and every key names its lane: what distribution over several nodes takes, from the first day."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mainspring.store.distribute import MOVING, SHARED
+from mainspring.store.statements import Statement, all_statements
+
+from .reading import is_hot, names_one_lane, touches
+
+if TYPE_CHECKING:
+    import asyncpg
+
+# Statements that touch several lanes, and why they may. None of them is hot.
+SEVERAL_LANES = {
+    "health/activity": "for people who watch",
+    "health/finished": "for people who watch",
+    "health/lanes": "for people who watch",
+    "health/latest": "for people who watch",
+    "history/outcomes_of_worker": "for tests",
+    "leases/of_worker": "a worker has leases in all lanes, and asks once per beat",
+    "runs/lanes_to_tidy": "one look that saves a look per lane",
+    "runs/lanes_with_held": "one look that saves a look per lane",
+    "runs/next_due": "one look that saves a look per lane and priority",
+    "runs/waiting_lines": "one look that saves a look per lane and line",
+    "workers/lost": "a lost worker may have leases in all lanes",
+}
+
+STATEMENTS = list(all_statements())
+
+
+def lapses(statement: Statement) -> list[str]:
+    """The moving tables a statement touches without confining itself to one lane."""
+    return [
+        f"{touch.how} {touch.table}"
+        for touch in touches(statement)
+        if touch.table in MOVING and not names_one_lane(statement, touch)
+    ]
+
+
+# ── the statements ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("statement", STATEMENTS, ids=lambda statement: statement.name)
+def test_a_statement_names_its_lane_for_every_moving_table_at_every_level(statement: Statement) -> None:
+    if statement.name in SEVERAL_LANES:
+        assert lapses(statement), "it is listed as touching several lanes and does not"
+    else:
+        assert lapses(statement) == []
+
+
+def test_no_hot_statement_touches_several_lanes() -> None:
+    hot = {statement.name for statement in STATEMENTS if is_hot(statement)}
+
+    assert {"runs/claim", "runs/promote", "leases/settle", "leases/close"} <= hot
+    assert not hot & set(SEVERAL_LANES)
+
+
+def test_every_exception_exists() -> None:
+    assert set(SEVERAL_LANES) <= {statement.name for statement in STATEMENTS}
+
+
+@pytest.mark.parametrize(
+    ("sql", "found"),
+    [
+        ("select from ready where id = :id::uuid", ["from ready"]),
+        ("select from ready where lane = any (:lane::smallint[])", ["from ready"]),
+        ("select from ready where lane > :lane::smallint", ["from ready"]),
+        ("delete from ready where lane = :lane::smallint and id in (select id from later)", ["from later"]),
+        ("with few as (select from held) select from ready where lane = :lane::smallint", ["from held"]),
+        ("select from ready where lane = :lane::smallint union all select from dead", ["from dead"]),
+        ("select from ready join lease on true where ready.lane = :lane::smallint", ["join lease"]),
+        ("select from ready as a join ready as b on a.lane = :lane::smallint", ["join ready"]),
+        ("select from ready join lease on true where lane = :lane::smallint", ["from ready", "join lease"]),
+        (
+            "update lease set done = done from unnest(:lane::smallint[]) as x where x.lane = lease.lane",
+            ["update lease"],
+        ),
+        ("insert into audit (id) select :id::uuid", ["insert audit"]),
+        ("insert into ready (lane, id) select 7, id from ready where lane = :lane::smallint", ["insert ready"]),
+        ("insert into ready (lane, id) select lane, id from later where lane = :lane::smallint", []),
+        ("select from job join line on true", []),
+    ],
+)
+def test_the_reader_finds_what_is_missing(sql: str, found: list[str]) -> None:
+    assert sorted(lapses(Statement("made up", sql))) == sorted(found)
+
+
+# ── the tables ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_every_table_is_either_moving_or_shared(connection: asyncpg.Connection[asyncpg.Record]) -> None:
+    tables = await connection.fetch(
+        "select relname from pg_class"
+        " where relnamespace = 'mainspring'::regnamespace and relkind in ('r', 'p') and not relispartition"
+    )
+
+    assert {row["relname"] for row in tables} == set(MOVING) | set(SHARED)
+    assert not set(MOVING) & set(SHARED)
+
+
+async def test_every_unique_key_of_a_moving_table_contains_the_lane(
+    connection: asyncpg.Connection[asyncpg.Record],
+) -> None:
+    keys = await connection.fetch(
+        """
+        select relation.relname as moving, index.indexrelid::regclass::text as key,
+               array(select attname::text from pg_attribute where attrelid = index.indexrelid) as columns
+        from pg_index as index join pg_class as relation on relation.oid = index.indrelid
+        where index.indisunique and relation.relname = any ($1) and relation.relnamespace = 'mainspring'::regnamespace
+        """,
+        MOVING,
+    )
+
+    assert {row["moving"] for row in keys} == set(MOVING) - {"attempt"}, "all but history have a key"
+    assert [row["key"] for row in keys if "lane" not in row["columns"]] == []
+
+
+async def test_the_lane_is_the_same_small_number_everywhere(connection: asyncpg.Connection[asyncpg.Record]) -> None:
+    lanes = await connection.fetch(
+        "select attrelid::regclass::text as moving, format_type(atttypid, atttypmod) as kind from pg_attribute"
+        " where attname = 'lane' and attnotnull and attrelid = any ($1::text[]::regclass[])",
+        MOVING,
+    )
+
+    assert {row["moving"]: row["kind"] for row in lanes} == dict.fromkeys(MOVING, "smallint")

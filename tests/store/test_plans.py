@@ -1,0 +1,255 @@
+"""Plans of statements that run all the time: by the index their header names, whatever the statistics say.
+
+A plan is made once per connection and kept. So it has to be right for a table that was empty, or never looked at by
+ANALYZE, when the plan was made and has a long backlog when it is used.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mainspring.store.database import STEADY_PLANS
+from mainspring.store.distribute import MOVING
+from mainspring.store.statements import Statement, all_statements, load
+
+from .reading import indexes_of, is_hot, written
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    import asyncpg
+
+    from mainspring.store.database import Database
+
+    Connection = asyncpg.Connection[asyncpg.Record]
+    Node = dict[str, Any]
+
+STATEMENTS = list(all_statements())
+HOT = [statement for statement in STATEMENTS if is_hot(statement)]
+# What people ask for now and then goes through other connections, where each question is planned for itself.
+FOR_PEOPLE = ("health/", "history/attempts_of_run", "history/audit_of_run")
+INDEXED = [
+    statement
+    for statement in STATEMENTS
+    if (indexes_of(statement) or is_hot(statement)) and not statement.name.startswith(FOR_PEOPLE)
+]
+
+RUNS, BATCH, COUNT = 20_000, 100, 200
+WORKER = "00000000-0000-4000-8000-00000000aaaa"
+IN_LANE_0 = [f"00000000-0000-4000-8000-{n:012}" for n in (8, 16, 24)]
+
+FILL = """
+    insert into ready (lane, id, tenant_id, job_id, job_version, line_id, priority, payload, rank, expires_at)
+    select n % 8, gen_random_uuid(), 1, n % 50, 1, 1 + n % 2, n % 10, '{}', n,
+           case when n % 100 = 0 then clock_now() + n * interval '1 second' end
+    from generate_series(1, 20000) as n;
+    insert into later (lane, id, tenant_id, job_id, job_version, line_id, priority, payload, due_at)
+    select n % 8, gen_random_uuid(), 1, n % 50, 1, 1 + n % 2, n % 10, '{}',
+           clock_now() + (n - 10000) * interval '1 second'
+    from generate_series(1, 20000) as n;
+    insert into held (lane, id, tenant_id, job_id, job_version, line_id, priority, payload, due_at, reason)
+    select n % 8, gen_random_uuid(), 1, n % 50, 1, 1, 5, '{}', clock_now(), 'no-handler'
+    from generate_series(1, 2000) as n;
+    insert into idempotency (lane, tenant_id, key, run_id, digest)
+    select n % 8, 1, n::text, gen_random_uuid(), '' from generate_series(1, 2000) as n;
+    insert into audit (lane, tenant_id, actor, action, subject)
+    select n % 8, 1, '', '', gen_random_uuid()::text from generate_series(1, 2000) as n;
+    insert into attempt (lane, run_id, fence, attempt, tenant_id, job_id, job_version, line_id, priority, outcome,
+                         state, due_at, codec, submitted_at)
+    select n % 8, gen_random_uuid(), 1, 1, 1, 1, 1, 1, 5, 'succeeded', 'succeeded', clock_now(), 0, clock_now()
+    from generate_series(1, 20000) as n;
+    insert into lease (lane, id, worker_id, runs, ids, done, cancel)
+    select n % 8, ('00000000-0000-4000-8000-' || lpad(n::text, 12, '0'))::uuid,
+           case when n % 10 = 8 then '00000000-0000-4000-8000-00000000aaaa' else gen_random_uuid() end,
+           array_agg(run_of(gen_random_uuid(), 1, 1, 1, 1, 5::smallint, 0::smallint, 1, 0::smallint, 0, clock_now(),
+                            null, 0::smallint, '{}', null, null, null, null, clock_now(), clock_now())),
+           array_agg(gen_random_uuid()), repeat('0', 100)::varbit, repeat('0', 100)::varbit
+    from generate_series(1, 200) as n, generate_series(1, 100) as i group by n
+"""
+
+# A value for each parameter, by its name.
+SAMPLES = {
+    "actor": "'tester'",
+    "count": str(COUNT),
+    "days_ahead": "3",
+    "fences": "'{1,1,1}'",
+    "fronts": f"'{{{','.join(['0'] * 10)}}}'",
+    "jobs": "'{1,2,3}'",
+    "lane": "0",
+    "lanes": "'{0,1,2,3,4,5,6,7}'",
+    "lease": f"'{IN_LANE_0[0]}'",
+    "leases": f"'{{{','.join(IN_LANE_0)}}}'",
+    "line": "1",
+    "lines": "'{1,2}'",
+    "masks": f"'{{{','.join(['1' * BATCH] * 3)}}}'",
+    "outcomes": "'{succeeded,succeeded,succeeded}'",
+    "positions": "'{1,2,3}'",
+    "priorities": "'{0,1,2,3,4,5,6,7,8,9}'",
+    "reason": "'no-handler'",
+    "run": f"'{IN_LANE_0[0]}'",
+    "runs": f"'{{{','.join(IN_LANE_0)}}}'",
+    "since": "'2020-01-01'",
+    "subject": "'x'",
+    "tenant": "1",
+    "until": "'2099-01-01'",
+    "after": "'2020-01-01'",
+    "worker": f"'{WORKER}'",
+}
+LONG_AGO = f"'{{{','.join(['2000-01-01'] * 10)}}}'"
+OTHER_SAMPLES = {
+    "runs/claim": {"lease": "'00000000-0000-4000-8000-00000000bbbb'"},
+    "runs/promote": {"fronts": LONG_AGO},
+    "runs/next_due": {"fronts": LONG_AGO, "lanes": "'{0,0,0,0,0,0,0,0,0,0}'"},
+}
+
+
+class Bench:
+    """One connection as workers have it, with its prepared statements."""
+
+    def __init__(self, connection: Connection, parents: dict[str, str]) -> None:
+        self._connection = connection
+        self._parents = parents
+        self._prepared: set[str] = set()
+
+    @classmethod
+    async def set_up(cls, connection: Connection) -> Bench:
+        inherits = await connection.fetch("select inhrelid::regclass::text, inhparent::regclass::text from pg_inherits")
+        return cls(connection, dict(map(tuple, inherits)))
+
+    async def forget_settings(self) -> None:
+        """Plan as any connection does that has used a statement for a while."""
+        for setting in STEADY_PLANS.keys() - {"plan_cache_mode"}:
+            await self._connection.execute(f"set {setting} to on")
+
+    async def take(self, steps: str) -> None:
+        for step in steps.split(", "):
+            match step:
+                case "fill":
+                    await self._connection.execute(FILL)
+                case "analyse":
+                    await self._connection.execute("vacuum analyze")
+                case _:
+                    for statement in INDEXED:
+                        await self.plan_of(statement)
+
+    async def plan_of(self, statement: Statement) -> Node:
+        """The plan a statement has on this connection, with what it really did; its effects are undone."""
+        name = statement.name.replace("/", "_")
+        if name not in self._prepared:
+            await self._connection.execute(f"prepare {name} as {statement.text}")
+            self._prepared.add(name)
+        samples = SAMPLES | OTHER_SAMPLES.get(statement.name, {})
+        values = ", ".join(samples[parameter] for parameter in statement.parameters)
+        undone = self._connection.transaction()
+        await undone.start()
+        answer = await self._connection.fetchval(
+            f"explain (analyze, format json) execute {name}{f' ({values})' if values else ''}"
+        )
+        await undone.rollback()
+        plan: Node = json.loads(answer)[0]["Plan"]
+        return plan
+
+    def indexes_used(self, plan: Node) -> set[str]:
+        used = {node["Index Name"] for node in nodes(plan) if "Index Name" in node and scans(node)}
+        return {self._parents.get(name, name) for name in used}
+
+
+@pytest.fixture
+async def bench(database: Database) -> AsyncIterator[Bench]:
+    connection = await database.connect("test")
+    yield await Bench.set_up(connection)
+    await connection.close()
+
+
+# ── reading a plan ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def nodes(plan: Node) -> Iterator[Node]:
+    yield plan
+    for below in plan.get("Plans", ()):
+        yield from nodes(below)
+
+
+def scans(plan: Node) -> list[Node]:
+    """Where a moving table (or a partition of history) is read."""
+    return [
+        node
+        for node in nodes(plan)
+        if node["Node Type"].endswith("Scan") and node.get("Relation Name", "").split("_")[0] in MOVING
+    ]
+
+
+def kinds(plan: Node) -> set[str]:
+    return {node["Node Type"] for node in scans(plan)}
+
+
+def backlog_sorts(plan: Node) -> list[Node]:
+    """Sorts with a moving table below them. Sorting a batch that was taken out of one is fine."""
+    return [node for node in nodes(plan) if node["Node Type"].endswith("Sort") and scans(node)]
+
+
+def rows_read(plan: Node) -> float:
+    """The most rows that any scan of a moving table returned or passed over."""
+    reads = [
+        (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"] for node in scans(plan)
+    ]
+    return float(max(reads))
+
+
+def indexes_promised(statement: Statement) -> set[str]:
+    """What the header names; a hot statement writes through the primary key."""
+    keys = {f"{table}_pkey" for table in written(statement, "update", "delete")} if is_hot(statement) else set()
+    return keys | set(indexes_of(statement))
+
+
+# ── the plans ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+SITUATIONS = {
+    "new and empty": "plan",
+    "analysed while empty": "analyse, plan",
+    "full and never analysed": "fill, plan",
+    "full since it was analysed": "analyse, fill, plan",
+    "full since it was planned": "plan, fill",
+    "full since it was analysed and planned": "analyse, plan, fill",
+    "analysed when full": "fill, analyse, plan",
+}
+
+
+@pytest.mark.parametrize("steps", SITUATIONS.values(), ids=SITUATIONS)
+async def test_statements_use_the_indexes_they_name(bench: Bench, steps: str) -> None:
+    await bench.take(steps)
+
+    for statement in INDEXED:
+        plan = await bench.plan_of(statement)
+        assert "Seq Scan" not in kinds(plan), statement.name
+        assert bench.indexes_used(plan) >= indexes_promised(statement), statement.name
+
+
+@pytest.mark.parametrize("steps", SITUATIONS.values(), ids=SITUATIONS)
+async def test_hot_statements_do_nothing_else(bench: Bench, steps: str) -> None:
+    await bench.take(steps)
+
+    for statement in HOT:
+        plan = await bench.plan_of(statement)
+        assert kinds(plan) == {"Index Scan"}, statement.name
+        assert bench.indexes_used(plan) == indexes_promised(statement), statement.name
+        assert backlog_sorts(plan) == [], statement.name
+        assert rows_read(plan) <= COUNT, statement.name
+
+
+async def test_without_steady_plans_a_claim_planned_on_an_empty_table_sorts_the_backlog(bench: Bench) -> None:
+    """The control: this is what the settings of our connections prevent."""
+    await bench.forget_settings()
+    await bench.take("analyse, plan, fill")
+
+    plan = await bench.plan_of(load("runs/claim"))
+    assert "Seq Scan" in kinds(plan)
+    assert backlog_sorts(plan)
+    assert rows_read(plan) >= RUNS
+
+
+def test_the_statements_that_run_all_the_time_are_marked_hot() -> None:
+    assert {statement.name for statement in HOT} >= {"runs/claim", "runs/promote", "leases/settle", "leases/close"}

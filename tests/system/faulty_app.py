@@ -1,0 +1,96 @@
+"""The application that fault tests run: handlers that write down what they do in a table of their own.
+
+`MAINSPRING_SABOTAGE` switches one mechanism of the engine off, for the controls: a fault test must fail then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from datetime import timedelta
+
+import asyncpg
+
+import sabotage
+from mainspring import Context, Mainspring, RetryPolicy
+
+sabotage.apply()
+app = Mainspring()
+_pool: asyncpg.Pool[asyncpg.Record] | None = None
+_opening = asyncio.Lock()
+
+
+async def _effects() -> asyncpg.Pool[asyncpg.Record]:
+    global _pool
+    async with _opening:
+        if _pool is None:
+            _pool = await asyncpg.create_pool(os.environ["EFFECTS_URL"], min_size=1, max_size=4)
+    return _pool
+
+
+async def note(context: Context, what: str) -> None:
+    """Leave an effect outside of Mainspring, over a connection that no fault touches."""
+    await (await _effects()).execute(
+        "insert into effect (run_id, fence, pid, what) values ($1, $2, $3, $4)",
+        context.run_id,
+        context.fence,
+        os.getpid(),
+        what,
+    )
+
+
+@app.job
+async def quick(number: int) -> int:
+    return number
+
+
+@app.job
+async def touch(context: Context, number: int) -> int:
+    await note(context, "start")
+    return number
+
+
+@app.job
+async def nap(context: Context, seconds: float) -> str:
+    await note(context, "start")
+    await asyncio.sleep(seconds)
+    await note(context, "end")
+    return "rested"
+
+
+@app.job(on_disconnect="stop")
+async def nap_unless_alone(context: Context, seconds: float) -> str:
+    return await nap.handler.function(context, seconds)  # type: ignore[no-any-return]
+
+
+@app.job
+async def die_after_effect(context: Context) -> str:
+    await note(context, "start")
+    if context.fence == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return "alive"
+
+
+@app.job
+def hold_the_gil(seconds: float) -> str:
+    """A tight loop in a thread: the event loop hardly gets a turn."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        sum(range(100_000))
+    return "done"
+
+
+@app.job(retry=RetryPolicy(max_attempts=3, first_delay=timedelta(milliseconds=50), factor=1))
+async def fail_twice(context: Context) -> str:
+    if context.attempt < 3:
+        raise RuntimeError(f"attempt {context.attempt}")
+    return "at last"
+
+
+if not os.environ.get("WITHOUT_NEW_JOB"):
+
+    @app.job
+    async def new_job(number: int) -> int:
+        return number

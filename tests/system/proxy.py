@@ -1,0 +1,120 @@
+"""A small TCP proxy in front of PostgreSQL's socket that can cut, hold and swallow, by the name of a connection."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+from dataclasses import dataclass, field
+from enum import Enum
+from urllib.parse import parse_qs, urlsplit
+
+_NAME = re.compile(rb"application_name\x00([^\x00]*)\x00")
+
+
+class Mode(Enum):
+    PASS = "pass"
+    SWALLOW = "swallow"  # what the client says arrives; what the server answers does not
+    HOLD = "hold"  # nothing arrives, nothing breaks: a half-open connection
+
+
+@dataclass(eq=False)
+class Wire:
+    """One proxied connection."""
+
+    client: asyncio.StreamWriter
+    server: asyncio.StreamWriter
+    name: str = ""
+    mode: Mode = Mode.PASS
+    swallowed: bytearray = field(default_factory=bytearray)
+
+    def cut(self) -> None:
+        for side in (self.client, self.server):
+            side.transport.abort()
+
+
+class Proxy:
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        query = parse_qs(parts.query)
+        self._socket = f"{query['host'][0]}/.s.PGSQL.{query['port'][0]}"
+        self._database = parts.path
+        self._user = parts.username
+        self._listener: asyncio.Server | None = None
+        self.wires: set[Wire] = set()
+        self.is_open = True
+        self.default_mode = Mode.PASS
+
+    async def __aenter__(self) -> Proxy:
+        self._listener = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._listener is not None
+        self._listener.close()
+        self.cut()
+        await asyncio.sleep(0)
+
+    @property
+    def url(self) -> str:
+        assert self._listener is not None
+        port = self._listener.sockets[0].getsockname()[1]
+        return f"postgresql://{self._user}@127.0.0.1:{port}{self._database}?sslmode=disable"
+
+    def named(self, part: str) -> list[Wire]:
+        return [wire for wire in self.wires if part in wire.name]
+
+    def cut(self, part: str = "") -> None:
+        for wire in self.named(part):
+            wire.cut()
+
+    def set_mode(self, mode: Mode, part: str = "") -> None:
+        for wire in self.named(part):
+            wire.mode = mode
+
+    def close_down(self) -> None:
+        """The server is away: connections break, and no new ones are to be had."""
+        self.is_open = False
+        self.cut()
+
+    def open_up(self) -> None:
+        self.is_open = True
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if not self.is_open:
+            writer.transport.abort()
+            return
+        try:
+            server_reader, server_writer = await asyncio.open_unix_connection(self._socket)
+        except OSError:
+            writer.transport.abort()
+            return
+        wire = Wire(writer, server_writer, mode=self.default_mode)
+        self.wires.add(wire)
+        try:
+            await asyncio.gather(self._to_server(reader, wire), self._to_client(server_reader, wire))
+        finally:
+            self.wires.discard(wire)
+
+    async def _to_server(self, reader: asyncio.StreamReader, wire: Wire) -> None:
+        with contextlib.suppress(OSError):
+            while data := await reader.read(65536):
+                if not wire.name and (found := _NAME.search(data)):
+                    wire.name = found[1].decode()
+                while wire.mode is Mode.HOLD:
+                    await asyncio.sleep(0.02)
+                wire.server.write(data)
+                await wire.server.drain()
+        wire.server.close()
+
+    async def _to_client(self, reader: asyncio.StreamReader, wire: Wire) -> None:
+        with contextlib.suppress(OSError):
+            while data := await reader.read(65536):
+                while wire.mode is Mode.HOLD:
+                    await asyncio.sleep(0.02)
+                if wire.mode is Mode.SWALLOW:
+                    wire.swallowed += data
+                    continue
+                wire.client.write(data)
+                await wire.client.drain()
+        wire.client.close()

@@ -1,0 +1,121 @@
+"""Switches single mechanisms off, so that a control can show that a fault test would notice."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from mainspring.keeper import rescuer
+from mainspring.keeper.rescuer import Rescuer
+from mainspring.store import leases, workers
+from mainspring.worker.attendant import Attendant
+from mainspring.worker.charge import Charge
+from mainspring.worker.claimer import Claimer
+from mainspring.worker.executor import Executor
+from mainspring.worker.flusher import Flusher
+from mainspring.worker.supervisor import Supervisor
+
+
+def apply() -> None:
+    for name in filter(None, os.environ.get("MAINSPRING_SABOTAGE", "").split(",")):
+        _SABOTAGES[name]()
+
+
+def _no_rescue() -> None:
+    async def step(self: Rescuer, connection: object) -> float:
+        return 60.0
+
+    async def settle_departed(self: Supervisor) -> None:
+        self._departed.clear()
+
+    Rescuer.step = step  # type: ignore[method-assign,assignment]
+    Supervisor._settle_departed = settle_departed  # type: ignore[method-assign]
+
+
+def _no_guard() -> None:
+    """Results whose lease is gone are written all the same."""
+    settle_lane = leases._settle_lane
+
+    async def settle_lane_anyway(connection: Any, worker: Any, lane: int, batch: list[Any], settlement: Any) -> Any:
+        _, finished = await settle_lane(connection, worker, lane, batch, settlement)
+        return batch, finished
+
+    leases._settle_lane = settle_lane_anyway
+
+
+def _no_replay() -> None:
+    """A batch whose COMMIT went unanswered is taken as settled."""
+
+    async def deliver(self: Flusher, batch: list[Any]) -> None:
+        try:
+            settlement = await self._settle(batch)
+        except Exception:
+            await self._link.mend()
+            settlement = leases.Settlement(accepted=len(batch))
+        self._note(batch, settlement)
+
+    Flusher._deliver = deliver  # type: ignore[method-assign]
+
+
+def _no_lookup() -> None:
+    """Claims whose answer was lost are forgotten, and leases nobody remembers stay."""
+
+    async def find_unanswered(self: Claimer) -> None:
+        self.under_way.clear()
+
+    async def reconcile(self: Attendant, connection: object) -> None:
+        return
+
+    Claimer._find_unanswered = find_unanswered  # type: ignore[method-assign]
+    Attendant.reconcile = reconcile  # type: ignore[method-assign,assignment]
+
+
+def _no_frozen() -> None:
+    """The supervisor beats for a child that is stopped."""
+    Charge.is_frozen = property(lambda self: False, lambda self, value: None)  # type: ignore[method-assign,assignment]
+
+
+def _impatient() -> None:
+    """A rescuer that judges by elapsed time alone, whatever it could not see meanwhile."""
+
+    def is_silent(self: Rescuer, pulse: workers.Pulse, now: float) -> bool:
+        known = self._observed.get(pulse.worker_id)
+        if known is None or known.beat != pulse.beat:
+            self._observed[pulse.worker_id] = rescuer.Observation(pulse.beat, now, now)
+            return False
+        return now - known.since >= pulse.lease_seconds
+
+    Rescuer._is_silent = is_silent  # type: ignore[method-assign]
+    Rescuer.forget = lambda self: None  # type: ignore[method-assign]
+
+
+def _no_give_back() -> None:
+    """A drain that leaves what it did not finish where it is."""
+    Executor.give_back_waiting = lambda self, older_than=0.0: None  # type: ignore[method-assign]
+    Executor.stop_running = lambda self: os._exit(0)  # type: ignore[method-assign]
+
+
+def _no_hold() -> None:
+    """A run without a handler here is discarded."""
+    from mainspring.worker.work import Work
+
+    Work.held = Work.cancelled  # type: ignore[method-assign]
+
+
+def _no_disconnect_stop() -> None:
+    from mainspring.worker import process
+
+    process.DISCONNECT_MARGIN = -1_000.0
+
+
+_SABOTAGES = {
+    "rescue": _no_rescue,
+    "guard": _no_guard,
+    "replay": _no_replay,
+    "lookup": _no_lookup,
+    "frozen": _no_frozen,
+    "impatient": _impatient,
+    "give_back": _no_give_back,
+    "hold": _no_hold,
+    "disconnect": _no_disconnect_stop,
+}

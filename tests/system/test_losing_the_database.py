@@ -1,0 +1,270 @@
+"""PostgreSQL is killed, goes away, is cut off, or its answers get lost. Each fault has its control."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import asyncpg
+import pytest
+from conftest import LEASE_TIME, System
+from proxy import Mode, Proxy
+
+from mainspring import Mainspring
+from mainspring.control.submitter import Desk
+from mainspring.store.embedded import EmbeddedServer
+from mainspring.testing.checker import Answer, CallLog
+from mainspring.wiring import Place, open_store
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+
+# ── away ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("lease_times", [0.5, 1.0, 3.0])
+async def test_nobody_is_lost_because_the_database_was_away(system: System, jobs: Any, lease_times: float) -> None:
+    async with Proxy(system.url) as proxy:
+        await _outage(system, jobs, proxy, lease_times * LEASE_TIME)
+
+        assert await system.count("worker", "state = 'lost'") == 0
+        assert await system.count("attempt", "outcome = 'crashed'") == 0
+        assert await system.count("attempt") == 40  # results that waited were delivered; nothing ran again
+
+
+async def test_an_impatient_rescuer_would_lose_workers_after_an_outage(system: System, jobs: Any) -> None:
+    """The control."""
+    async with Proxy(system.url) as proxy:
+        await _outage(system, jobs, proxy, 3 * LEASE_TIME, sabotage="impatient")
+
+        assert await system.count("worker", "state = 'lost'") > 0
+
+
+async def _outage(system: System, jobs: Any, proxy: Proxy, seconds: float, sabotage: str = "") -> None:
+    for _ in range(2):
+        system.start(url=proxy.url, sabotage=sabotage)
+    assert await system.live_workers(2)
+    handles = await jobs.nap.submit_many([{"seconds": 0.3}] * 40)
+    assert await system.eventually(lambda: system.started(20))
+    proxy.close_down()
+    await asyncio.sleep(seconds)
+    proxy.open_up()
+    assert await system.ended(40)
+    report = await system.report([handle.id for handle in handles], must_be_drained=True)
+    assert report.violations == [], report
+    await asyncio.sleep(LEASE_TIME)  # time for a false alarm
+
+
+# ── cut off ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("how", ["broken", "half-open"])
+async def test_the_runs_of_a_worker_that_is_cut_off_are_taken_over_and_its_late_results_refused(
+    system: System, jobs: Any, how: str
+) -> None:
+    async with Proxy(system.url) as proxy:
+        system.start(url=proxy.url)
+        assert await system.live_workers(1)
+        handles = await jobs.nap.submit_many([{"seconds": 0.8}] * 10)
+        assert await system.eventually(lambda: system.started(10))
+        if how == "broken":
+            proxy.close_down()
+        else:
+            proxy.default_mode = Mode.HOLD
+            proxy.set_mode(Mode.HOLD)
+        system.start()
+        assert await system.eventually(lambda: system.count("worker", "state = 'lost'"))
+        assert await system.ended(10)
+        proxy.open_up()
+        proxy.default_mode = Mode.PASS
+        proxy.set_mode(Mode.PASS)
+        await system.eventually(lambda: system.value("select count(*) = 10 from stale"))
+
+        report = await system.report([handle.id for handle in handles], stale_injected=10, must_be_drained=True)
+        assert report.violations == [], report
+        assert await system.live_workers(2)
+
+
+@pytest.mark.parametrize("sabotage", ["", "disconnect"])
+async def test_a_run_that_must_not_overlap_is_stopped_before_someone_else_may_have_it(
+    system: System, jobs: Any, sabotage: str
+) -> None:
+    """`on_disconnect="stop"`: cut off, it ends before its lease time does, and later begins elsewhere."""
+    async with Proxy(system.url) as proxy:
+        system.start(url=proxy.url, sabotage=sabotage)
+        assert await system.live_workers(1)
+        handle = await jobs.nap_unless_alone.submit(seconds=2.5)
+        assert await system.eventually(lambda: system.started(1))
+        proxy.close_down()
+        system.start()
+        assert await system.ended(1)
+
+        both_ended = await system.eventually(
+            lambda: system.value("select count(*) = 2 from effect where what = 'end'"), seconds=2
+        )
+        assert both_ended is bool(sabotage)
+        assert [fence for _, fence in await system.effects()] == [1, 2]
+        assert await handle.result(5) == "rested"
+
+
+# ── lost answers ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("sabotage", ["", "replay,lookup"])
+async def test_a_completion_whose_commit_went_unanswered_is_settled_once(
+    system: System, jobs: Any, sabotage: str
+) -> None:
+    """Both ways of losing an answer: COMMIT happened, and COMMIT did not arrive."""
+    async with Proxy(system.url) as proxy:
+        system.start(url=proxy.url, sabotage=sabotage, lease_time=30.0)
+        assert await system.live_workers(1)
+        accepted = []
+        for mode in (Mode.SWALLOW, Mode.HOLD) * 3:
+            proxy.set_mode(mode, "worker flush")
+            handles = await jobs.quick.submit_many([{"number": n} for n in range(20)])
+            accepted += [handle.id for handle in handles]
+            await system.eventually(lambda: system.count("lease"))
+            await asyncio.sleep(0.2)  # the flush is under way
+            proxy.cut("worker flush")
+        ended = await system.ended(len(accepted), seconds=3 if sabotage else 30)
+
+        if sabotage:
+            assert not ended  # what was never committed was taken as settled
+            return
+        await system.eventually(lambda: system.value("select count(*) = 0 from lease"))
+        report = await system.report(accepted, stale_injected=0, must_be_drained=True)
+        assert report.violations == [], report
+        assert await system.count("attempt") == len(accepted)
+
+
+@pytest.mark.parametrize("sabotage", ["", "lookup"])
+async def test_a_claim_whose_answer_was_lost_is_found_by_its_lease(system: System, jobs: Any, sabotage: str) -> None:
+    async with Proxy(system.url) as proxy:
+        system.start(url=proxy.url, sabotage=sabotage, lease_time=30.0)
+        assert await system.live_workers(1)
+        proxy.set_mode(Mode.SWALLOW, "worker claim")
+        handles = await jobs.touch.submit_many([{"number": n} for n in range(10)])
+        assert await system.eventually(lambda: system.count("lease"))  # claimed, and the worker does not know
+        assert await system.effects() == []
+        proxy.cut("worker claim")
+        ended = await system.ended(10, seconds=3 if sabotage else 10)
+
+        assert ended is not bool(sabotage)
+        if not sabotage:
+            report = await system.report([handle.id for handle in handles], must_be_drained=True)
+            assert report.violations == [], report
+            assert await system.count("attempt") == 10
+
+
+@pytest.mark.parametrize("sabotage", ["", "find_out"])
+@pytest.mark.parametrize("mode", [Mode.SWALLOW, Mode.HOLD])
+async def test_a_submission_whose_commit_went_unanswered_happens_once(
+    system: System, jobs: Any, monkeypatch: pytest.MonkeyPatch, mode: Mode, sabotage: str
+) -> None:
+    """The runs are already executed when the submitter finds out what became of its COMMIT."""
+    if sabotage:
+        monkeypatch.setattr(Desk, "_find_out", _never_there)
+    system.start()
+    assert await system.live_workers(1)
+    async with Proxy(system.url) as proxy:
+        app = Mainspring(proxy.url, submitted_by="tester")
+        quick = app.job(jobs.quick.handler.function)
+        await quick.submit(number=0)
+        assert await system.ended(1)
+        proxy.set_mode(mode, "submit")
+        submitting = asyncio.ensure_future(quick.submit_many([{"number": n} for n in range(20)]))
+        happened = await system.ended(21, seconds=1.5)
+        assert happened is (mode is Mode.SWALLOW)
+        proxy.cut("submit")
+        handles = await submitting
+        assert await system.ended(21)
+        await asyncio.sleep(0.5)  # time for what must not happen
+        await app.close()
+
+    ends = await system.value("select count(*) from attempt where state = 'succeeded'")
+    if sabotage and mode is Mode.SWALLOW:
+        assert ends == 41
+    else:
+        assert ends == 21
+        assert len({handle.id for handle in handles}) == 20
+
+
+async def _never_there(self: Desk, sender: str, ids: object) -> bool:
+    return False
+
+
+# ── killed ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def durable_directory() -> Iterator[Path]:
+    directory = Path(tempfile.mkdtemp(prefix="mainspring-durable-"))
+    directory.chmod(0o755)
+    yield directory
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture
+async def durable(durable_directory: Path) -> AsyncIterator[tuple[EmbeddedServer, System]]:
+    """A durable server of one's own to kill, with a system on it."""
+    store = await open_store(Place(data_directory=durable_directory / "data"))
+    assert store.server is not None
+    system = System(store.server.dsn, await _effects_table(store.server.dsn))
+    yield store.server, system
+    for tree in system.trees:
+        if tree.process.poll() is None:
+            tree.kill()
+    if not system.connection.is_closed():
+        await system.connection.close()
+    await store.close()
+
+
+async def _effects_table(url: str) -> asyncpg.Connection[asyncpg.Record]:
+    connection = await asyncpg.connect(url, server_settings={"search_path": "mainspring, public"})
+    await connection.execute(
+        "create table if not exists public.effect"
+        " (run_id uuid, fence int, pid int, what text, at timestamptz default now())"
+    )
+    return connection
+
+
+async def test_nothing_accepted_is_lost_when_postgresql_is_killed_under_load(
+    durable: tuple[EmbeddedServer, System], durable_directory: Path, jobs: Any
+) -> None:
+    """kill -9 of the postmaster, again and again, while runs are submitted and executed."""
+    server, system = durable
+    place = {"MAINSPRING_DATABASE_URL": "", "MAINSPRING_DATA_DIR": str(durable_directory / "data")}
+    for _ in range(2):
+        system.start(environment=place)
+    assert await system.live_workers(2)
+    app = Mainspring(data_directory=durable_directory / "data", submitted_by="tester")
+    quick = app.job(jobs.quick.handler.function)
+    log, stop = CallLog(), asyncio.Event()
+
+    async def client() -> None:
+        while not stop.is_set():
+            handles = await quick.submit_many([{"number": n} for n in range(50)])
+            log.record(Answer.OK, *(handle.id for handle in handles))
+
+    clients = [asyncio.ensure_future(client()) for _ in range(2)]
+    for _ in range(3):
+        await asyncio.sleep(1.0)
+        os.kill(server.pid, signal.SIGKILL)
+        await asyncio.to_thread(server.ensure_running)
+    await asyncio.sleep(1.0)
+    stop.set()
+    await asyncio.gather(*clients)
+    await app.close()
+
+    system.connection = await _effects_table(server.dsn)
+    assert len(log.accepted) > 100
+    assert await system.ended(len(log.accepted))
+    report = await system.report(log.accepted, calls=log.calls, must_be_drained=True)
+    assert report.violations == [], report
+    assert await system.count("worker", "state = 'lost'") == 0

@@ -1,0 +1,130 @@
+"""Workers die, freeze and wake up; every run ends once, and nothing is lost. Each fault has its control."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import signal
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import System
+
+
+async def test_runs_survive_workers_that_are_killed_again_and_again(system: System, jobs: Any) -> None:
+    """kill -9 of children and of whole trees under load."""
+    dice = random.Random(20261115)
+    for _ in range(2):
+        system.start()
+    assert await system.live_workers(2)
+    handles = [await jobs.touch.submit_many([{"number": n} for n in range(100)]) for _ in range(6)]
+    handles += [await jobs.nap.submit_many([{"seconds": 0.05}] * 100) for _ in range(4)]
+    accepted = [handle.id for batch in handles for handle in batch]
+    for _ in range(6):
+        await asyncio.sleep(0.25)
+        victim = dice.choice(system.trees)
+        if dice.random() < 0.5:
+            victim.signal_children(signal.SIGKILL)
+        else:
+            victim.kill()
+            system.trees.remove(victim)
+            system.start()
+
+    assert await system.ended(len(accepted))
+    report = await system.report(accepted, must_be_drained=True)
+    assert report.violations == [], report
+    assert await system.count("attempt", "outcome = 'crashed'") > 0
+
+
+async def test_without_rescue_the_runs_of_a_killed_worker_never_end(system: System, jobs: Any) -> None:
+    """The control."""
+    victim = system.start(sabotage="rescue")
+    assert await system.live_workers(1)
+    handles = await jobs.nap.submit_many([{"seconds": 30}] * 5)
+    await system.eventually(lambda: system.started(1))
+    victim.kill()
+    system.start(sabotage="rescue")
+
+    assert not await system.ended(1, seconds=4)
+    report = await system.report([handle.id for handle in handles], must_be_drained=True)
+    assert report.count("runs that are not over") == 5
+
+
+async def test_a_child_that_is_killed_is_replaced_and_its_runs_begin_again_at_once(system: System, jobs: Any) -> None:
+    """The supervisor saw it end: nobody waits for the lease time."""
+    tree = system.start(lease_time=30.0)
+    assert await system.live_workers(1)
+    handle = await jobs.die_after_effect.submit()
+
+    assert await handle.result(timeout=10) == "alive"
+    run = await handle.find()
+    assert [attempt.outcome for attempt in run.attempts] == ["crashed", "succeeded"]
+    assert [attempt.number for attempt in run.attempts] == [1, 1]  # a crash of a shared worker spends no attempt
+    assert sorted(await system.effects()) == [(handle.id, 1), (handle.id, 2)]
+    assert len(tree.children()) == 1
+
+
+@pytest.mark.parametrize("sabotage", ["", "guard"])
+async def test_a_worker_frozen_past_its_lease_delivers_nothing_when_it_wakes(
+    system: System, jobs: Any, sabotage: str
+) -> None:
+    """SIGSTOP, the others take over, SIGCONT: its late results are refused and written down."""
+    frozen = system.start(sabotage=sabotage)
+    assert await system.live_workers(1)
+    handles = await jobs.nap.submit_many([{"seconds": 0.4}] * 10)
+    assert await system.eventually(lambda: system.started(10))
+    frozen.signal_children(signal.SIGSTOP)
+    system.start(sabotage=sabotage)
+    assert await system.eventually(lambda: system.value("select count(*) = 1 from worker where state = 'lost'"))
+    assert await system.ended(10)
+    frozen.signal_children(signal.SIGCONT)
+    await system.eventually(lambda: system.value("select count(*) = 10 from stale"), seconds=2 if sabotage else 10)
+
+    report = await system.report([handle.id for handle in handles], must_be_drained=True)
+    if sabotage:
+        assert report.count("runs with more than one end") == 10
+    else:
+        assert report.violations == [], report
+        assert await system.count("stale") == 10
+        assert await system.live_workers(2)  # it was told, and began anew under another id
+
+
+async def test_a_frozen_child_is_not_beaten_for(system: System, jobs: Any) -> None:
+    """The control of the above: a supervisor that beats for a frozen child keeps its runs from everyone."""
+    frozen = system.start(sabotage="frozen")
+    assert await system.live_workers(1)
+    await jobs.nap.submit_many([{"seconds": 0.4}] * 3)
+    assert await system.eventually(lambda: system.started(1))
+    frozen.signal_children(signal.SIGSTOP)
+    system.start()
+
+    assert not await system.eventually(lambda: system.count("worker", "state = 'lost'"), seconds=4)
+
+
+async def test_a_handler_that_holds_the_gil_does_not_stop_the_beat(system: System, jobs: Any) -> None:
+    system.start()
+    system.start()
+    assert await system.live_workers(2)
+    handles = await jobs.hold_the_gil.submit_many([{"seconds": 3.0}] * 2)
+
+    assert await system.ended(2)
+    report = await system.report([handle.id for handle in handles], must_be_drained=True)
+    assert report.violations == [], report
+    assert await system.count("worker", "state = 'lost'") == 0
+    assert await system.count("attempt") == 2
+
+
+async def test_a_child_whose_supervisor_is_killed_drains_and_ends(system: System, jobs: Any) -> None:
+    tree = system.start(lease_time=30.0)
+    assert await system.live_workers(1)
+    handles = await jobs.nap.submit_many([{"seconds": 0.5}] * 3)
+    assert await system.eventually(lambda: system.started(3))
+    tree.process.kill()
+    tree.process.wait()
+
+    assert await system.eventually(lambda: system.value("select count(*) = 0 from worker where state = 'live'"))
+    report = await system.report([handle.id for handle in handles], must_be_drained=True)
+    assert report.violations == [], report
+    assert await system.count("attempt", "outcome = 'succeeded'") == 3
