@@ -27,7 +27,7 @@ from mainspring.store.link import Link
 from mainspring.store.migrate import check_schema, migrate
 from mainspring.worker.charge import Command
 from mainspring.worker.process import WorkerProcess
-from mainspring.worker.settings import WorkerSettings
+from mainspring.worker.settings import WorkerSettings  # noqa: TC001  msgspec reads ChildConfiguration's annotations
 from mainspring.worker.supervisor import Supervisor, stop_on_signals
 
 if TYPE_CHECKING:

@@ -137,6 +137,42 @@ async def test_the_lock_is_given_back_when_a_migration_fails(url: str, connectio
     await other.close()
 
 
+async def test_a_migration_waits_briefly_for_a_table_and_then_tries_again(
+    url: str, connection: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mainspring.store.migrate.LOCK_WAIT", "10ms")
+    monkeypatch.setattr("mainspring.store.migrate.PAUSE_SECONDS", 0.0)
+    said: list[str] = []
+    in_the_way = await Database(url).connect("test")
+    await in_the_way.execute("begin; lock table ready in row exclusive mode")
+
+    def say(sentence: str) -> None:
+        said.append(sentence)
+        if "waiting" in sentence:
+            in_the_way.terminate()
+
+    migrations = written(tmp_path, "0002_widen.sql", "-- serves: 1\nalter table ready add column colour text")
+    assert len(await migrate(connection, migrations=migrations, say=say)) == 1
+    assert said[:2] == ["applying 0002 widen", "waiting for a table that others use"]
+
+
+async def test_a_migration_that_waits_in_vain_says_what_to_look_for(
+    url: str, connection: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mainspring.store.migrate.LOCK_WAIT", "10ms")
+    monkeypatch.setattr("mainspring.store.migrate.TRIES", 1)
+    in_the_way = await Database(url).connect("test")
+    await in_the_way.execute("begin; lock table ready in row exclusive mode")
+
+    migrations = written(tmp_path, "0002_widen.sql", "-- serves: 1\nalter table ready add column colour text")
+    error = await refusal(migrate(connection, migrations=migrations))
+    await in_the_way.close()
+
+    assert error.code == "migration-blocked"
+    assert "mainspring doctor" in str(error)
+    assert await connection.fetchval(NOW_APPLIED) == [1]
+
+
 def test_a_migration_says_whom_it_still_serves(tmp_path: Path) -> None:
     (tmp_path / "0002_forget.sql").write_text("select 1")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mainspring.store.database import STEADY_PLANS
+from mainspring.store.database import KEEPS_GOOD_PLANS, STEADY_PLANS
 from mainspring.store.distribute import MOVING
 from mainspring.store.statements import Statement, all_statements, load
 
@@ -30,11 +30,10 @@ if TYPE_CHECKING:
 STATEMENTS = list(all_statements())
 HOT = [statement for statement in STATEMENTS if is_hot(statement)]
 # What people ask for now and then goes through other connections, where each question is planned for itself.
-FOR_PEOPLE = ("health/", "history/attempts_of_run", "history/audit_of_run")
 INDEXED = [
     statement
     for statement in STATEMENTS
-    if (indexes_of(statement) or is_hot(statement)) and not statement.name.startswith(FOR_PEOPLE)
+    if (indexes_of(statement) or is_hot(statement)) and not statement.name.startswith("health/")
 ]
 
 RUNS, BATCH, COUNT = 20_000, 100, 200
@@ -119,8 +118,13 @@ class Bench:
         inherits = await connection.fetch("select inhrelid::regclass::text, inhparent::regclass::text from pg_inherits")
         return cls(connection, dict(map(tuple, inherits)))
 
+    @property
+    def keeps_plans(self) -> bool:
+        return self._connection.get_server_version().major >= KEEPS_GOOD_PLANS
+
     async def forget_settings(self) -> None:
         """Plan as any connection does that has used a statement for a while."""
+        await self._connection.execute("set plan_cache_mode = force_generic_plan")
         for setting in STEADY_PLANS.keys() - {"plan_cache_mode"}:
             await self._connection.execute(f"set {setting} to on")
 
@@ -221,6 +225,8 @@ SITUATIONS = {
 @pytest.mark.parametrize("steps", SITUATIONS.values(), ids=SITUATIONS)
 async def test_statements_use_the_indexes_they_name(bench: Bench, steps: str) -> None:
     await bench.take(steps)
+    if not bench.keeps_plans and "fill" not in steps:
+        pytest.skip("this server plans each use anew, and for an empty table any plan will do")
 
     for statement in INDEXED:
         plan = await bench.plan_of(statement)
@@ -231,6 +237,8 @@ async def test_statements_use_the_indexes_they_name(bench: Bench, steps: str) ->
 @pytest.mark.parametrize("steps", SITUATIONS.values(), ids=SITUATIONS)
 async def test_hot_statements_do_nothing_else(bench: Bench, steps: str) -> None:
     await bench.take(steps)
+    if not bench.keeps_plans and "fill" not in steps:
+        pytest.skip("this server plans each use anew, and for an empty table any plan will do")
 
     for statement in HOT:
         plan = await bench.plan_of(statement)

@@ -292,6 +292,44 @@ async def test_whoever_uses_the_same_key_waits_and_learns_which_run_it_stands_fo
     assert await exists(app, (await second).id)
 
 
+async def test_whoever_waits_for_a_key_does_not_delay_submissions_without_one(add: AddJob, url: str) -> None:
+    async with caller("asyncpg", url) as one:
+        await add.options(connection=one.connection, key="k").submit(a=1, b=2)
+        waiting = asyncio.ensure_future(add.options(key="k").submit(a=1, b=2))
+        await until_someone_waits_for_a_lock(one.connection)
+        async with asyncio.timeout(NOT_DELAYED):
+            await asyncio.gather(add.submit(a=1, b=2), add.submit_many([{"a": 1, "b": 2}]))
+        await one.commit()
+        await waiting
+
+
+@pytest.mark.xfail(reason="one connection serves all keyed submissions of a process", raises=AssertionError)
+async def test_whoever_waits_for_a_key_does_not_delay_other_keys(add: AddJob, url: str) -> None:
+    async with caller("asyncpg", url) as one:
+        await add.options(connection=one.connection, key="k").submit(a=1, b=2)
+        waiting = asyncio.ensure_future(add.options(key="k").submit(a=1, b=2))
+        await until_someone_waits_for_a_lock(one.connection)
+        other = asyncio.ensure_future(add.options(key="another").submit(a=1, b=2))
+        finished, _ = await asyncio.wait({other}, timeout=0.5)
+        await one.commit()
+        await asyncio.gather(waiting, other)
+
+    assert finished
+
+
+async def test_closing_waits_for_what_is_being_submitted(app: Mainspring, add: AddJob, url: str) -> None:
+    async with caller("asyncpg", url) as one:
+        first = await add.options(connection=one.connection, key="k").submit(a=1, b=2)
+        waiting = asyncio.ensure_future(add.options(key="k").submit(a=1, b=2))
+        await until_someone_waits_for_a_lock(one.connection)
+        closing = asyncio.ensure_future(app.close())
+        await asyncio.wait({closing}, timeout=0.1)
+        await one.commit()
+        await closing
+
+    assert await waiting == first
+
+
 async def test_waiting_for_a_key_has_an_end(
     app: Mainspring, add: AddJob, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

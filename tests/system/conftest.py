@@ -1,127 +1,20 @@
-"""Real worker processes against a database of their own, and what to do to them."""
+"""A system to hurt, and its application."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import os
 import signal
-import subprocess
-import sys
-import time
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import asyncpg
-import msgspec
 import pytest
 
 from mainspring import Mainspring
-from mainspring.testing.checker import Report, check
+
+from .machinery import System
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-    from uuid import UUID
-
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))
-
-LEASE_TIME = 1.0
-PATIENCE = 30.0
-
-
-@dataclass
-class Tree:
-    """A supervisor and its children."""
-
-    process: subprocess.Popen[bytes]
-
-    def children(self) -> list[int]:
-        with contextlib.suppress(OSError):
-            path = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
-            return [int(pid) for pid in path.read_text().split()]
-        return []
-
-    def signal_children(self, number: signal.Signals) -> None:
-        for pid in self.children():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, number)
-
-    def kill(self) -> None:
-        """SIGKILL to everyone, the supervisor first, so that it cannot react."""
-        children = self.children()
-        self.process.kill()
-        for pid in children:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        self.process.wait()
-
-    def stop(self, seconds: float = 20.0) -> int:
-        """Drain and wait; answers with the exit code."""
-        self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(seconds)
-
-
-@dataclass
-class System:
-    """One database, any number of worker trees, and a look at what became of it all."""
-
-    url: str
-    connection: asyncpg.Connection[asyncpg.Record]
-    trees: list[Tree] = field(default_factory=list)
-
-    def start(
-        self, *, sabotage: str = "", url: str | None = None, environment: dict[str, str] | None = None, **settings: Any
-    ) -> Tree:
-        """Start a supervised worker."""
-        chosen = {"slots": 20, "lease_time": LEASE_TIME, "grace": 5.0, "poll_interval": 0.1} | settings
-        process = subprocess.Popen(
-            [sys.executable, str(HERE / "run_worker.py"), "faulty_app:app", msgspec.json.encode(chosen).decode()],
-            cwd=HERE,
-            env=os.environ
-            | {"MAINSPRING_DATABASE_URL": url or self.url, "EFFECTS_URL": self.url, "MAINSPRING_SABOTAGE": sabotage}
-            | (environment or {}),
-        )
-        self.trees.append(Tree(process))
-        return self.trees[-1]
-
-    async def eventually(self, condition: Callable[[], Awaitable[Any]], seconds: float = PATIENCE) -> Any:
-        """Wait until something holds; answers with what it was. For things that happen in other processes."""
-        until = time.monotonic() + seconds
-        while not (found := await condition()):
-            if time.monotonic() > until:
-                return found
-            await asyncio.sleep(0.02)
-        return found
-
-    async def value(self, query: str, *arguments: Any) -> Any:
-        return await self.connection.fetchval(query, *arguments)
-
-    async def count(self, table: str, where: str = "true") -> int:
-        return int(await self.value(f"select count(*) from {table} where {where}"))
-
-    async def live_workers(self, count: int) -> bool:
-        return bool(
-            await self.eventually(lambda: self.value("select count(*) >= $1 from worker where state = 'live'", count))
-        )
-
-    async def ended(self, count: int, seconds: float = PATIENCE) -> bool:
-        """Whether so many runs have ended, waiting for it."""
-        query = "select count(distinct run_id) >= $1 from attempt where state in ('succeeded', 'cancelled', 'expired')"
-        return bool(await self.eventually(lambda: self.value(query, count), seconds))
-
-    async def started(self, count: int) -> bool:
-        return await self.count("effect", "what = 'start'") >= count
-
-    async def effects(self, what: str = "start") -> list[tuple[UUID, int]]:
-        rows = await self.connection.fetch("select run_id, fence from effect where what = $1", what)
-        return [(row["run_id"], row["fence"]) for row in rows]
-
-    async def report(self, accepted: Iterable[UUID], **expectations: Any) -> Report:
-        report = await check(self.connection, accepted, starts=await self.effects(), **expectations)
-        print(report)
-        return report
+    from collections.abc import AsyncIterator
 
 
 @pytest.fixture
@@ -143,7 +36,7 @@ async def system(url: str) -> AsyncIterator[System]:
 async def jobs(url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Any]:
     """The application of the fault tests, in this process, for submitting."""
     monkeypatch.setenv("EFFECTS_URL", url)
-    import faulty_app
+    from tests.system import faulty_app
 
     faulty_app.app = Mainspring(url, submitted_by="tester")
     for job in vars(faulty_app).values():

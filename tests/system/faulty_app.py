@@ -12,8 +12,8 @@ import time
 from datetime import timedelta
 
 import asyncpg
+from tests.system import sabotage
 
-import sabotage
 from mainspring import Context, Mainspring, RetryPolicy
 
 sabotage.apply()

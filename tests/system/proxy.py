@@ -15,7 +15,12 @@ _NAME = re.compile(rb"application_name\x00([^\x00]*)\x00")
 class Mode(Enum):
     PASS = "pass"
     SWALLOW = "swallow"  # what the client says arrives; what the server answers does not
+    SWALLOW_COMMIT = "swallow commit"  # the same, from the next COMMIT on
+    HOLD_COMMIT = "hold commit"  # the next COMMIT does not arrive
     HOLD = "hold"  # nothing arrives, nothing breaks: a half-open connection
+
+
+_AT_COMMIT = {Mode.SWALLOW_COMMIT: Mode.SWALLOW, Mode.HOLD_COMMIT: Mode.HOLD}
 
 
 @dataclass(eq=False)
@@ -42,18 +47,21 @@ class Proxy:
         self._user = parts.username
         self._listener: asyncio.Server | None = None
         self.wires: set[Wire] = set()
+        self._relays: set[asyncio.Task[None]] = set()
         self.is_open = True
+        self.refused = ""  # part of the name of connections that are not to be had
         self.default_mode = Mode.PASS
 
     async def __aenter__(self) -> Proxy:
-        self._listener = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self._listener = await asyncio.start_server(self._begin, "127.0.0.1", 0)
         return self
 
     async def __aexit__(self, *_: object) -> None:
         assert self._listener is not None
         self._listener.close()
+        self.open_up()
         self.cut()
-        await asyncio.sleep(0)
+        await asyncio.gather(*self._relays, return_exceptions=True)
 
     @property
     def url(self) -> str:
@@ -69,7 +77,10 @@ class Proxy:
             wire.cut()
 
     def set_mode(self, mode: Mode, part: str = "") -> None:
-        for wire in self.named(part):
+        """For the connections there are; none by that name would be a mistake of the test."""
+        wires = self.named(part)
+        assert wires, f"no connection is named {part!r}: {[wire.name for wire in self.wires]}"
+        for wire in wires:
             wire.mode = mode
 
     def close_down(self) -> None:
@@ -77,8 +88,22 @@ class Proxy:
         self.is_open = False
         self.cut()
 
+    def hold_everything(self) -> None:
+        """The network is away: connections stay and nothing gets through, new ones included."""
+        self.default_mode = Mode.HOLD
+        for wire in self.wires:
+            wire.mode = Mode.HOLD
+
     def open_up(self) -> None:
         self.is_open = True
+        self.default_mode = Mode.PASS
+        for wire in self.wires:
+            wire.mode = Mode.PASS
+
+    def _begin(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        relay = asyncio.ensure_future(self._accept(reader, writer))
+        self._relays.add(relay)
+        relay.add_done_callback(self._relays.discard)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if not self.is_open:
@@ -97,10 +122,15 @@ class Proxy:
             self.wires.discard(wire)
 
     async def _to_server(self, reader: asyncio.StreamReader, wire: Wire) -> None:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, RuntimeError):  # RuntimeError: uvloop, of a transport that was cut
             while data := await reader.read(65536):
                 if not wire.name and (found := _NAME.search(data)):
                     wire.name = found[1].decode()
+                    if self.refused and self.refused in wire.name:
+                        wire.cut()
+                        return
+                if b"COMMIT" in data and wire.mode in _AT_COMMIT:
+                    wire.mode = _AT_COMMIT[wire.mode]
                 while wire.mode is Mode.HOLD:
                     await asyncio.sleep(0.02)
                 wire.server.write(data)
@@ -108,7 +138,7 @@ class Proxy:
         wire.server.close()
 
     async def _to_client(self, reader: asyncio.StreamReader, wire: Wire) -> None:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, RuntimeError):  # RuntimeError: uvloop, of a transport that was cut
             while data := await reader.read(65536):
                 while wire.mode is Mode.HOLD:
                     await asyncio.sleep(0.02)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import msgspec
 import uvloop
+from tests.system import sabotage
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-import sabotage
 from mainspring import wiring
 from mainspring.worker.settings import WorkerSettings
 

@@ -28,7 +28,7 @@ def _no_rescue() -> None:
     async def settle_departed(self: Supervisor) -> None:
         self._departed.clear()
 
-    Rescuer.step = step  # type: ignore[method-assign,assignment]
+    Rescuer.step = step  # type: ignore[method-assign]
     Supervisor._settle_departed = settle_departed  # type: ignore[method-assign]
 
 
@@ -40,7 +40,7 @@ def _no_guard() -> None:
         _, finished = await settle_lane(connection, worker, lane, batch, settlement)
         return batch, finished
 
-    leases._settle_lane = settle_lane_anyway
+    leases._settle_lane = settle_lane_anyway  # type: ignore[assignment]
 
 
 def _no_replay() -> None:
@@ -67,12 +67,12 @@ def _no_lookup() -> None:
         return
 
     Claimer._find_unanswered = find_unanswered  # type: ignore[method-assign]
-    Attendant.reconcile = reconcile  # type: ignore[method-assign,assignment]
+    Attendant.reconcile = reconcile  # type: ignore[method-assign]
 
 
 def _no_frozen() -> None:
     """The supervisor beats for a child that is stopped."""
-    Charge.is_frozen = property(lambda self: False, lambda self, value: None)  # type: ignore[method-assign,assignment]
+    Charge.is_frozen = property(lambda self: False, lambda self, value: None)  # type: ignore[assignment]
 
 
 def _impatient() -> None:
@@ -91,7 +91,7 @@ def _impatient() -> None:
 
 def _no_give_back() -> None:
     """A drain that leaves what it did not finish where it is."""
-    Executor.give_back_waiting = lambda self, older_than=0.0: None  # type: ignore[method-assign]
+    Executor.give_back_waiting = lambda self, **options: None  # type: ignore[method-assign]
     Executor.stop_running = lambda self: os._exit(0)  # type: ignore[method-assign]
 
 

@@ -21,6 +21,7 @@ import uvloop
 
 from mainspring import wiring
 from mainspring.app.loading import load_app
+from mainspring.app.logs import log_to_stderr
 from mainspring.errors import InvalidInput, MainspringError, NotFound, StoreError
 from mainspring.worker.charge import (
     BEAT,
@@ -107,6 +108,7 @@ class Child:
 
 async def _main(configuration: wiring.ChildConfiguration) -> int:
     app = load_app(configuration.app)
+    app.use(configuration.place)
     store = await wiring.open_store(configuration.place)
     try:
         worker = wiring.worker_process(
@@ -127,6 +129,7 @@ def _calm_garbage_collection() -> None:
 
 
 def main() -> None:
+    log_to_stderr()
     configuration = msgspec.json.decode(os.environ.pop(wiring.CHILD_VARIABLE), type=wiring.ChildConfiguration)
     try:
         code = uvloop.run(_main(configuration))

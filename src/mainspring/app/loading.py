@@ -20,7 +20,7 @@ def load_app(path: str) -> Mainspring:
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
-        if error.name is None or not module_name.startswith(error.name):
+        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
             raise  # the application itself lacks something: its own traceback says it best
         raise _not_found(path, f"there is no module {error.name!r}", "Run from the folder it is in.") from error
     app = getattr(module, attribute, None)

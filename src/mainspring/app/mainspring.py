@@ -77,7 +77,8 @@ class Mainspring:
         self.shortcut: Shortcut | None = None
         self._url = database_url
         self._data_directory = data_directory
-        self._submitted_by = submitted_by or _who_am_i()
+        self._place: wiring.Place | None = None
+        self._submitted_by = submitted_by or who_am_i()
         self._sessions: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[Session]] = (
             weakref.WeakKeyDictionary()
         )
@@ -85,7 +86,11 @@ class Mainspring:
 
     @property
     def place(self) -> wiring.Place:
-        return wiring.Place.chosen(self._url, self._data_directory)
+        return self._place or wiring.Place.chosen(self._url, self._data_directory)
+
+    def use(self, place: wiring.Place) -> None:
+        """Use this database from now on: inside a worker, handlers submit to where their runs come from."""
+        self._place = place
 
     # ── defining jobs ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -294,7 +299,8 @@ class JobDecorator:
         raise TypeError("a job decorator is a plain function")
 
 
-def _who_am_i() -> str:
+def who_am_i() -> str:
+    """Whom the audit names for what this process does."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):

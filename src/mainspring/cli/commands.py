@@ -70,7 +70,7 @@ def _launch(
 ) -> int:
     command, bound, injected = commands.parse_args(words, exit_on_error=False, print_error=False)
     if "session" in injected:
-        from mainspring.cli.logs import log_to_stderr
+        from mainspring.app.logs import log_to_stderr
 
         log_to_stderr(as_json=output == "json")
         bound.arguments["session"] = Session(database_url=database_url, data_directory=data_dir, output=output)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
-import os
-import socket
 import sys
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -53,7 +50,7 @@ class Session:
     @asynccontextmanager
     async def client(self, application: Mainspring | None = None) -> AsyncIterator[Mainspring]:
         """A Mainspring on the chosen database, for as long as one command takes."""
-        from mainspring.app.mainspring import Mainspring
+        from mainspring.app.mainspring import Mainspring, who_am_i
 
         place = self.place(application)
         async with Mainspring(place.url, data_directory=place.data_directory, submitted_by=who_am_i()) as client:
@@ -103,12 +100,3 @@ class Session:
         dim, plain = ("\033[2m", "\033[0m") if sys.stderr.isatty() else ("", "")
         sys.stderr.write(f"{dim}• {safe(sentence)}{plain}\n")
         sys.stderr.flush()
-
-
-def who_am_i() -> str:
-    """Whom the audit names for what is done from here."""
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):
-        user = f"uid {os.getuid()}"
-    return f"{user}@{socket.gethostname()}"

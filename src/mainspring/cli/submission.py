@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mainspring.app.job import Job
-from mainspring.cli.session import who_am_i
+from mainspring.app.mainspring import who_am_i
 from mainspring.model.job import definition_of
 from mainspring.model.payload import MAX_PAYLOAD_BYTES, encode
-from mainspring.store import health, jobs
+from mainspring.store import jobs
 from mainspring.worker.registry import handler_of
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ async def submit_through(
     handler = application.registry.find(name)
     payload = handler.arguments.encode_mapping(arguments)
     client.registry.add(handler)
-    await _check_writable(client)
     return (await client.submit_payload(Job(client, handler, options), payload)).id
 
 
@@ -39,15 +38,8 @@ async def submit_by_name(client: Mainspring, name: str, arguments: dict[str, Any
     job: Job[Any, Any] = Job(client, handler_of(definition_of(document), _elsewhere), options)
     line = jobs.line_of(lines, job.queue)
     template = job.template(reference.id, reference.version, line, who_am_i())
-    await _check_writable(client)
     return await services.submitter.submit_one(job.filled(template, payload))
 
 
 def _elsewhere() -> None:
     """Stands for a handler that this process does not have and never calls."""
-
-
-async def _check_writable(client: Mainspring) -> None:
-    """A submitter waits for a database that fails over to become writable again; a person wants to know now."""
-    async with (await client.services()).store.database.acquire() as connection:
-        await health.refuse_read_only(connection)

@@ -13,7 +13,6 @@ from mainspring.app.job import Options
 from mainspring.app.loading import load_app
 from mainspring.app.mainspring import Mainspring
 from mainspring.cli.activity import Watch
-from mainspring.cli.binding import bind_environment
 from mainspring.cli.command import InSession, Repeatable, command
 from mainspring.cli.parsing import parse_port
 from mainspring.cli.session import Session
@@ -61,7 +60,6 @@ async def up(
         queues=chosen_queues(queues, application.registry.queues), slots=slots, processes=processes
     )
     place = session.place(application)
-    bind_environment(place)
     async with _store(place, parse_port(port), session) as store:
         await _submit_at_start(session, application, submit)
         session.say(f"{processes} worker process{'' if processes == 1 else 'es'} for {app}; Ctrl-C stops")

@@ -6,7 +6,6 @@ from cyclopts import Parameter
 
 from mainspring import wiring
 from mainspring.app.loading import load_app
-from mainspring.cli.binding import bind_environment
 from mainspring.cli.command import InSession, command
 from mainspring.cli.parsing import parse_span
 from mainspring.worker.settings import WorkerSettings
@@ -54,9 +53,7 @@ async def work(
         lease_time=_seconds(lease_time, "lease-time"),
         keeper=keeper,
     )
-    place = session.place(application)
-    bind_environment(place)
-    return await wiring.supervise(place, app, settings, say=session.say)
+    return await wiring.supervise(session.place(application), app, settings, say=session.say)
 
 
 def chosen_queues(asked: str | None, used: list[str]) -> tuple[str, ...]:

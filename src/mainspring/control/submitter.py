@@ -225,7 +225,9 @@ class Desk:
             return await submissions.any_accepted(connection, ids[0])
 
     async def close(self) -> None:
-        await self._link.close()
+        """Close after whatever is being accepted: closing under it would cancel its COMMIT."""
+        async with self._turn:
+            await self._link.close()
 
 
 async def _submit_items(

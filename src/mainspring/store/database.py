@@ -29,6 +29,8 @@ CONNECT_SECONDS = 10.0
 
 # Lasting connections plan each statement once, and keep the plan while tables grow from nothing to millions. One made
 # while a queue was empty would scan and sort the whole backlog, so here only the indexes made for it are considered.
+# Before PostgreSQL 17 `id = any (…)` could still become a scan of the whole lane: there, each use is planned anew.
+KEEPS_GOOD_PLANS = 17
 STEADY_PLANS = {
     "plan_cache_mode": "force_generic_plan",
     "enable_seqscan": "off",
@@ -40,11 +42,13 @@ STEADY_PLANS = {
 CONNECTION_ERRORS: tuple[type[BaseException], ...] = (
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # what asyncpg says when an operation broke off half-way
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
     asyncpg.CannotConnectNowError,
     asyncpg.ReadOnlySQLTransactionError,
     asyncpg.TooManyConnectionsError,
+    asyncpg.DeadlockDetectedError,  # its victim did nothing, and may just do it again
     OSError,
     TimeoutError,
     DatabaseUnreachable,
@@ -71,6 +75,8 @@ class Database:
             )
         except Exception as error:
             raise _as_connect_error(error) from error
+        if connection.get_server_version().major < KEEPS_GOOD_PLANS:
+            await connection.execute("set plan_cache_mode = force_custom_plan")
         if raw_time:
             await connection.set_type_codec(
                 "timestamptz", schema="pg_catalog", encoder=tuple, decoder=tuple, format="tuple"

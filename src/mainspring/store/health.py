@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import asyncpg
 
-from mainspring.errors import DatabaseUnsuitable
 from mainspring.store.database import SCHEMA
 from mainspring.store.statements import load
 
@@ -32,16 +31,6 @@ async def applied_migrations(connection: Connection) -> dict[int, str]:
     except asyncpg.UndefinedTableError:
         return {}
     return {row["version"]: row["name"] for row in rows}
-
-
-async def refuse_read_only(connection: Connection) -> None:
-    """Raise if this database accepts no writes now."""
-    if await connection.fetchval("select pg_is_in_recovery() or current_setting('transaction_read_only')::bool"):
-        raise DatabaseUnsuitable(
-            "The server accepts no writes (it is a standby, or read-only).",
-            code="database-read-only",
-            hint="Connect to the primary: add target_session_attrs=read-write to MAINSPRING_DATABASE_URL.",
-        )
 
 
 async def missing_permissions(connection: Connection) -> list[Record]:

@@ -49,9 +49,9 @@ class Link:
         self._pause = min(LONGEST_PAUSE, self._pause * 2)
 
     async def close(self) -> None:
-        if self._connection is not None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
             with contextlib.suppress(*CONNECTION_ERRORS):
                 async with asyncio.timeout(2):
-                    await self._connection.close()
-            self._connection.terminate()
-            self._connection = None
+                    await connection.close()
+            connection.terminate()

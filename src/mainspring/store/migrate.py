@@ -8,7 +8,9 @@ oldest program (by the newest migration it knew) that still works after it.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+import random
 import re
 from dataclasses import dataclass
 from importlib import resources
@@ -16,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import asyncpg
 
-from mainspring.errors import DatabaseUnsuitable, SchemaMismatch
+from mainspring.errors import DatabaseUnsuitable, SchemaMismatch, StoreError
 from mainspring.store.database import SCHEMA, transaction
 from mainspring.store.distribute import distribute, has_citus
 from mainspring.store.statements import load
@@ -31,6 +33,10 @@ OLDEST_SERVER = 15
 LANES = 8
 LANES_ON_CITUS = 64
 DAYS_AHEAD = 3
+# While a migration waits for a table, everybody else waits behind it; and where two wait for each other, the migration
+# should be the one to let go, before PostgreSQL (after a second) picks a victim.
+LOCK_WAIT = "500ms"
+TRIES, PAUSE_SECONDS = 60, 1.0
 _LOCK = 0x6D61696E  # "main": only migrations take this advisory lock
 _SERVES = re.compile(r"^-- serves: (\d+)$", re.MULTILINE)
 
@@ -81,14 +87,14 @@ async def migrate(
     say: Callable[[str], None] = lambda sentence: None,
 ) -> list[Migration]:
     """Apply what is missing; answers with what was applied."""
-    await _check_server(connection)
+    await check_server(connection)
     await connection.execute("select pg_advisory_lock($1)", _LOCK)
     try:
         await _prepare_schema(connection)
         missing = await _missing(connection, migrations if migrations is not None else known_migrations())
         for migration in missing:
             say(f"applying {migration.version:04} {migration.name.replace('_', ' ')}")
-            await _apply(connection, migration)
+            await _apply(connection, migration, say)
         await _settle_lanes(connection)
         await distribute(connection, say)
         await load("history/add_partitions").fetchval(connection, days_ahead=DAYS_AHEAD)
@@ -97,7 +103,8 @@ async def migrate(
         await connection.execute("select pg_advisory_unlock($1)", _LOCK)
 
 
-async def _check_server(connection: Connection) -> None:
+async def check_server(connection: Connection) -> None:
+    """Refuse a server that is too old or takes no writes."""
     version = connection.get_server_version()
     if version.major < OLDEST_SERVER:
         raise DatabaseUnsuitable(
@@ -130,8 +137,27 @@ async def _missing(connection: Connection, migrations: list[Migration]) -> list[
     return [migration for migration in migrations if migration.version not in applied]
 
 
-async def _apply(connection: Connection, migration: Migration) -> None:
+async def _apply(connection: Connection, migration: Migration, say: Callable[[str], None]) -> None:
+    """Apply one migration between the transactions of programs that work on; when they are in the way, try again."""
+    for tries_left in reversed(range(TRIES)):
+        try:
+            await _try(connection, migration)
+        except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError) as error:
+            if not tries_left:
+                raise StoreError(
+                    f"Migration {migration.version:04} waited in vain for others to let go of a table: {error}.",
+                    code="migration-blocked",
+                    hint="Look for a transaction that was left open (mainspring doctor), end it and migrate again.",
+                ) from error
+            say("waiting for a table that others use")
+            await asyncio.sleep(random.uniform(0.5, 1.5) * PAUSE_SECONDS)
+        else:
+            return
+
+
+async def _try(connection: Connection, migration: Migration) -> None:
     async with transaction(connection):
+        await connection.execute("select set_config('lock_timeout', $1, true)", LOCK_WAIT)
         await connection.execute(migration.sql)
         await connection.execute(
             "insert into migration (version, name, serves, checksum) values ($1, $2, $3, $4)",
@@ -152,6 +178,7 @@ async def _settle_lanes(connection: Connection) -> None:
 
 async def check_schema(connection: Connection) -> int:
     """Refuse to work with a schema that does not serve this program; answers with the number of lanes."""
+    await check_server(connection)
     try:
         schema = await connection.fetchrow(
             "select (select max(version) from migration) as version, (select max(serves) from migration) as serves,"

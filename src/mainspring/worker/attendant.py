@@ -103,8 +103,7 @@ class Attendant:
     def _hear(self, channel: str, payload: str) -> None:
         if channel == notify.READY:
             with contextlib.suppress(ValueError):
-                lane, line, _ = notify.parse_ready(payload)
-                self._claimer.stir(lane, line)
+                self._claimer.stir(*notify.parse_ready(payload))
         elif channel == notify.LATER:
             self._heard_of_later()
         elif payload == str(self._worker_id):

@@ -44,9 +44,7 @@ class Charge:
         self._channel.setblocking(False)
         arguments, environment = command(worker_id, theirs.fileno())
         # A session of its own: Ctrl-C goes to the supervisor, which lets its children finish.
-        self._process = subprocess.Popen(
-            arguments, env=environment, pass_fds=[theirs.fileno()], start_new_session=True
-        )
+        self._process = subprocess.Popen(arguments, env=environment, pass_fds=[theirs.fileno()], start_new_session=True)
         theirs.close()
 
     @property

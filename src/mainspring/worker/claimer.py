@@ -1,8 +1,9 @@
 """Takes runs out of the line, as many as the executor has room for, wherever there are some.
 
 One claim is one statement for one (lane, line). Which pairs are worth asking is known from wake-ups, from the last
-claim, and from a look at all of them at once now and then. For each pair the claimer remembers where the line
-begins, per priority: under a transaction held open elsewhere, a scan from the very front crawls over dead entries.
+claim, and from a look at all of them at once now and then. They take turns; only what is announced as more urgent
+than what its line gave last is fetched out of turn. For each pair the claimer remembers where the line begins, per
+priority: under a transaction held open elsewhere, a scan from the very front crawls over dead entries.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from uuid import uuid4
 import structlog
 from asyncpg.pgproto.pgproto import UUID as FastUUID
 
-from mainspring.model.run import PRIORITIES
+from mainspring.model.run import LEAST_URGENT, PRIORITIES
 from mainspring.store import leases, runs
 from mainspring.store.database import CONNECTION_ERRORS, patience
 from mainspring.store.leases import Lease
@@ -48,34 +49,35 @@ Pair = tuple[int, int]  # lane, line
 class Front:
     """What is remembered about one (lane, line): where each priority begins, and what looking costs."""
 
-    __slots__ = ("claims", "extra_cost", "looked_at", "ranks", "usual_cost")
+    __slots__ = ("claims", "extra_cost", "last_priority", "looked_at", "ranks", "usual_cost")
 
     def __init__(self) -> None:
         self.ranks = [0] * len(PRIORITIES)
+        self.last_priority = LEAST_URGENT  # of the least urgent run that the last turn fetched
         self.looked_at = float("-inf")
         self.usual_cost = 0.0  # of a claim that starts where the last one ended
         self.extra_cost = 0.0  # of starting at the very front instead
-        self.claims = 0  # since the last one that began with whoever waits longest
+        self.claims = 0
 
     def is_look_due(self, now: float) -> bool:
         return now - self.looked_at >= _pause_after(self.extra_cost)
 
-    def order(self, *, is_news: bool = False) -> Sequence[int]:
-        """The priorities in the order to serve them.
-
-        Now and then whoever waits longest comes first; not when something was just added, which may be urgent.
-        """
+    def order(self) -> Sequence[int]:
+        """The priorities in the order to serve them; now and then, whoever waits longest comes first."""
         self.claims += 1
-        if is_news or self.claims < OLDEST_FIRST_EVERY:
+        if self.claims % OLDEST_FIRST_EVERY:
             return PRIORITIES
-        self.claims = 0
         return sorted(PRIORITIES, key=self.ranks.__getitem__)
 
-    def learn(self, rows: Sequence[Record], *, from_the_front: bool, began: float, now: float) -> None:
+    def advance(self, rows: Sequence[Record]) -> None:
         ranks = self.ranks
         for row in rows:
             if row[RANK] > ranks[row[PRIORITY]]:
                 ranks[row[PRIORITY]] = row[RANK]
+
+    def learn(self, rows: Sequence[Record], *, from_the_front: bool, began: float, now: float) -> None:
+        self.advance(rows)
+        self.last_priority = max((row[PRIORITY] for row in rows), default=LEAST_URGENT)
         cost = now - began
         if from_the_front:
             self.looked_at = now
@@ -116,10 +118,11 @@ class Claimer:
         self._take = take
         self._fronts: dict[Pair, Front] = {}
         self._hot: deque[Pair] = deque()  # worth asking, in turn
-        self._news: deque[Pair] = deque()  # worth asking first: something was just added there
-        self._was_news = False
+        self._urgent: dict[Pair, int] = {}  # to ask out of turn, for this priority and more urgent ones
+        self._was_urgent = False
         self._seen: set[Pair] = set()  # a look found something there
         self._stirred = asyncio.Event()
+        self._front_look_at = 0.0  # when some pair may be looked at from the very front again
         self._look_at = 0.0  # when to look at all lines again
         self._looked_at = float("-inf")
         self._look_cost = 0.0
@@ -128,11 +131,14 @@ class Claimer:
 
     # ── being told ──────────────────────────────────────────────────────────────────────────────────────────
 
-    def stir(self, lane: int, line: int) -> None:
+    def stir(self, lane: int, line: int, priority: int = LEAST_URGENT) -> None:
         """Someone says that there is something in this line."""
+        pair = (lane, line)
         if line in self._lines and 0 <= lane < self._lanes:
-            if (lane, line) not in self._news:
-                self._news.append((lane, line))
+            if pair not in self._hot:
+                self._hot.appendleft(pair)
+            if pair in self._fronts and priority < self._fronts[pair].last_priority:
+                self._urgent[pair] = max(priority, self._urgent.get(pair, priority))
             soon = self._clock.monotonic() + ECHO_SECONDS
             self._look_at = min(self._look_at, max(soon, self._looked_at + _pause_after(self._look_cost)))
             self._stirred.set()
@@ -159,7 +165,9 @@ class Claimer:
             await self._has_room.wait()
         elif self._clock.monotonic() >= self._look_at:
             await self.look()
-        elif self._news or self._hot:
+        elif self._urgent and not self._was_urgent:  # never twice in a row: the others wait as well
+            await self._claim_urgent()
+        elif self._hot:
             await self._claim_next()
         else:
             await self._rest()
@@ -182,34 +190,50 @@ class Claimer:
         self._seen = {(row["lane"], row["line"]) for row in rows}
         self._hot.extend(pair for pair in self._seen if pair not in self._hot)
 
+    async def _claim_urgent(self) -> None:
+        """Fetch what is more urgent than the rest of its line, and only that; the pair's turn comes as before."""
+        self._was_urgent = True
+        pair, priority = next(iter(self._urgent.items()))
+        del self._urgent[pair]
+        front, wanted = self._fronts[pair], min(MAX_BATCH, self._room())
+        from_the_front = self._is_front_look_due(front)
+        order = PRIORITIES[: priority + 1]
+        front.advance(await self._claim(pair, front, order, wanted, from_the_front=from_the_front))
+
     async def _claim_next(self) -> None:
-        pair = self._next_pair()
+        self._was_urgent = False
+        pair = self._hot.popleft()
         wanted = min(MAX_BATCH, self._room())
         front = self._fronts.setdefault(pair, Front())
-        from_the_front = front.is_look_due(self._clock.monotonic())
-        count = await self._claim(pair, front, wanted, from_the_front=from_the_front)
+        from_the_front = self._is_front_look_due(front)
+        count = await self._claim_turn(pair, front, wanted, from_the_front=from_the_front)
         if count == 0 and not from_the_front and pair in self._seen:
             # Something is there, yet not behind the hints: it went back to the front of the line.
-            count = await self._claim(pair, front, wanted, from_the_front=True)
+            count = await self._claim_turn(pair, front, wanted, from_the_front=True)
         self._seen.discard(pair)
-        if count >= wanted:
+        if count >= wanted and pair not in self._hot:  # it is when stirred meanwhile
             self._hot.append(pair)
         if wanted < FEW:
             await self._clock.sleep(GAP_SECONDS)  # let a few more slots become free before asking again
 
-    def _next_pair(self) -> Pair:
-        """News first, it may be urgent, and a round through a long line takes a while; yet never twice in a row."""
-        self._was_news = bool(self._news) and not (self._was_news and self._hot)
-        if not self._was_news:
-            return self._hot.popleft()
-        pair = self._news.popleft()
-        if pair in self._hot:
-            self._hot.remove(pair)
-        return pair
+    async def _claim_turn(self, pair: Pair, front: Front, count: int, *, from_the_front: bool) -> int:
+        began, order = self._clock.monotonic(), front.order()
+        if order is PRIORITIES:
+            self._urgent.pop(pair, None)
+        rows = await self._claim(pair, front, order, count, from_the_front=from_the_front)
+        front.learn(rows, from_the_front=from_the_front, began=began, now=self._clock.monotonic())
+        if from_the_front:
+            self._front_look_at = front.looked_at + min(LOOK_AT_LEAST_EVERY, front.extra_cost / LOOK_SHARE)
+        return len(rows)
 
-    async def _claim(self, pair: Pair, front: Front, count: int, *, from_the_front: bool) -> int:
-        began = self._clock.monotonic()
-        order = front.order(is_news=self._was_news)
+    def _is_front_look_due(self, front: Front) -> bool:
+        """Looks at the very front share one budget: with many pairs, a small share for each would be most of the time."""
+        now = self._clock.monotonic()
+        return now >= self._front_look_at and front.is_look_due(now)
+
+    async def _claim(
+        self, pair: Pair, front: Front, order: Sequence[int], count: int, *, from_the_front: bool
+    ) -> list[Record]:
         lease_id = FastUUID(uuid4().bytes)
         connection = await self._link.get()
         self.under_way[lease_id] = pair
@@ -224,9 +248,8 @@ class Claimer:
                 lease_id=lease_id,
                 worker_id=self._worker_id,
             )
-        front.learn(rows, from_the_front=from_the_front, began=began, now=self._clock.monotonic())
         self._answered(lease_id, pair, rows)
-        return len(rows)
+        return rows
 
     def _answered(self, lease_id: UUID, pair: Pair, rows: list[Record]) -> None:
         del self.under_way[lease_id]

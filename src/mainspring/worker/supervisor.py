@@ -8,6 +8,7 @@ rescuer declares it lost, and when it wakes up it is told so and begins anew und
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 from typing import TYPE_CHECKING
 
@@ -71,14 +72,19 @@ class Supervisor:
                 self._look()
                 self._start_due()
                 await asyncio.sleep(LOOK_SECONDS)
-            await self._settle_departed()
         finally:
             beating.cancel()
             await asyncio.gather(beating, return_exceptions=True)
             for charge in self._charges:
                 charge.kill()
-            await self._link.close()
+            await self._say_good_bye()
         return self._exit_code
+
+    async def _say_good_bye(self) -> None:
+        """What the last children left behind is rescued now if the database is there, else by any rescuer later."""
+        with contextlib.suppress(*CONNECTION_ERRORS):
+            await self._settle_departed()
+        await self._link.close()
 
     def stop(self) -> None:
         """Drain; when called again, hurry."""

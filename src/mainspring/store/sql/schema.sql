@@ -127,9 +127,10 @@ create table ready (
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000,
         autovacuum_vacuum_insert_threshold = -1, autovacuum_analyze_scale_factor = 0,
         autovacuum_analyze_threshold = 100000);
-create index ready_claim_idx on ready (lane, line_id, priority, rank);
--- Without the id: an index that has (lane, …, id) tempts the planner away from the primary key when it lacks statistics.
-create index ready_job_idx on ready (lane, job_id, due_at);
+-- `is not null` is always true here. It says who may use an index: a statement that names the column, and no other.
+-- Else, while a table looks empty, any index with a lane looks as good as the primary key, and such plans are kept.
+create index ready_claim_idx on ready (lane, line_id, priority, rank) where line_id is not null;
+create index ready_job_idx on ready (lane, job_id, id) where job_id is not null;
 create index ready_expiry_idx on ready (lane, expires_at) where expires_at is not null;
 
 -- Due in the future, or backing off.
@@ -159,8 +160,8 @@ create table later (
         autovacuum_vacuum_insert_threshold = -1, autovacuum_analyze_scale_factor = 0,
         autovacuum_analyze_threshold = 100000);
 -- By priority first, so that a herd of unimportant runs cannot hide an urgent one.
-create index later_due_idx on later (lane, priority, due_at);
-create index later_job_idx on later (lane, job_id, due_at);
+create index later_due_idx on later (lane, priority, due_at) where due_at is not null;
+create index later_job_idx on later (lane, job_id, id) where job_id is not null;
 create index later_expiry_idx on later (lane, expires_at) where expires_at is not null;
 
 -- Waiting for something other than time.
@@ -189,7 +190,7 @@ create table held (
     held_at timestamptz not null default clock_now(),
     primary key (lane, id)
 );
-create index held_job_idx on held (lane, job_id, reason, id);
+create index held_job_idx on held (lane, job_id, reason, id) where job_id is not null;
 create index held_expiry_idx on held (lane, expires_at) where expires_at is not null;
 
 -- Out of attempts: kept until someone decides.
@@ -217,7 +218,7 @@ create table dead (
     died_at timestamptz not null default clock_now(),
     primary key (lane, id)
 );
-create index dead_job_idx on dead (lane, job_id, id);
+create index dead_job_idx on dead (lane, job_id, id) where job_id is not null;
 
 -- A run inside a lease. Only ever built by run_of and taken apart by unnest, both on the server: a later migration
 -- may add attributes without any running program noticing.
@@ -254,7 +255,7 @@ create table lease (
         toast.autovacuum_vacuum_scale_factor = 0, toast.autovacuum_vacuum_threshold = 20000);
 -- Compressing them would cost more than it saves.
 alter table lease alter column runs set storage external, alter column ids set storage external;
-create index lease_worker_idx on lease (lane, worker_id);
+create index lease_worker_idx on lease (lane, worker_id) where worker_id is not null;
 
 -- ── History ─────────────────────────────────────────────────────────────────────────────────────────────────
 -- One row per attempt, and one with attempt 0 for an end without one. The payload is on a run's last row only.
@@ -288,7 +289,7 @@ create table attempt (
     submitted_at timestamptz not null
 ) partition by range (recorded_at);
 create index attempt_run_idx on attempt (lane, run_id);
-create index attempt_job_idx on attempt (job_id, recorded_at);
+create index attempt_job_idx on attempt (job_id, recorded_at) where job_id is not null;
 create index attempt_failure_idx on attempt (job_id, recorded_at) where outcome <> 'succeeded';
 
 -- One partition a day. Made apart and then attached: creating it in place would wait for every open reader, and

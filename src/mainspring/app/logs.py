@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import structlog
 
+FORMAT_VARIABLE = "MAINSPRING_LOG_FORMAT"
 
-def log_to_stderr(*, as_json: bool) -> None:
+
+def log_to_stderr(*, as_json: bool | None = None) -> None:
+    """As JSON or for people; what is decided here holds for child processes too."""
+    if as_json is None:
+        as_json = os.environ.get(FORMAT_VARIABLE) == "json"
+    os.environ[FORMAT_VARIABLE] = "json" if as_json else "text"
     is_terminal = sys.stderr.isatty()
     renderer = (
         structlog.processors.JSONRenderer()

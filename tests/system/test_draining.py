@@ -1,0 +1,144 @@
+"""Workers end when told to, deploys roll, clients repeat themselves: nothing is lost and nothing happens twice."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mainspring.errors import RunAlreadyEnded
+
+if TYPE_CHECKING:
+    from .machinery import System
+
+
+@pytest.mark.parametrize("sabotage", ["", "give_back"])
+async def test_a_drain_without_grace_gives_back_at_once_what_is_running(
+    system: System, jobs: Any, sabotage: str
+) -> None:
+    tree = system.start(grace=0.0, lease_time=30.0, slots=5, sabotage=sabotage)
+    assert await system.live_workers(1)
+    handles = await jobs.nap.submit_many([{"seconds": 20}] * 12)
+    assert await system.eventually(lambda: system.started(5))
+    assert tree.stop() == 0
+
+    given_back = await system.count("ready")
+    if sabotage:
+        assert given_back < 12  # the rest is left to be rescued some day
+        return
+    assert given_back == 12
+    assert await system.count("attempt", "outcome = 'interrupted' and state = 'ready'") == 5
+    report = await system.report([handle.id for handle in handles])
+    assert report.violations == [], report
+    assert (await handles[0].find()).attempts_spent == 0
+    assert await system.count("worker", "state = 'stopped'") == 1
+
+
+async def test_a_drain_with_grace_lets_handlers_finish(system: System, jobs: Any) -> None:
+    tree = system.start(grace=5.0, lease_time=1.0, slots=5)
+    assert await system.live_workers(1)
+    handles = await jobs.nap.submit_many([{"seconds": 2}] * 8)
+    assert await system.eventually(lambda: system.started(5))
+    assert tree.stop() == 0
+
+    assert await system.count("attempt", "outcome = 'succeeded'") == 5
+    assert await system.count("ready") == 3
+    assert await system.count("worker", "state = 'lost'") == 0  # it beat while it drained, longer than its lease
+    report = await system.report([handle.id for handle in handles])
+    assert report.violations == [], report
+
+
+async def test_a_second_signal_hurries_a_drain(system: System, jobs: Any) -> None:
+    tree = system.start(grace=60.0)
+    assert await system.live_workers(1)
+    await jobs.nap.submit_many([{"seconds": 30}] * 3)
+    assert await system.eventually(lambda: system.started(3))
+    tree.process.send_signal(signal.SIGTERM)
+    await asyncio.sleep(0.3)  # two signals of one kind that arrive together are one
+    assert tree.stop(seconds=10) == 0
+
+    assert await system.count("ready") == 3
+
+
+@pytest.mark.parametrize("sabotage", ["", "hold"])
+async def test_a_run_no_worker_knows_yet_waits_for_one_that_does(system: System, jobs: Any, sabotage: str) -> None:
+    """A rolling deploy: the new job is submitted while only old workers are there."""
+    old = system.start(environment={"WITHOUT_NEW_JOB": "1"}, sabotage=sabotage)
+    assert await system.live_workers(1)
+    handles = await jobs.new_job.submit_many([{"number": n} for n in range(5)])
+    if sabotage:
+        assert await system.ended(5)
+        assert await system.count("attempt", "state = 'cancelled'") == 5  # the control: they were discarded
+        return
+    assert await system.eventually(lambda: system.value("select count(*) = 5 from held where reason = 'no-handler'"))
+    system.start()
+    assert await system.live_workers(2)
+    old.stop()
+
+    assert await system.ended(5)
+    assert [await handle.result(5) for handle in handles] == [0, 1, 2, 3, 4]
+    assert {attempt.number for handle in handles for attempt in (await handle.find()).attempts} == {1}
+    report = await system.report([handle.id for handle in handles], must_be_drained=True)
+    assert report.violations == [], report
+
+
+async def test_clients_that_repeat_every_call_change_nothing_more(system: System, jobs: Any) -> None:
+    system.start()
+    assert await system.live_workers(1)
+    handles = []
+    for number in range(10):
+        job = jobs.touch.options(key=f"order-{number}")
+        first, again = await job.submit(number=number), await job.submit(number=number)
+        assert first == again
+        handles.append(first)
+    doomed = await jobs.touch.options(key="doomed", delay=60).submit(number=1)
+    assert await doomed.cancel() == "cancelled"
+    with pytest.raises(RunAlreadyEnded):
+        await doomed.cancel()
+    assert await jobs.touch.options(key="doomed", delay=60).submit(number=1) == doomed
+
+    assert await system.ended(11)
+    report = await system.report([*(handle.id for handle in handles), doomed.id], must_be_drained=True)
+    assert report.violations == [], report
+    assert len(await system.effects()) == 10
+
+
+async def test_a_failing_run_is_retried_and_its_attempts_are_all_told(system: System, jobs: Any) -> None:
+    system.start()
+    assert await system.live_workers(1)
+    handle = await jobs.fail_twice.submit()
+
+    assert await handle.result(20) == "at last"
+    run = await handle.find()
+    assert [(attempt.number, attempt.outcome) for attempt in run.attempts] == [
+        (1, "failed"),
+        (2, "failed"),
+        (3, "succeeded"),
+    ]
+
+
+async def test_a_running_run_stops_when_it_is_cancelled(system: System, jobs: Any) -> None:
+    system.start()
+    assert await system.live_workers(1)
+    handle = await jobs.nap.submit(seconds=30)
+    assert await system.eventually(lambda: system.started(1))
+
+    assert await handle.cancel(reason="changed my mind") == "running"
+    assert await system.ended(1, seconds=5)
+    run = await handle.find()
+    assert (run.state, [attempt.outcome for attempt in run.attempts]) == ("cancelled", ["cancelled"])
+
+
+async def test_a_delayed_run_starts_on_time(system: System, jobs: Any) -> None:
+    """Not before, and without anybody looking: the promoter sleeps until then."""
+    system.start()
+    assert await system.live_workers(1)
+    handles = [await jobs.quick.options(delay=delay).submit(number=1) for delay in (0.3, 0.8)]
+
+    for handle in handles:
+        await handle.result(10)
+        (attempt,) = (await handle.find()).attempts
+        assert attempt.started_at is not None
+        assert attempt.started_at >= (await handle.find()).due_at
