@@ -19,10 +19,9 @@ def diagram() -> str:
     """A Mermaid state diagram: one arrow for each pair of states, with all the verbs that take it."""
     arrows: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for move in MOVES:
-        for source in _in_order(move.sources) or ["[*]"]:
-            for target in _in_order(move.targets):
-                if source != target:
-                    arrows[source, target].append(move.verb)
+        for source, target in sorted(move.paths, key=_in_order):
+            if source is not target:
+                arrows["[*]" if source is None else source.value, target.value].append(move.verb)
     ends = [f"    {state} --> [*]" for state in State if state in ENDS]
     lines = [f"    {source} --> {target}: {', '.join(verbs)}" for (source, target), verbs in arrows.items()]
     return "\n".join(["```mermaid", "stateDiagram-v2", *lines, *ends, "```", ""])
@@ -40,8 +39,9 @@ def drawn(page: str) -> str:
     return f"{before}{BEGIN}{diagram()}\n{table()}{END}{after}"
 
 
-def _in_order(states: frozenset[State]) -> list[str]:
-    return [state.value for state in State if state in states]
+def _in_order(path: tuple[State | None, State]) -> list[int]:
+    states = list(State)
+    return [-1 if state is None else states.index(state) for state in path]
 
 
 if __name__ == "__main__":

@@ -201,7 +201,8 @@ def supervisor(
 
     clock = SystemClock()
     return Supervisor(
-        link=Link(store.database, clock, "supervisor"),
+        # A database that is back must hear from us well before anyone may wonder whether we live.
+        link=Link(store.database, clock, "supervisor", longest_pause=settings.beat_every),
         clock=clock,
         lanes=store.lanes,
         settings=settings,

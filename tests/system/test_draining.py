@@ -142,3 +142,29 @@ async def test_a_delayed_run_starts_on_time(system: System, jobs: Any) -> None:
         (attempt,) = (await handle.find()).attempts
         assert attempt.started_at is not None
         assert attempt.started_at >= (await handle.find()).due_at
+
+
+async def test_long_runs_are_not_hoarded_by_one_worker_while_another_idles(system: System, jobs: Any) -> None:
+    """A worker that was quick a moment ago has fetched ahead; what it cannot start soon goes to the other."""
+    system.start(slots=3)
+    assert await system.live_workers(1)
+    await jobs.quick.submit_many([{"number": n} for n in range(3_000)])
+    await jobs.nap.submit_many([{"seconds": 4}] * 6)
+    assert await system.eventually(lambda: system.started(3))
+    system.start(slots=3)
+
+    assert await system.eventually(lambda: system.started(6), seconds=15)
+    pids = await system.connection.fetch("select pid, count(*) as runs from effect where what = 'start' group by pid")
+    assert sorted(row["runs"] for row in pids) == [3, 3]
+
+
+async def test_several_processes_work_under_one_supervisor(system: System, jobs: Any) -> None:
+    tree = system.start(processes=2)
+    assert await system.live_workers(2)
+    handles = await jobs.quick.submit_many([{"number": n} for n in range(100)])
+
+    assert await system.ended(100)
+    assert tree.stop() == 0
+    report = await system.report([handle.id for handle in handles], must_be_drained=True)
+    assert report.violations == [], report
+    assert await system.count("worker", "state = 'stopped'") == 2

@@ -58,12 +58,17 @@ async def _outage(system: System, jobs: Any, proxy: Proxy, seconds: float, sabot
     await asyncio.sleep(seconds)
     proxy.refused = "supervisor"  # beats come back last: the moment in which a hasty rescuer would judge
     proxy.open_up()
+    assert await system.eventually(lambda: _has_keeper(proxy))
     await asyncio.sleep(LEASE_TIME / 2)
     proxy.refused = ""
     assert await system.ended(40)
     report = await system.report([handle.id for handle in handles], must_be_drained=True)
     assert report.violations == [], report
     await asyncio.sleep(LEASE_TIME)  # time for a false alarm
+
+
+async def _has_keeper(proxy: Proxy) -> bool:
+    return len(proxy.named("keeper")) == 2
 
 
 # ── cut off ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import pytest
 from hypothesis import given
@@ -64,7 +64,9 @@ def test_a_run_id_is_read_from_text_as_people_paste_it() -> None:
     assert parse_run_id(str(run_id)) == parse_run_id(str(run_id).upper()) == parse_run_id(run_id) == run_id
 
 
-@pytest.mark.parametrize("text", ["", "x", "0199a1b2", uuid4(), str(uuid4()), 5, None, "0" * 5_000])
+@pytest.mark.parametrize(
+    "text", ["", "x", "0199a1b2", UUID(int=7), "00000000-0000-4000-8000-000000000007", 5, None, "0" * 5_000]
+)
 def test_what_is_not_a_run_id_is_refused_by_name(text: Any) -> None:
     with pytest.raises(InvalidInput, match="is not a run id") as caught:
         parse_run_id(text)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import product
 
 
 class State(StrEnum):
@@ -55,16 +56,27 @@ class HoldReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One verb: from which states it takes a run, and to which."""
+    """One verb and the paths it takes runs along; a path from None brings a run into being."""
 
     verb: str
-    sources: frozenset[State]
-    targets: frozenset[State]
+    paths: frozenset[tuple[State | None, State]]
+
+    @property
+    def sources(self) -> frozenset[State]:
+        return frozenset(source for source, _ in self.paths if source is not None)
+
+    @property
+    def targets(self) -> frozenset[State]:
+        return frozenset(target for _, target in self.paths)
+
+    def staying(self, state: State) -> Move:
+        """The same verb, which also acts on runs in `state` and leaves them there."""
+        return Move(self.verb, self.paths | {(state, state)})
 
 
 def move(verb: str, *sources: State, to: State | tuple[State, ...]) -> Move:
     targets = to if isinstance(to, tuple) else (to,)
-    return Move(verb, frozenset(sources), frozenset(targets))
+    return Move(verb, frozenset(product(sources or (None,), targets)))
 
 
 _S = State
@@ -83,7 +95,7 @@ MOVES = (
     move("rescue", _S.RUNNING, to=_S.READY),
     move("cancel", _S.SCHEDULED, _S.HELD, _S.READY, _S.RUNNING, to=_S.CANCELLED),
     move("expire", _S.SCHEDULED, _S.HELD, _S.READY, _S.RUNNING, to=_S.EXPIRED),
-    move("change", _S.SCHEDULED, _S.READY, _S.HELD, to=(_S.SCHEDULED, _S.READY, _S.HELD)),
+    move("change", _S.SCHEDULED, _S.READY, to=(_S.SCHEDULED, _S.READY)).staying(_S.HELD),
 )
 
 VERBS = {each.verb: each for each in MOVES}

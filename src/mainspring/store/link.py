@@ -22,12 +22,21 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
 class Link:
     """One lasting connection to the database, owned by one loop."""
 
-    def __init__(self, database: Database, clock: Clock, name: str, *, raw_time: bool = False) -> None:
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        name: str,
+        *,
+        raw_time: bool = False,
+        longest_pause: float = LONGEST_PAUSE,
+    ) -> None:
         self._database = database
         self._clock = clock
         self._role = name
         self.name = name  # of the present connection, unlike any other: by it, the server's side can be found
         self._raw_time = raw_time
+        self._longest_pause = longest_pause
         self._connection: asyncpg.Connection[asyncpg.Record] | None = None
         self._pause = FIRST_PAUSE
 
@@ -46,7 +55,7 @@ class Link:
             self._connection.terminate()
             self._connection = None
         await self._clock.sleep(self._pause * random.uniform(0.5, 1.0))
-        self._pause = min(LONGEST_PAUSE, self._pause * 2)
+        self._pause = min(self._longest_pause, self._pause * 2)
 
     async def close(self) -> None:
         connection, self._connection = self._connection, None

@@ -227,7 +227,7 @@ class Claimer:
         return len(rows)
 
     def _is_front_look_due(self, front: Front) -> bool:
-        """Looks at the very front share one budget: with many pairs, a small share for each would be most of the time."""
+        """Looks at the very front share one budget: a small share for each of many pairs would be most of the time."""
         now = self._clock.monotonic()
         return now >= self._front_look_at and front.is_look_due(now)
 
