@@ -6,7 +6,7 @@
     ├── NotFound (LookupError)
     │   ├── JobNotFound · QueueNotFound · RunNotFound · WorkerNotFound
     ├── Conflict                           someone got there first
-    │   ├── RunAlreadyStarted · RunAlreadyEnded · RevisionConflict · IdempotencyConflict
+    │   ├── RunAlreadyStarted · RunAlreadyEnded · RevisionConflict · IdempotencyConflict · KeyBusy
     ├── OutcomeUnknown                     COMMIT was sent and its answer was lost
     ├── RunNotSucceeded                    what `handle.result()` raises instead of returning
     │   ├── RunFailed · RunCancelled · RunExpired · RunLost
@@ -95,6 +95,10 @@ class RevisionConflict(Conflict):
 
 class IdempotencyConflict(Conflict):
     code = "idempotency-conflict"
+
+
+class KeyBusy(Conflict):
+    code = "idempotency-key-busy"
 
 
 class OutcomeUnknown(MainspringError):

@@ -24,7 +24,7 @@ from mainspring.keeper.rescuer import Rescuer
 from mainspring.store.database import Database
 from mainspring.store.embedded import EmbeddedServer, default_data_directory
 from mainspring.store.link import Link
-from mainspring.store.migrate import check_schema, migrate
+from mainspring.store.migrate import check_schema, check_server, migrate
 from mainspring.worker.charge import Command
 from mainspring.worker.process import WorkerProcess
 from mainspring.worker.settings import WorkerSettings  # noqa: TC001  msgspec reads ChildConfiguration's annotations
@@ -217,6 +217,8 @@ async def supervise(
     """Run workers until a signal stops them; answers with an exit code."""
     store = await open_store(place, say)
     try:
+        async with store.database.acquire() as connection:
+            await check_server(connection)
         supervising = supervisor(store, place, app_path, settings, say=say)
         stop_on_signals(supervising)
         return await supervising.run()

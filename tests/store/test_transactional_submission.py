@@ -303,7 +303,6 @@ async def test_whoever_waits_for_a_key_does_not_delay_submissions_without_one(ad
         await waiting
 
 
-@pytest.mark.xfail(reason="one connection serves all keyed submissions of a process", raises=AssertionError)
 async def test_whoever_waits_for_a_key_does_not_delay_other_keys(add: AddJob, url: str) -> None:
     async with caller("asyncpg", url) as one:
         await add.options(connection=one.connection, key="k").submit(a=1, b=2)
@@ -333,7 +332,7 @@ async def test_closing_waits_for_what_is_being_submitted(app: Mainspring, add: A
 async def test_waiting_for_a_key_has_an_end(
     app: Mainspring, add: AddJob, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(submitter, "KEY_WAIT", "20ms")
+    monkeypatch.setattr(submitter, "KEY_SECONDS", 0.01)
     async with caller("asyncpg", url) as one:
         await add.options(connection=one.connection, key="k").submit(a=1, b=2)
         with pytest.raises(Conflict, match="still open") as refused:

@@ -14,15 +14,10 @@ import asyncpg
 import structlog
 
 from mainspring.clock import instant
-from mainspring.errors import (
-    Conflict,
-    IdempotencyConflict,
-    InvalidInput,
-    OutcomeUnknown,
-)
+from mainspring.errors import IdempotencyConflict, InvalidInput, KeyBusy, OutcomeUnknown
 from mainspring.model.ids import lane_of, lane_of_key
 from mainspring.store import notify, submissions
-from mainspring.store.database import CONNECTION_ERRORS, patience, transaction, uncancelled
+from mainspring.store.database import CONNECTION_ERRORS, patience, read_only_error, transaction, uncancelled
 from mainspring.store.jobs import DEFAULT_TENANT
 from mainspring.store.link import Link
 
@@ -41,7 +36,12 @@ MAX_BATCH = 100_000
 COPY_ROWS = 1_000  # per lane before the next lane takes its turn
 GATHER = 1_000  # single submissions per commit
 ANSWER_SECONDS = 30.0  # how long to find out what became of a COMMIT
-KEY_WAIT = "5s"  # how long to wait for another open transaction that uses the same key
+READ_ONLY_SECONDS = 5.0  # how long a failover may leave us with a server that accepts no writes
+# A key may be in use in somebody's open transaction. We wait for it a moment at a time and step aside in between, so
+# that nobody waits behind us.
+KEY_WAIT = "20ms"
+KEY_SECONDS = 5.0
+FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.25
 
 
 class Submitter:
@@ -62,6 +62,7 @@ class Submitter:
         self._keyed = Desk(Link(database, clock, "submit keyed"), clock)
         self._pending: list[tuple[NewRun, asyncio.Future[UUID]]] = []
         self._gathering: asyncio.Task[None] | None = None
+        self._accepting: set[asyncio.Future[list[UUID]]] = set()
 
     async def submit_one(self, run: NewRun) -> UUID:
         """Accept one run, in one commit with others that arrive at the same time."""
@@ -85,7 +86,10 @@ class Submitter:
         if not runs:
             return []
         desk = self._keyed if any(run.key is not None for run in runs) else self._plain
-        return await uncancelled(self._accept(desk, runs))
+        accepting = asyncio.ensure_future(self._accept(desk, runs))
+        self._accepting.add(accepting)
+        accepting.add_done_callback(self._accepting.discard)
+        return await uncancelled(accepting)
 
     async def _gather(self) -> None:
         while self._pending:
@@ -111,13 +115,18 @@ class Submitter:
     async def _accept(self, desk: Desk, runs: Sequence[NewRun]) -> list[UUID]:
         ids = self.new_ids(runs)
         wake_ups = self.wake_ups(ids, runs)
+        until, pause = self._clock.monotonic() + KEY_SECONDS, FIRST_PAUSE
         while True:
-            verdicts = await desk.accept(self._tenant_id, ids, runs, wake_ups)
+            try:
+                verdicts = await desk.accept(self._tenant_id, ids, runs, wake_ups)
+            except KeyBusy:
+                if self._clock.monotonic() >= until:
+                    raise
+                await self._clock.sleep(pause)
+                pause = min(LONGEST_PAUSE, pause * 1.5)
+                continue
             if not any(each.verdict == "gone" for each in verdicts):  # a key was forgotten just now: once more
-                break
-        for each in verdicts:
-            ids[each.ordinal] = each.run_id
-        return ids
+                return _resolved(ids, verdicts)
 
     def new_ids(self, runs: Sequence[NewRun]) -> list[UUID]:
         """An id, and so a lane, for each run: a key decides, the others take turns in long stretches."""
@@ -155,8 +164,10 @@ class Submitter:
         return passed
 
     async def close(self) -> None:
+        """Close after whatever is being accepted: closing under it would cancel its COMMIT."""
         if self._gathering is not None:
             await self._gathering
+        await asyncio.gather(*self._accepting, return_exceptions=True)
         await self._plain.close()
         await self._keyed.close()
 
@@ -174,18 +185,18 @@ class Desk:
     ) -> list[submissions.Verdict]:
         """Accept a batch for certain, or raise; answers with verdicts for those that had a key."""
         async with self._turn:
-            until = self._clock.monotonic() + ANSWER_SECONDS
+            began = self._clock.monotonic()
+            is_keyed = any(run.key is not None for run in runs)  # a key is its own answer: sent again, it is the same
             sender: str | None = None
             while True:
                 try:
-                    if sender is not None and await self._find_out(sender, ids):
+                    if sender is not None and not is_keyed and await self._find_out(sender, ids):
                         return []
                     connection = await self._link.get()
                     sender = self._link.name
                     return await self._send(connection, tenant_id, ids, runs, wake_ups)
                 except CONNECTION_ERRORS as error:
-                    if self._clock.monotonic() >= until:
-                        raise _unknown(error, ids) from error
+                    _raise_if_hopeless(error, self._clock.monotonic() - began, ids)
                     log.warning("submitting waits for the database", runs=len(ids), cause=str(error))
                     await self._link.mend()
 
@@ -225,7 +236,6 @@ class Desk:
             return await submissions.any_accepted(connection, ids[0])
 
     async def close(self) -> None:
-        """Close after whatever is being accepted: closing under it would cancel its COMMIT."""
         async with self._turn:
             await self._link.close()
 
@@ -241,13 +251,18 @@ async def _submit_items(
     try:
         verdicts = await submissions.submit_items(connection, tenant_id, ids, runs, [str(each) for each in wake_ups])
     except asyncpg.LockNotAvailableError as error:
-        raise Conflict(
+        raise KeyBusy(
             "The idempotency key is in use in another transaction that is still open.",
-            code="idempotency-key-busy",
             hint="Try again when that transaction has ended.",
         ) from error
     check_verdicts(verdicts, runs)
     return verdicts
+
+
+def _resolved(ids: list[UUID], verdicts: Sequence[submissions.Verdict]) -> list[UUID]:
+    """The ids with those of earlier runs in the places of items whose keys were used before."""
+    earlier = {each.ordinal: each.run_id for each in verdicts}
+    return [earlier.get(ordinal, run_id) for ordinal, run_id in enumerate(ids)]
 
 
 def check_verdicts(verdicts: Sequence[submissions.Verdict], runs: Sequence[NewRun]) -> None:
@@ -262,6 +277,15 @@ def check_verdicts(verdicts: Sequence[submissions.Verdict], runs: Sequence[NewRu
                 value=key,
                 run_id=str(each.run_id),
             )
+
+
+def _raise_if_hopeless(error: BaseException, waited: float, ids: list[UUID]) -> None:
+    """Give up after a while, saying what is known: a server that is read-only did nothing, else we cannot tell."""
+    if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
+        if waited >= READ_ONLY_SECONDS:
+            raise read_only_error() from error
+    elif waited >= ANSWER_SECONDS:
+        raise _unknown(error, ids) from error
 
 
 def _unknown(error: BaseException, ids: list[UUID]) -> OutcomeUnknown:

@@ -158,6 +158,14 @@ def _as_connect_error(error: BaseException) -> BaseException:
     return error
 
 
+def read_only_error() -> DatabaseUnsuitable:
+    return DatabaseUnsuitable(
+        "The server accepts no writes (it is a standby, or read-only).",
+        code="database-read-only",
+        hint="Connect to the primary: add target_session_attrs=read-write to MAINSPRING_DATABASE_URL.",
+    )
+
+
 @asynccontextmanager
 async def transaction(connection: Connection) -> AsyncIterator[None]:
     """BEGIN … COMMIT, where a COMMIT without an answer is `OutcomeUnknown` and never anything else."""

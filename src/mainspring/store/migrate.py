@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import asyncpg
 
 from mainspring.errors import DatabaseUnsuitable, SchemaMismatch, StoreError
-from mainspring.store.database import SCHEMA, transaction
+from mainspring.store.database import SCHEMA, read_only_error, transaction
 from mainspring.store.distribute import distribute, has_citus
 from mainspring.store.statements import load
 
@@ -113,11 +113,7 @@ async def check_server(connection: Connection) -> None:
             hint="Upgrade the server, or unset MAINSPRING_DATABASE_URL to use the embedded one.",
         )
     if await connection.fetchval("select pg_is_in_recovery() or current_setting('transaction_read_only')::bool"):
-        raise DatabaseUnsuitable(
-            "The server accepts no writes (it is a standby, or read-only).",
-            code="database-read-only",
-            hint="Connect to the primary: add target_session_attrs=read-write to MAINSPRING_DATABASE_URL.",
-        )
+        raise read_only_error()
 
 
 async def _prepare_schema(connection: Connection) -> None:
@@ -178,7 +174,6 @@ async def _settle_lanes(connection: Connection) -> None:
 
 async def check_schema(connection: Connection) -> int:
     """Refuse to work with a schema that does not serve this program; answers with the number of lanes."""
-    await check_server(connection)
     try:
         schema = await connection.fetchrow(
             "select (select max(version) from migration) as version, (select max(serves) from migration) as serves,"

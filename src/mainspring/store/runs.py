@@ -71,8 +71,10 @@ async def next_due(
     return await load("runs/next_due").fetch(connection, lanes=lanes, priorities=priorities, fronts=fronts)
 
 
-async def waiting_lines(connection: Connection, lanes: int, lines: Sequence[int]) -> list[Record]:
-    return await load("runs/waiting_lines").fetch(connection, lanes=list(range(lanes)), lines=lines)
+async def waiting_lines(connection: Connection, pairs: Sequence[tuple[int, int]]) -> list[Record]:
+    """Which of these pairs of lane and line have something to claim."""
+    lanes, lines = [lane for lane, _ in pairs], [line for _, line in pairs]
+    return await load("runs/waiting_lines").fetch(connection, lanes=lanes, lines=lines)
 
 
 async def lanes_with_held(connection: Connection, lanes: int, job_ids: Sequence[int]) -> list[int]:

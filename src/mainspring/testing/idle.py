@@ -102,7 +102,8 @@ class _Work:
     async def _stir(self) -> bool:
         """Tell the worker which lines have something in them."""
         lines = await jobs.lines_of(self._connection)
-        rows = await runs.waiting_lines(self._connection, self._lanes, [lines[queue] for queue in self._queues])
+        pairs = [(lane, lines[queue]) for lane in range(self._lanes) for queue in self._queues]
+        rows = await runs.waiting_lines(self._connection, pairs)
         for row in rows:
             self._worker.claimer.stir(row["lane"], row["line"])
         return bool(rows)

@@ -165,7 +165,7 @@ class Claimer:
             await self._has_room.wait()
         elif self._clock.monotonic() >= self._look_at:
             await self.look()
-        elif self._urgent and not self._was_urgent:  # never twice in a row: the others wait as well
+        elif self._urgent and not (self._was_urgent and self._hot):  # not twice in a row: the others wait as well
             await self._claim_urgent()
         elif self._hot:
             await self._claim_next()
@@ -179,16 +179,19 @@ class Claimer:
                 await self._stirred.wait()
 
     async def look(self) -> None:
-        """Look at all lines in all lanes with one statement."""
+        """Look, with one statement, at all lines in all lanes that are not known to be worth asking anyway."""
         began = self._clock.monotonic()
+        hot = set(self._hot)
+        cold = [(lane, line) for lane in range(self._lanes) for line in self._lines if (lane, line) not in hot]
         connection = await self._link.get()
         with patience(connection, PATIENCE_SECONDS):
-            rows = await runs.waiting_lines(connection, self._lanes, self._lines)
+            rows = await runs.waiting_lines(connection, cold) if cold else []
         self._looked_at = self._clock.monotonic()
         self._look_cost = self._looked_at - began
         self._look_at = self._looked_at + max(self._poll_interval, _pause_after(self._look_cost))
-        self._seen = {(row["lane"], row["line"]) for row in rows}
-        self._hot.extend(pair for pair in self._seen if pair not in self._hot)
+        found = [(row["lane"], row["line"]) for row in rows]
+        self._seen.update(found)
+        self._hot.extend(pair for pair in found if pair not in self._hot)
 
     async def _claim_urgent(self) -> None:
         """Fetch what is more urgent than the rest of its line, and only that; the pair's turn comes as before."""

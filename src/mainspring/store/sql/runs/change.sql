@@ -1,5 +1,5 @@
 -- Change a waiting run wherever it waits, if its revision is still the one the caller saw; a new time may move it
--- between `later` and `ready`. A null parameter leaves its attribute as it is.
+-- between `later` and `ready`, and moves its expiry along. A null parameter leaves its attribute as it is.
 -- Moves: change.  Index: primary keys.
 with from_ready as (
     delete from ready where lane = :lane::smallint and id = :run::uuid and revision = :revision::int returning *
@@ -19,7 +19,7 @@ with from_ready as (
            coalesce(:due_at::timestamptz, due_at) as due_at,
            case when :max_age::double precision is not null
                 then coalesce(:due_at::timestamptz, due_at) + :max_age::double precision * interval '1 second'
-                else expires_at end as expires_at,
+                else expires_at + (coalesce(:due_at::timestamptz, due_at) - due_at) end as expires_at,
            coalesce(:codec::smallint, codec) as codec, coalesce(:payload::bytea, payload) as payload, headers,
            coalesce(:tags::text[], tags) as tags, idempotency_key, submitted_by, submitted_at, rank, ready_at
     from taken
@@ -42,7 +42,7 @@ with from_ready as (
            revision = revision + 1, due_at = coalesce(:due_at::timestamptz, due_at),
            expires_at = case when :max_age::double precision is not null
                 then coalesce(:due_at::timestamptz, due_at) + :max_age::double precision * interval '1 second'
-                else expires_at end,
+                else expires_at + (coalesce(:due_at::timestamptz, due_at) - due_at) end,
            codec = coalesce(:codec::smallint, codec), payload = coalesce(:payload::bytea, payload),
            tags = coalesce(:tags::text[], tags)
     where lane = :lane::smallint and id = :run::uuid and revision = :revision::int

@@ -6,6 +6,7 @@ with known as (
     cross join lateral (
         select held.id from held
         where held.lane = :lane::smallint and held.job_id = job.id and held.reason = :reason::text
+          and held.due_at <= clock_now()   -- someone may have put it off while it was held
         order by held.id limit :count::int for update skip locked) as held
     limit :count::int
 ), freed as materialized (
