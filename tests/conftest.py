@@ -80,7 +80,7 @@ async def url(server: EmbeddedServer) -> AsyncIterator[str]:
     name = f"test_{uuid.uuid4().hex[:16]}"
     admin = await asyncpg.connect(server.dsn)
     try:
-        await admin.execute(f"create database {name} template {TEMPLATE} strategy file_copy")
+        await admin.execute(f"create database {name} template {TEMPLATE} strategy wal_log")
         yield server.dsn_for(name)
         await admin.execute(f"drop database {name} with (force)")
     finally:

@@ -111,3 +111,14 @@ def test_printable_text_can_be_stored_and_is_never_long(text: str, limit: int) -
     assert len(shown) <= limit
     assert "\0" not in shown
     shown.encode()
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), {"a": [1.5, -float("inf")]}, [None, (float("nan"),)]])
+def test_what_json_would_turn_into_null_is_refused(value: Any) -> None:
+    with pytest.raises(InvalidInput, match="NaN or infinity") as caught:
+        encode(value, what="result", limit=1_000)
+    assert caught.value.code == "result-not-json"
+
+
+def test_null_itself_is_fine() -> None:
+    assert encode({"a": None, "b": [1.5]}, what="payload", limit=1_000) == b'{"a":null,"b":[1.5]}'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -32,6 +33,8 @@ def encode(value: Any, *, what: str, limit: int) -> bytes:
     except (TypeError, ValueError, OverflowError, msgspec.MsgspecError) as error:
         raise _refused(what, "not-json", f"{error}", "Pass values that JSON can hold.") from error
     check_encoded(data, what=what, limit=limit)
+    if b"null" in data and not _is_finite(msgspec.to_builtins(value)):  # they become null without a word
+        raise _refused(what, "not-json", "it contains NaN or infinity, which JSON cannot hold", "Replace or remove it.")
     return data
 
 
@@ -55,6 +58,16 @@ def decode(data: bytes, codec: int = JSON_CODEC) -> Any:
     if codec != JSON_CODEC:
         raise InvalidInput(f"Codec {codec} is not known to this program.", code="unknown-codec")
     return msgspec.json.decode(data)
+
+
+def _is_finite(value: Any) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, dict):
+        return all(_is_finite(each) for each in value.values())
+    if isinstance(value, (list, tuple)):
+        return all(_is_finite(each) for each in value)
+    return True
 
 
 def _depth(data: bytes) -> int:

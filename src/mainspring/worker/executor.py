@@ -258,7 +258,7 @@ class Executor:
         return self._running
 
     def now(self) -> Micros:
-        return (int((self._clock.timestamp() - _POSTGRES_EPOCH) * 1_000_000),)
+        return (round((self._clock.timestamp() - _POSTGRES_EPOCH) * 1_000_000),)
 
 
 class Rate:
