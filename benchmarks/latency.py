@@ -1,7 +1,7 @@
 """Latency: how long after somebody calls `submit` its handler starts, in a quiet house and behind a long line.
 
 Three measurements: single submissions at an even pace; the same with priority 0 while a million runs of priority 9
-keep the worker busy; and what share priority 9 still gets when priority 0 alone could keep the worker busy.
+keep the worker busy; and what share priority 9 still gets when priority 0 alone could keep it busy.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from benchmarks.harness import (
     until_finished,
 )
 from benchmarks.processes import Producer, Worker
-from mainspring.model.run import LEAST_URGENT, MOST_URGENT
+from mainspring.model.run import DEFAULT_PRIORITY, LEAST_URGENT, MOST_URGENT
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -36,8 +36,7 @@ ROUNDS = 3
 WARM_UP = 2.0
 PER_SECOND = 1_000
 BACKLOG = 1_000_000
-MOST_URGENT_WAITING = 20_000
-FASTEST = 40_000  # runs per second: by how much the backlog may shrink at most
+FASTEST = 60_000  # runs per second, more than any worker here executes
 
 # The caller notes the moment of its call in the payload. Caller, worker and database share this machine's clock.
 WAITS = """
@@ -50,42 +49,58 @@ select avg((priority = $1)::int)::double precision from attempt where recorded_a
 async def run(seconds: float) -> Numbers:
     async with durable_server() as server:
         quiet = [await _quiet(server, seconds, number) for number in range(1, ROUNDS + 1)]
-        behind = await _behind_backlog(server, seconds)
-    return medians(quiet) | medians(behind)
+        url = await fresh_database(server, "behind")
+        async with observer(url) as connection:
+            behind = [await _behind_backlog(url, connection, seconds, number) for number in range(1, ROUNDS + 1)]
+            share = await _share_of_least_urgent(url, connection, seconds)
+    return medians(quiet) | medians(behind) | share
 
 
 async def _quiet(server: EmbeddedServer, seconds: float, number: int) -> Numbers:
     url = await fresh_database(server, "quiet")
-    with Worker(url):
-        async with observer(url) as connection:
-            p50, p99 = await _paced(url, connection, seconds, priority=5)
+    async with observer(url) as connection:
+        with Worker(url):
+            p50, p99 = await _paced(url, connection, seconds, priority=DEFAULT_PRIORITY)
     say(f"round {number} of {ROUNDS}, {PER_SECOND:,}/s: p50 {p50:.1f} ms, p99 {p99:.1f} ms")
     return {"p50_ms": p50, "p99_ms": p99}
 
 
-async def _behind_backlog(server: EmbeddedServer, seconds: float) -> list[Numbers]:
-    url = await fresh_database(server, "behind")
-    rounds = []
-    async with observer(url) as connection:
-        for number in range(1, ROUNDS + 1):
-            await _top_up(url, connection, seconds)
-            with Worker(url):
-                p50, p99 = await _paced(url, connection, seconds, priority=MOST_URGENT)
-                share = await _share_of_least_urgent(url, connection, seconds)
-            say(
-                f"round {number} of {ROUNDS}, priority 0 behind {BACKLOG:,}:"
-                f" p50 {p50:.1f} ms, p99 {p99:.1f} ms; share of priority 9: {share:.1%}"
-            )
-            rounds.append({"behind_backlog_p50_ms": p50, "behind_backlog_p99_ms": p99, "low_priority_share": share})
-    return rounds
+async def _behind_backlog(
+    url: str, connection: asyncpg.Connection[asyncpg.Record], seconds: float, number: int
+) -> Numbers:
+    await _fill_up(url, connection, BACKLOG + _most_executed(seconds))
+    with Worker(url):
+        p50, p99 = await _paced(url, connection, seconds, priority=MOST_URGENT)
+    say(f"round {number} of {ROUNDS}, priority 0 behind {BACKLOG:,}: p50 {p50:.1f} ms, p99 {p99:.1f} ms")
+    return {"behind_backlog_p50_ms": p50, "behind_backlog_p99_ms": p99}
 
 
-async def _top_up(url: str, connection: asyncpg.Connection[asyncpg.Record], seconds: float) -> None:
-    """So many that a million still wait when the measurement ends."""
-    wanted = BACKLOG + int(FASTEST * (seconds + WARM_UP))
+async def _share_of_least_urgent(url: str, connection: asyncpg.Connection[asyncpg.Record], seconds: float) -> Numbers:
+    """What priority 9 gets while priority 0 has more waiting than the worker can do. A mean, so one round will do."""
+    await _fill_up(url, connection, BACKLOG)
+    urgent = _most_executed(seconds)
+    say(f"adding {urgent:,} runs of priority 0")
+    await fill(url, urgent, priority=MOST_URGENT)
+    with Worker(url):
+        await pass_time(WARM_UP, "warming up")
+        began = await _now(connection)
+        await pass_time(seconds, "both priorities wait")
+        ended = await _now(connection)
+    if not await connection.fetchval("select exists (select from ready where priority = $1)", MOST_URGENT):
+        raise RuntimeError("Priority 0 ran out of runs, so the share of priority 9 means nothing.")
+    return {"low_priority_share": await connection.fetchval(SHARE, LEAST_URGENT, began, ended)}
+
+
+async def _fill_up(url: str, connection: asyncpg.Connection[asyncpg.Record], wanted: int) -> None:
+    """Make sure that about so many runs wait, those that are missing with priority 9."""
     missing = wanted - await connection.fetchval("select count(*) from ready")
-    say(f"filling the line with {missing:,} runs of priority 9")
-    await fill(url, missing, priority=LEAST_URGENT)
+    if missing > 0:
+        say(f"filling the line with {missing:,} runs of priority 9")
+        await fill(url, missing, priority=LEAST_URGENT)
+
+
+def _most_executed(seconds: float) -> int:
+    return int(FASTEST * (WARM_UP + seconds))
 
 
 async def _paced(
@@ -100,13 +115,6 @@ async def _paced(
     return percentile(waits, 0.5), percentile(waits, 0.99)
 
 
-async def _share_of_least_urgent(url: str, connection: asyncpg.Connection[asyncpg.Record], seconds: float) -> float:
-    """The share of priority 9 while priority 0 always has something waiting too."""
-    with Producer(url, priority=MOST_URGENT, most_waiting=MOST_URGENT_WAITING) as producer:
-        began, ended = await _produced(producer, connection, seconds, "keeping the worker busy with priority 0")
-    return float(await connection.fetchval(SHARE, LEAST_URGENT, began, ended))
-
-
 async def _produced(
     producer: Producer, connection: asyncpg.Connection[asyncpg.Record], seconds: float, what: str
 ) -> tuple[datetime, datetime]:
@@ -115,12 +123,17 @@ async def _produced(
     await producer.is_warm()
     producer.begin()
     await pass_time(WARM_UP, "warming up")
-    began = await connection.fetchval("select clock_timestamp()")
+    began = await _now(connection)
     await pass_time(seconds, what)
-    ended = await connection.fetchval("select clock_timestamp()")
+    ended = await _now(connection)
     submitted = (await producer.end()).submitted
     await until_finished(connection, before + submitted, seconds=60, but_for_priority=LEAST_URGENT)
     return began, ended
+
+
+async def _now(connection: asyncpg.Connection[asyncpg.Record]) -> datetime:
+    now: datetime = await connection.fetchval("select clock_timestamp()")
+    return now
 
 
 def show(numbers: Numbers) -> str:

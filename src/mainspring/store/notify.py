@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mainspring.store.database import Connection
 
 READY, LATER, CANCEL = "mainspring_ready", "mainspring_later", "mainspring_cancel"
-QUIET_SECONDS = 0.015
+QUIET_SECONDS = 0.01
 
 
 class WakeUp(NamedTuple):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 from collections import deque
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -51,13 +52,13 @@ class Front:
 
     __slots__ = ("claims", "extra_cost", "last_priority", "looked_at", "ranks", "usual_cost")
 
-    def __init__(self) -> None:
+    def __init__(self, claims: int = 0) -> None:
         self.ranks = [0] * len(PRIORITIES)
         self.last_priority = LEAST_URGENT  # of the least urgent run that the last turn fetched
         self.looked_at = float("-inf")
         self.usual_cost = 0.0  # of a claim that starts where the last one ended
         self.extra_cost = 0.0  # of starting at the very front instead
-        self.claims = 0
+        self.claims = claims
 
     def is_look_due(self, now: float) -> bool:
         return now - self.looked_at >= _pause_after(self.extra_cost)
@@ -207,7 +208,7 @@ class Claimer:
         self._was_urgent = False
         pair = self._hot.popleft()
         wanted = min(MAX_BATCH, self._room())
-        front = self._fronts.setdefault(pair, Front())
+        front = self._fronts.setdefault(pair, Front(random.randrange(OLDEST_FIRST_EVERY)))  # not all at once
         from_the_front = self._is_front_look_due(front)
         count = await self._claim_turn(pair, front, wanted, from_the_front=from_the_front)
         if count == 0 and not from_the_front and pair in self._seen:

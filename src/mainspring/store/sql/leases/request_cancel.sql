@@ -1,4 +1,4 @@
--- Ask the worker that has a run to stop it: set its `cancel` bit, unless the run is done or was asked before.
+-- Ask the worker that has a run to stop it: set its `cancel` bit, unless the run is done. Asking again is on record again.
 -- Completion and rescue read the bit in their own guarded statements, so the run never goes back to wait.
 -- Index: lease (lane), through `ids`, which is small; `runs` is never read here.
 with asked as (
