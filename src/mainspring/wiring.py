@@ -211,14 +211,21 @@ def supervisor(
     )
 
 
+async def _check_writable(database: Database) -> None:
+    connection = await database.connect("start")
+    try:
+        await check_server(connection)
+    finally:
+        await connection.close()
+
+
 async def supervise(
     place: Place, app_path: str, settings: WorkerSettings, *, say: Callable[[str], None] = _say_nothing
 ) -> int:
     """Run workers until a signal stops them; answers with an exit code."""
     store = await open_store(place, say)
     try:
-        async with store.database.acquire() as connection:
-            await check_server(connection)
+        await _check_writable(store.database)
         supervising = supervisor(store, place, app_path, settings, say=say)
         stop_on_signals(supervising)
         return await supervising.run()
