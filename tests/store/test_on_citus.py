@@ -1,32 +1,36 @@
 """The same life of a run on a Citus cluster: claims, rescues, retries and ends, distributed by lane.
 
 These run only where MAINSPRING_CITUS_URL names a database on a Citus coordinator that may be emptied: the schema
-`mainspring` in it is dropped and made anew.
+`mainspring` in it is dropped and made anew, once, and what moves in it is emptied for each test.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+import asyncpg
 import pytest
+import uvloop
 
 from mainspring import Mainspring, RetryPolicy
-from mainspring.errors import RunFailed
+from mainspring.errors import RunFailed, RunNotFound
 from mainspring.model.run import PRIORITIES
-from mainspring.store import leases, workers
+from mainspring.store import history, jobs, leases, workers
 from mainspring.store.database import Database
 from mainspring.store.distribute import MOVING, SHARED
-from mainspring.store.migrate import LANES_ON_CITUS, check_schema, migrate
+from mainspring.store.migrate import DAYS_AHEAD, LANES_ON_CITUS, check_schema, migrate
+from mainspring.store.statements import Statement, all_statements
 from mainspring.testing import run_until_idle
+
+from .test_plans import OTHER_SAMPLES, SAMPLES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from uuid import UUID
-
-    import asyncpg
 
     Connection = asyncpg.Connection[asyncpg.Record]
 
@@ -39,11 +43,56 @@ pytestmark = [
 ]
 
 
+# A value for each parameter that test_plans has none for.
+MORE_SAMPLES = {
+    "at_least": "1000",
+    "beat": "null",
+    "bound": "1000",
+    "codec": "null",
+    "delays": "'{1,1,1}'",
+    "definition": "'{}'",
+    "detail": "'{}'",
+    "digest": "'0'",
+    "due_at": "'2099-01-01'",
+    "ended_within": "60",
+    "handlers": "'{nothing}'",
+    "host": "'here'",
+    "job": "1",
+    "lease_seconds": "30",
+    "max_age": "null",
+    "name": "'nobody'",
+    "older_than": "60",
+    "payload": "null",
+    "pid": "1",
+    "priority": "null",
+    "queue": "'some'",
+    "queues": "'{default}'",
+    "revision": "0",
+    "schema": "'mainspring'",
+    "slots": "1",
+    "tags": "null",
+    "version": "'test'",
+    "workers": "'{00000000-0000-4000-8000-00000000aaaa}'",
+}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> None:
+    """The schema, made anew and distributed. It takes a while, so all tests here share it."""
+
+    async def prepare() -> None:
+        connection = await Database(CITUS_URL).connect("test")
+        await connection.execute("create extension if not exists citus; drop schema if exists mainspring cascade")
+        await migrate(connection)
+        await connection.close()
+
+    uvloop.run(prepare())
+
+
 @pytest.fixture
-async def coordinator() -> AsyncIterator[Connection]:
+async def coordinator(cluster: None) -> AsyncIterator[Connection]:
     connection = await Database(CITUS_URL).connect("test")
-    await connection.execute("create extension if not exists citus; drop schema if exists mainspring cascade")
-    await migrate(connection)
+    await connection.execute(f"truncate {', '.join(table for table in MOVING if table != 'lane')}")
     yield connection
     await connection.close()
 
@@ -60,14 +109,45 @@ async def test_moving_tables_are_distributed_by_lane_side_by_side_and_shared_one
     coordinator: Connection,
 ) -> None:
     placed = await coordinator.fetch(
-        "select table_name::text, citus_table_type::text, distribution_column, colocation_id from citus_tables"
+        "select relname, partmethod, repmodel, colocationid, column_to_column_name(logicalrelid, partkey) as spread_by"
+        " from pg_dist_partition join pg_class on pg_class.oid = logicalrelid"
+        " where relnamespace = 'mainspring'::regnamespace and not relispartition"
     )
-    moving = {row["table_name"].rpartition(".")[2]: row for row in placed if row["citus_table_type"] == "distributed"}
+    moving = [row for row in placed if row["spread_by"] is not None]
 
-    assert set(moving) >= set(MOVING)
-    assert {row["distribution_column"] for row in moving.values()} == {"lane"}
-    assert len({row["colocation_id"] for row in moving.values()}) == 1
-    assert {row["table_name"].rpartition(".")[2] for row in placed} >= set(SHARED)
+    assert {row["relname"] for row in moving} == set(MOVING)
+    assert {row["spread_by"] for row in moving} == {"lane"}
+    assert len({row["colocationid"] for row in moving}) == 1
+    assert {row["relname"] for row in placed if (row["partmethod"], row["repmodel"]) == (b"n", b"t")} == set(SHARED)
+
+
+async def test_migrating_again_changes_nothing(coordinator: Connection) -> None:
+    assert await migrate(coordinator) == []
+    assert await coordinator.fetchval("select count(*) from lane") == LANES_ON_CITUS
+
+
+async def test_history_gets_its_partitions(coordinator: Connection) -> None:
+    assert await history.add_partitions(coordinator, DAYS_AHEAD + 2) == 2
+    assert await history.add_partitions(coordinator, DAYS_AHEAD + 2) == 0
+
+    placed = await coordinator.fetchval(
+        "select count(*) from pg_inherits join pg_dist_partition on logicalrelid = inhrelid"
+        " where inhparent = 'mainspring.attempt'::regclass"
+    )
+    assert placed == 1 + 1 + DAYS_AHEAD + 2, "yesterday, today and the days ahead"
+
+
+@pytest.mark.parametrize("statement", list(all_statements()), ids=lambda statement: statement.name)
+async def test_every_statement_is_accepted(coordinator: Connection, statement: Statement) -> None:
+    """Citus says what it cannot do when a statement is executed, and not before."""
+    samples = MORE_SAMPLES | SAMPLES | OTHER_SAMPLES.get(statement.name, {})
+    values = {str(at): samples[name] for at, name in enumerate(statement.parameters, start=1)}
+    undone = coordinator.transaction()
+    await undone.start()
+
+    await coordinator.execute(re.sub(r"\$(\d+)", lambda match: values[match[1]], statement.text))
+
+    await undone.rollback()
 
 
 async def test_runs_are_accepted_claimed_and_completed(citus_app: Mainspring) -> None:
@@ -81,6 +161,26 @@ async def test_runs_are_accepted_claimed_and_completed(citus_app: Mainspring) ->
 
     assert await run_until_idle(citus_app) == {"succeeded": 501}
     assert [await handle.result() for handle in [*plain, keyed]] == [*range(1, 501), 3]
+
+
+async def test_runs_submitted_in_a_transaction_share_its_fate(citus_app: Mainspring) -> None:
+    @citus_app.job
+    async def add(a: int, b: int) -> int:
+        return a + b
+
+    caller = await asyncpg.connect(CITUS_URL)
+    async with caller.transaction():
+        kept = [await add.options(connection=caller, key=key).submit(a=1, b=2) for key in (None, "once")]
+    undone = caller.transaction()
+    await undone.start()
+    lost = await add.options(connection=caller).submit(a=1, b=2)
+    await undone.rollback()
+    await caller.close()
+
+    assert await run_until_idle(citus_app) == {"succeeded": 2}
+    assert [await handle.result() for handle in kept] == [3, 3]
+    with pytest.raises(RunNotFound):
+        await lost.find()
 
 
 async def test_failures_are_retried_and_buried(citus_app: Mainspring) -> None:
@@ -124,7 +224,8 @@ async def test_the_runs_of_a_lost_worker_are_rescued(citus_app: Mainspring, coor
         lease_seconds=30.0,
         version="test",
     )
-    claimed = [await claim(coordinator, lane, worker_id) for lane in range(LANES_ON_CITUS)]
+    line = (await jobs.lines_of(coordinator))["default"]
+    claimed = [await claim(coordinator, lane, line, worker_id) for lane in range(LANES_ON_CITUS)]
     assert sum(claimed) == 20
 
     assert await workers.lose_if_silent(coordinator, worker_id, None)
@@ -133,11 +234,11 @@ async def test_the_runs_of_a_lost_worker_are_rescued(citus_app: Mainspring, coor
     assert {(await handle.find()).fence for handle in handles} == {2}
 
 
-async def claim(connection: Connection, lane: int, worker_id: UUID) -> int:
+async def claim(connection: Connection, lane: int, line: int, worker_id: UUID) -> int:
     rows = await leases.claim(
         connection,
         lane=lane,
-        line=1,
+        line=line,
         priorities=PRIORITIES,
         fronts=[0] * len(PRIORITIES),
         count=100,

@@ -132,6 +132,8 @@ def _settings(name: str) -> dict[str, str]:
         "application_name": f"mainspring {name}",
         "idle_in_transaction_session_timeout": "60s",
         "timezone": "UTC",
+        # On Citus, or its hiding of shards makes each look into the catalog slow; elsewhere it means nothing.
+        "citus.override_table_visibility": "off",
     }
 
 

@@ -23,6 +23,7 @@ MOVING = (
     "idempotency",
     "occurrence",
     "audit",
+    "lane",
 )
 SHARED = ("setting", "tenant", "job", "job_version", "line", "worker", "migration")
 

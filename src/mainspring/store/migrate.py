@@ -95,8 +95,8 @@ async def migrate(
         for migration in missing:
             say(f"applying {migration.version:04} {migration.name.replace('_', ' ')}")
             await _apply(connection, migration, say)
-        await _settle_lanes(connection)
         await distribute(connection, say)
+        await _settle_lanes(connection)
         await load("history/add_partitions").fetchval(connection, days_ahead=DAYS_AHEAD)
         return missing
     finally:
@@ -169,6 +169,10 @@ async def _settle_lanes(connection: Connection) -> None:
     lanes = LANES_ON_CITUS if await has_citus(connection) else LANES
     await connection.execute(
         "insert into setting (name, value) values ('lanes', $1) on conflict do nothing", str(lanes)
+    )
+    settled = await connection.fetchval("select value::int from setting where name = 'lanes'")
+    await connection.execute(
+        "insert into lane (lane) select generate_series(0, $1 - 1) on conflict do nothing", settled
     )
 
 

@@ -39,6 +39,7 @@ MAX_BATCH = 500
 GAP_SECONDS = 0.005  # between two claims that would fetch only a few
 FEW = 50
 OLDEST_FIRST_EVERY = 16  # one claim in so many starts with whoever waits longest, so that nothing starves
+URGENT_PER_TURN = 3  # claims out of turn before a turn must come: the others wait as well
 LOOK_SHARE = 0.05  # looks at the very front may cost this much of the time …
 LOOK_AT_MOST_EVERY, LOOK_AT_LEAST_EVERY = 0.02, 2.0  # … and are so far apart, in seconds
 ECHO_SECONDS = 0.02  # wake-ups are sent sparingly: look once more a little after one
@@ -120,7 +121,7 @@ class Claimer:
         self._fronts: dict[Pair, Front] = {}
         self._hot: deque[Pair] = deque()  # worth asking, in turn
         self._urgent: dict[Pair, int] = {}  # to ask out of turn, for this priority and more urgent ones
-        self._was_urgent = False
+        self._urgent_claims = 0  # since the last turn
         self._seen: set[Pair] = set()  # a look found something there
         self._stirred = asyncio.Event()
         self._front_look_at = 0.0  # when some pair may be looked at from the very front again
@@ -166,7 +167,7 @@ class Claimer:
             await self._has_room.wait()
         elif self._clock.monotonic() >= self._look_at:
             await self.look()
-        elif self._urgent and not (self._was_urgent and self._hot):  # not twice in a row: the others wait as well
+        elif self._urgent and not (self._urgent_claims >= URGENT_PER_TURN and self._hot):
             await self._claim_urgent()
         elif self._hot:
             await self._claim_next()
@@ -196,7 +197,7 @@ class Claimer:
 
     async def _claim_urgent(self) -> None:
         """Fetch what is more urgent than the rest of its line, and only that; the pair's turn comes as before."""
-        self._was_urgent = True
+        self._urgent_claims += 1
         pair, priority = next(iter(self._urgent.items()))
         del self._urgent[pair]
         front, wanted = self._fronts[pair], min(MAX_BATCH, self._room())
@@ -205,7 +206,7 @@ class Claimer:
         front.advance(await self._claim(pair, front, order, wanted, from_the_front=from_the_front))
 
     async def _claim_next(self) -> None:
-        self._was_urgent = False
+        self._urgent_claims = 0
         pair = self._hot.popleft()
         wanted = min(MAX_BATCH, self._room())
         front = self._fronts.setdefault(pair, Front(random.randrange(OLDEST_FIRST_EVERY)))  # not all at once

@@ -77,6 +77,11 @@ create table worker (
 );
 
 -- ── The places of a run ─────────────────────────────────────────────────────────────────────────────────────
+-- One row per lane. A look at several lanes starts here: on Citus it then runs where each of them lives.
+create table lane (
+    lane smallint primary key
+);
+
 create table ready (
     lane smallint not null,
     id uuid not null,
@@ -321,18 +326,23 @@ begin
         perform pg_notify(split_part(wake_up, ' ', 1), split_part(wake_up, ' ', 2));
     end loop;
 
-    -- A statement of its own: whoever holds a key may have committed after the first one took its snapshot.
     return query
-    select item.ordinal,
-           case when item.ordinal = any (accepted) then item.id else kept.run_id end,
-           case when item.ordinal = any (accepted) then 'new'
-                when kept.run_id is null then 'gone'
-                when kept.digest = decode(item.digest, 'base64') then 'same'
-                else 'conflict' end
-    from jsonb_to_recordset(items) as item (
-        ordinal int, lane smallint, id uuid, tenant_id int, key text, digest text)
-    left join idempotency as kept
-        on kept.lane = item.lane and kept.tenant_id = item.tenant_id and kept.key = item.key;
+    select item.ordinal, item.id, 'new'
+    from jsonb_to_recordset(items) as item (ordinal int, id uuid) where item.ordinal = any (accepted);
+
+    -- A statement of its own: whoever holds a key may have committed after the first one took its snapshot.
+    if cardinality(accepted) < jsonb_array_length(items) then
+        return query
+        select item.ordinal, kept.run_id,
+               case when kept.run_id is null then 'gone'
+                    when kept.digest = decode(item.digest, 'base64') then 'same'
+                    else 'conflict' end
+        from jsonb_to_recordset(items) as item (
+            ordinal int, lane smallint, id uuid, tenant_id int, key text, digest text)
+        left join idempotency as kept
+            on kept.lane = item.lane and kept.tenant_id = item.tenant_id and kept.key = item.key
+        where item.ordinal <> all (accepted);
+    end if;
 end $$;
 
 insert into tenant (id, name) values (1, 'default');

@@ -37,16 +37,20 @@ with from_ready as (
     select lane, id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes, revision,
            due_at, expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at
     from changed where due_at > clock_now()
+), found_held as materialized (
+    select id, case when :max_age::double precision is not null
+                    then coalesce(:due_at::timestamptz, due_at) + :max_age::double precision * interval '1 second'
+                    else expires_at + (coalesce(:due_at::timestamptz, due_at) - due_at) end as expires_at
+    from held where lane = :lane::smallint and id = :run::uuid and revision = :revision::int
+    for update
 ), in_held as (
-    update held set line_id = coalesce(:line::int, line_id), priority = coalesce(:priority::smallint, priority),
-           revision = revision + 1, due_at = coalesce(:due_at::timestamptz, due_at),
-           expires_at = case when :max_age::double precision is not null
-                then coalesce(:due_at::timestamptz, due_at) + :max_age::double precision * interval '1 second'
-                else expires_at + (coalesce(:due_at::timestamptz, due_at) - due_at) end,
-           codec = coalesce(:codec::smallint, codec), payload = coalesce(:payload::bytea, payload),
-           tags = coalesce(:tags::text[], tags)
-    where lane = :lane::smallint and id = :run::uuid and revision = :revision::int
-    returning lane, id, tenant_id, line_id, priority, revision, due_at
+    update held set line_id = coalesce(:line::int, held.line_id), revision = held.revision + 1,
+           priority = coalesce(:priority::smallint, held.priority),
+           due_at = coalesce(:due_at::timestamptz, held.due_at), expires_at = found_held.expires_at,
+           codec = coalesce(:codec::smallint, held.codec), payload = coalesce(:payload::bytea, held.payload),
+           tags = coalesce(:tags::text[], held.tags)
+    from found_held where held.lane = :lane::smallint and held.id = found_held.id
+    returning held.lane, held.id, held.tenant_id, held.line_id, held.priority, held.revision, held.due_at
 ), result as (
     select lane, id, tenant_id, line_id, priority, revision,
            case when due_at <= clock_now() then 'ready' else 'scheduled' end::run_state as state from changed

@@ -3,6 +3,7 @@
 -- Index: idempotency_check_idx, attempt_run_idx, primary keys.
 with looked_at as materialized (
     select idempotency.tenant_id, idempotency.key, ended.at as ended_at,
+           coalesce(ended.at + interval '24 hours', clock_now() + interval '1 hour') as check_at,
            exists (select from ready where lane = :lane::smallint and id = idempotency.run_id)
            or exists (select from later where lane = :lane::smallint and id = idempotency.run_id)
            or exists (select from held where lane = :lane::smallint and id = idempotency.run_id)
@@ -22,8 +23,7 @@ with looked_at as materialized (
       and idempotency.key = looked_at.key and not looked_at.is_alive
       and coalesce(looked_at.ended_at, '-infinity') <= clock_now() - interval '24 hours'
 ), postponed as (
-    update idempotency set check_at = coalesce(looked_at.ended_at + interval '24 hours', clock_now() + interval '1 hour')
-    from looked_at
+    update idempotency set check_at = looked_at.check_at from looked_at
     where idempotency.lane = :lane::smallint and idempotency.tenant_id = looked_at.tenant_id
       and idempotency.key = looked_at.key
       and (looked_at.is_alive or looked_at.ended_at > clock_now() - interval '24 hours')
