@@ -367,7 +367,11 @@ class Stage:
         return found
 
     async def waits_for_a_lock(self, actor: Actor) -> bool:
-        waiting = "select count(*) from pg_stat_activity where pid = any ($1::int[]) and wait_event_type = 'Lock'"
+        # For a row, that is: growing a file that others grow too is a lock for a moment, and nobody's business here.
+        waiting = (
+            "select count(*) from pg_stat_activity where pid = any ($1::int[])"
+            " and wait_event_type = 'Lock' and wait_event in ('transactionid', 'tuple')"
+        )
         return bool(await self.observer.fetchval(waiting, list(actor.pids)))
 
     async def stale(self) -> int:
