@@ -149,11 +149,11 @@ async def test_long_runs_are_not_hoarded_by_one_worker_while_another_idles(syste
     system.start(slots=3)
     assert await system.live_workers(1)
     await jobs.quick.submit_many([{"number": n} for n in range(3_000)])
-    await jobs.nap.submit_many([{"seconds": 4}] * 6)
+    await jobs.nap.submit_many([{"seconds": 60}] * 6)  # longer than the test: only another worker can start the rest
     assert await system.eventually(lambda: system.started(3))
     system.start(slots=3)
 
-    assert await system.eventually(lambda: system.started(6), seconds=15)
+    assert await system.eventually(lambda: system.started(6), seconds=30)
     pids = await system.connection.fetch("select pid, count(*) as runs from effect where what = 'start' group by pid")
     assert sorted(row["runs"] for row in pids) == [3, 3]
 
