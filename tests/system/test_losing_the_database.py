@@ -18,7 +18,7 @@ from mainspring.control.submitter import Desk
 from mainspring.testing.checker import Answer, CallLog
 from mainspring.wiring import Place, open_store
 
-from .machinery import LEASE_TIME, System
+from .machinery import System
 from .proxy import Mode, Proxy
 
 if TYPE_CHECKING:
@@ -27,13 +27,15 @@ if TYPE_CHECKING:
     from mainspring.store.embedded import EmbeddedServer
 
 
+OUTAGE_LEASE_TIME = 2.5  # supervisors are kept away for a part of it; a slow machine must not add up to all of it
+
 # ── away ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("lease_times", [0.5, 1.0, 3.0])
 async def test_nobody_is_lost_because_the_database_was_away(system: System, jobs: Any, lease_times: float) -> None:
     async with Proxy(system.url) as proxy:
-        await _outage(system, jobs, proxy, lease_times * LEASE_TIME)
+        await _outage(system, jobs, proxy, lease_times * OUTAGE_LEASE_TIME)
 
         assert await system.count("worker", "state = 'lost'") == 0
         assert await system.count("attempt", "outcome = 'crashed'") == 0
@@ -43,14 +45,14 @@ async def test_nobody_is_lost_because_the_database_was_away(system: System, jobs
 async def test_an_impatient_rescuer_would_lose_workers_after_an_outage(system: System, jobs: Any) -> None:
     """The control."""
     async with Proxy(system.url) as proxy:
-        await _outage(system, jobs, proxy, 3 * LEASE_TIME, sabotage="impatient")
+        await _outage(system, jobs, proxy, 3 * OUTAGE_LEASE_TIME, sabotage="impatient")
 
         assert await system.count("worker", "state = 'lost'") > 0
 
 
 async def _outage(system: System, jobs: Any, proxy: Proxy, seconds: float, sabotage: str = "") -> None:
     for _ in range(2):
-        system.start(url=proxy.url, sabotage=sabotage)
+        system.start(url=proxy.url, sabotage=sabotage, lease_time=OUTAGE_LEASE_TIME)
     assert await system.live_workers(2)
     handles = await jobs.nap.submit_many([{"seconds": 0.3}] * 40)
     assert await system.eventually(lambda: system.started(20))
@@ -59,16 +61,16 @@ async def _outage(system: System, jobs: Any, proxy: Proxy, seconds: float, sabot
     proxy.refused = "supervisor"  # beats come back last: the moment in which a hasty rescuer would judge
     proxy.open_up()
     assert await system.eventually(lambda: _has_keeper(proxy))
-    await asyncio.sleep(LEASE_TIME / 2)
+    await asyncio.sleep(OUTAGE_LEASE_TIME / 4)
     proxy.refused = ""
     assert await system.ended(40)
     report = await system.report([handle.id for handle in handles], must_be_drained=True)
     assert report.violations == [], report
-    await asyncio.sleep(LEASE_TIME)  # time for a false alarm
+    await asyncio.sleep(OUTAGE_LEASE_TIME)  # time for a false alarm
 
 
 async def _has_keeper(proxy: Proxy) -> bool:
-    return len(proxy.named("keeper")) == 2
+    return len(proxy.named("keeper")) > 0
 
 
 # ── cut off ─────────────────────────────────────────────────────────────────────────────────────────────────────────
