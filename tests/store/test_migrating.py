@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
     Connection = asyncpg.Connection[asyncpg.Record]
 
+NEWEST = len(known_migrations())
+NEXT = NEWEST + 1
 NOW_APPLIED = "select array_agg(version order by version) from migration"
 
 MIGRATING_PROGRAM = """
@@ -103,7 +105,8 @@ async def test_it_says_what_it_does(empty: Connection) -> None:
     said: list[str] = []
     await migrate(empty, say=said.append)
 
-    assert said == ["applying 0001 create jobs and runs"]
+    assert said[0] == "applying 0001 create jobs and runs"
+    assert len(said) == NEWEST
 
 
 async def test_lanes_are_fixed_for_life(connection: Connection) -> None:
@@ -116,19 +119,19 @@ async def test_lanes_are_fixed_for_life(connection: Connection) -> None:
 async def test_a_migration_that_fails_leaves_no_trace_and_can_be_repeated(
     connection: Connection, tmp_path: Path
 ) -> None:
-    broken = written(tmp_path, "0002_break.sql", "-- serves: 1\ncreate table half (id int); select 1 / 0")
+    broken = written(tmp_path, f"{NEXT:04}_break.sql", "-- serves: 1\ncreate table half (id int); select 1 / 0")
     with pytest.raises(asyncpg.DivisionByZeroError):
         await migrate(connection, migrations=broken)
 
     assert await connection.fetchval("select to_regclass('half')") is None
-    assert await connection.fetchval(NOW_APPLIED) == [1]
+    assert await connection.fetchval(NOW_APPLIED) == list(range(1, NEXT))
 
-    mended = written(tmp_path, "0002_break.sql", "-- serves: 1\ncreate table half (id int)")
-    assert [migration.version for migration in await migrate(connection, migrations=mended)] == [2]
+    mended = written(tmp_path, f"{NEXT:04}_break.sql", "-- serves: 1\ncreate table half (id int)")
+    assert [migration.version for migration in await migrate(connection, migrations=mended)] == [NEXT]
 
 
 async def test_the_lock_is_given_back_when_a_migration_fails(url: str, connection: Connection, tmp_path: Path) -> None:
-    broken = written(tmp_path, "0002_break.sql", "-- serves: 1\nselect 1 / 0")
+    broken = written(tmp_path, f"{NEXT:04}_break.sql", "-- serves: 1\nselect 1 / 0")
     with pytest.raises(asyncpg.DivisionByZeroError):
         await migrate(connection, migrations=broken)
 
@@ -151,9 +154,9 @@ async def test_a_migration_waits_briefly_for_a_table_and_then_tries_again(
         if "waiting" in sentence:
             in_the_way.terminate()
 
-    migrations = written(tmp_path, "0002_widen.sql", "-- serves: 1\nalter table ready add column colour text")
+    migrations = written(tmp_path, f"{NEXT:04}_widen.sql", "-- serves: 1\nalter table ready add column colour text")
     assert len(await migrate(connection, migrations=migrations, say=say)) == 1
-    assert said[:2] == ["applying 0002 widen", "waiting for a table that others use"]
+    assert said[:2] == [f"applying {NEXT:04} widen", "waiting for a table that others use"]
 
 
 async def test_a_migration_that_waits_in_vain_says_what_to_look_for(
@@ -164,13 +167,13 @@ async def test_a_migration_that_waits_in_vain_says_what_to_look_for(
     in_the_way = await Database(url).connect("test")
     await in_the_way.execute("begin; lock table ready in row exclusive mode")
 
-    migrations = written(tmp_path, "0002_widen.sql", "-- serves: 1\nalter table ready add column colour text")
+    migrations = written(tmp_path, f"{NEXT:04}_widen.sql", "-- serves: 1\nalter table ready add column colour text")
     error = await refusal(migrate(connection, migrations=migrations))
     await in_the_way.close()
 
     assert error.code == "migration-blocked"
     assert "mainspring doctor" in str(error)
-    assert await connection.fetchval(NOW_APPLIED) == [1]
+    assert await connection.fetchval(NOW_APPLIED) == list(range(1, NEXT))
 
 
 def test_a_migration_says_whom_it_still_serves(tmp_path: Path) -> None:
@@ -199,26 +202,29 @@ async def test_a_database_without_a_schema_is_named_as_such(empty: Connection) -
 
 
 async def test_a_schema_older_than_the_program_is_refused(connection: Connection) -> None:
-    await connection.execute("update migration set version = 0, serves = 0")
+    await connection.execute("delete from migration where version > 1; update migration set version = 0, serves = 0")
     error = await refusal(check_schema(connection))
 
     assert error.code == "schema-too-old"
-    assert str(error) == "The schema is at migration 0; this program needs 1. Run: mainspring migrate"
+    assert str(error) == f"The schema is at migration 0; this program needs {NEWEST}. Run: mainspring migrate"
 
 
 async def test_a_schema_that_no_longer_serves_the_program_is_refused(connection: Connection) -> None:
-    await connection.execute("insert into migration (version, name, serves, checksum) values (9, 'next', 8, '')")
+    await connection.execute(
+        "insert into migration (version, name, serves, checksum) values ($1, 'next', $1, '')", NEXT
+    )
     error = await refusal(check_schema(connection))
 
     assert error.code == "program-too-old"
     assert str(error) == (
-        "The schema no longer serves this program: it needs one that knows migration 8, and this one knows 1."
+        f"The schema no longer serves this program: it needs one that knows migration {NEXT},"
+        f" and this one knows {NEWEST}."
         " Upgrade the mainspring package."
     )
 
 
 async def test_a_newer_schema_that_still_serves_the_program_is_fine(connection: Connection) -> None:
-    await connection.execute("insert into migration (version, name, serves, checksum) values (2, 'next', 1, '')")
+    await connection.execute("insert into migration (version, name, serves, checksum) values ($1, 'next', 1, '')", NEXT)
 
     assert await check_schema(connection) == 8
 
@@ -264,12 +270,13 @@ async def test_a_user_who_may_not_create_the_schema_is_told_what_to_ask_for(empt
 COLUMNS = """
     id uuid, tenant_id int, job_id int, job_version int, line_id int, priority smallint, attempt smallint, fence int,
     crashes smallint, revision int, due_at timestamptz, expires_at timestamptz, codec smallint, payload bytea,
-    headers jsonb, tags text[], idempotency_key text, submitted_by text, submitted_at timestamptz, ready_at timestamptz
+    headers jsonb, tags text[], idempotency_key text, submitted_by text, submitted_at timestamptz, ready_at timestamptz,
+    retry_until timestamptz, first_started_at timestamptz, overrides jsonb
 """
 NAMES = ", ".join(column.split()[0] for column in COLUMNS.split(","))
 
 # Runs get a colour. Programs that have never heard of it call the old run_of; the next one will call the new.
-NEXT = f"""-- Give runs a colour.
+WIDER_RUNS = f"""-- Give runs a colour.
 -- serves: 1
 alter type run_row add attribute colour text;
 alter table ready add column colour text;
@@ -351,7 +358,7 @@ async def test_a_program_one_version_older_works_on_after_the_next_migration(
             programme.awaited = 50
             under_way = await programme.work.submit_many([{"n": n, "fails": n % 2} for n in range(50)])
             await programme.all_started.wait()
-            await migrate(connection, migrations=written(tmp_path, "0002_give_runs_a_colour.sql", NEXT))
+            await migrate(connection, migrations=written(tmp_path, f"{NEXT:04}_give_runs_a_colour.sql", WIDER_RUNS))
             programme.gate.set()
 
             assert [await handle.result(20) for handle in under_way] == list(range(50))
@@ -371,7 +378,7 @@ async def test_a_lease_from_before_the_migration_is_rescued_after_it(
         programme.awaited = 20
         handles = await programme.work.submit_many([{"n": n} for n in range(20)])
         await programme.all_started.wait()
-        await migrate(connection, migrations=written(tmp_path, "0002_give_runs_a_colour.sql", NEXT))
+        await migrate(connection, migrations=written(tmp_path, f"{NEXT:04}_give_runs_a_colour.sql", WIDER_RUNS))
 
         assert await workers.lose_if_silent(connection, worker.id, None)
         assert (await workers.rescue_all(connection, 8, worker.id)).rescued == 20

@@ -46,6 +46,8 @@ class Outcome(StrEnum):
     CRASHED = "crashed"  # its worker vanished; spends no attempt
     CANCELLED = "cancelled"
     EXPIRED = "expired"
+    TIMED_OUT = "timed_out"
+    SNOOZED = "snoozed"  # the handler asked for another time; spends no attempt
 
 
 class HoldReason(StrEnum):

@@ -32,11 +32,16 @@ class NewRun(NamedTuple):
     max_age: float | None = None  # seconds from when it is due
     key: str | None = None
     digest: bytes | None = None
+    start_within: float | None = None  # seconds from when it is due; then it expires unless it has started
+    overrides: str | None = None  # of its job's policies, as JSON
 
     @property
     def is_plain(self) -> bool:
         """Whether it may start at once and carries nothing that the database has to compute or compare."""
-        return self.at is None and self.delay is None and self.max_age is None and self.key is None
+        return self[9:] == _PLAIN
+
+
+_PLAIN = (None,) * len(NewRun._fields[9:])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

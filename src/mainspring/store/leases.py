@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 CLAIM = load("runs/claim")
 SETTLE = load("leases/settle")
 CLOSE = load("leases/close")
+STARTED_AT = AttemptRecord._fields.index("started_at")
 
 
 class Lease(NamedTuple):
@@ -220,6 +221,8 @@ async def _send_back(connection: Connection, lane: int, accepted: list[Settled])
             "leases": [each.lease.id for each in some],
             "positions": [each.position + 1 for each in some],
         }
+        if fate is not Fate.HOLD:
+            values["starts"] = [each.record[STARTED_AT] for each in some]
         if fate is Fate.RETRY:
             values["delays"] = [each.delay for each in some]
         if fate is Fate.HOLD:

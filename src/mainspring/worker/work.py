@@ -28,7 +28,7 @@ MAX_TRACEBACK_LENGTH = 8_000
 
 # The columns of a claimed row, by position: a row is read once per run, and names would cost a look-up each.
 ID, TENANT, JOB, VERSION, PRIORITY, RANK, ATTEMPT, FENCE, DUE_AT, READY_AT, EXPIRES_AT, CODEC, PAYLOAD = range(13)
-HEADERS, TAGS, KEY, SUBMITTED_BY, SUBMITTED_AT = range(13, 18)
+HEADERS, TAGS, KEY, SUBMITTED_BY, SUBMITTED_AT, SPECIAL = range(13, 19)
 
 
 class Work:

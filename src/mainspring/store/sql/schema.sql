@@ -24,7 +24,7 @@ create function rank_now() returns bigint language sql stable parallel safe
 create type run_state as enum
     ('scheduled', 'held', 'ready', 'running', 'dead', 'succeeded', 'cancelled', 'expired', 'lost');
 create type attempt_outcome as enum
-    ('succeeded', 'failed', 'interrupted', 'crashed', 'cancelled', 'expired');
+    ('succeeded', 'failed', 'interrupted', 'crashed', 'cancelled', 'expired', 'timed_out', 'snoozed');
 create type worker_state as enum ('live', 'stopped', 'lost');
 
 -- ── Small shared tables ─────────────────────────────────────────────────────────────────────────────────────
@@ -128,6 +128,9 @@ create table ready (
     submitted_at timestamptz not null default clock_now(),
     ready_at timestamptz not null default clock_now(),
     rank bigint not null default rank_now(),
+    retry_until timestamptz,                    -- what expires_at becomes once it has started
+    first_started_at timestamptz,
+    overrides jsonb,                            -- of the job's policies, for this run
     primary key (lane, id)
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000,
         autovacuum_vacuum_insert_threshold = -1, autovacuum_analyze_scale_factor = 0,
@@ -160,6 +163,9 @@ create table later (
     idempotency_key text,
     submitted_by text,
     submitted_at timestamptz not null default clock_now(),
+    retry_until timestamptz,                    -- what expires_at becomes once it has started
+    first_started_at timestamptz,
+    overrides jsonb,                            -- of the job's policies, for this run
     primary key (lane, id)
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000,
         autovacuum_vacuum_insert_threshold = -1, autovacuum_analyze_scale_factor = 0,
@@ -193,6 +199,9 @@ create table held (
     submitted_at timestamptz not null default clock_now(),
     reason text not null,
     held_at timestamptz not null default clock_now(),
+    retry_until timestamptz,                    -- what expires_at becomes once it has started
+    first_started_at timestamptz,
+    overrides jsonb,                            -- of the job's policies, for this run
     primary key (lane, id)
 );
 create index held_job_idx on held (lane, job_id, reason, id) where job_id is not null;
@@ -221,6 +230,9 @@ create table dead (
     submitted_by text,
     submitted_at timestamptz not null default clock_now(),
     died_at timestamptz not null default clock_now(),
+    retry_until timestamptz,                    -- what expires_at becomes once it has started
+    first_started_at timestamptz,
+    overrides jsonb,                            -- of the job's policies, for this run
     primary key (lane, id)
 );
 create index dead_job_idx on dead (lane, job_id, id) where job_id is not null;
@@ -231,9 +243,23 @@ create type run_row as (
     id uuid, tenant_id int, job_id int, job_version int, line_id int, priority smallint,
     attempt smallint, fence int, crashes smallint, revision int, due_at timestamptz, expires_at timestamptz,
     codec smallint, payload bytea, headers jsonb, tags text[], idempotency_key text,
-    submitted_by text, submitted_at timestamptz, ready_at timestamptz
+    submitted_by text, submitted_at timestamptz, ready_at timestamptz, retry_until timestamptz,
+    first_started_at timestamptz, overrides jsonb
 );
 
+create function run_of(
+    id uuid, tenant_id int, job_id int, job_version int, line_id int, priority smallint,
+    attempt smallint, fence int, crashes smallint, revision int, due_at timestamptz, expires_at timestamptz,
+    codec smallint, payload bytea, headers jsonb, tags text[], idempotency_key text,
+    submitted_by text, submitted_at timestamptz, ready_at timestamptz, retry_until timestamptz,
+    first_started_at timestamptz, overrides jsonb
+) returns run_row language sql immutable parallel safe as $$
+    select row (id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes, revision, due_at,
+                expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at,
+                ready_at, retry_until, first_started_at, overrides)::mainspring.run_row
+$$;
+
+-- What programs before migration 2 call.
 create function run_of(
     id uuid, tenant_id int, job_id int, job_version int, line_id int, priority smallint,
     attempt smallint, fence int, crashes smallint, revision int, due_at timestamptz, expires_at timestamptz,
@@ -242,7 +268,15 @@ create function run_of(
 ) returns run_row language sql immutable parallel safe as $$
     select row (id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes, revision, due_at,
                 expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at,
-                ready_at)::mainspring.run_row
+                ready_at, null, null, null)::mainspring.run_row
+$$;
+
+-- What sets a run apart from a plain first attempt, as one value, so that a claim of plain runs carries nothing more.
+create function special_of(crashes smallint, first_started_at timestamptz, overrides jsonb)
+returns text language sql stable parallel safe as $$
+    select case when crashes > 0 or first_started_at is not null or overrides is not null
+                then jsonb_build_object('crashes', crashes, 'overrides', overrides, 'first_started_at',
+                                        (date_part('epoch', first_started_at) * 1000000)::bigint)::text end
 $$;
 
 -- A worker's right to a batch of runs. `done` and `cancel` have one bit per run, in the order of `ids` and `runs`.
@@ -380,8 +414,9 @@ begin
         select item.*, coalesce(item.at, clock_now() + coalesce(item.delay, 0) * interval '1 second') as due_at
         from jsonb_to_recordset(items) as item (
             ordinal int, lane smallint, id uuid, tenant_id int, job_id int, job_version int, line_id int,
-            priority smallint, at timestamptz, delay double precision, max_age double precision, codec smallint,
-            payload text, headers jsonb, tags text[], key text, digest text, submitted_by text)
+            priority smallint, at timestamptz, delay double precision, max_age double precision,
+            start_within double precision, overrides jsonb, codec smallint, payload text, headers jsonb, tags text[],
+            key text, digest text, submitted_by text)
     ), kept_key as (
         -- Sorted, so that two batches with the same keys wait for each other instead of deadlocking.
         insert into idempotency (lane, tenant_id, key, run_id, digest)
@@ -392,15 +427,17 @@ begin
         select item.* from item where key is null or id in (select run_id from kept_key)
     ), into_ready as (
         insert into ready (lane, id, tenant_id, job_id, job_version, line_id, priority, due_at, expires_at, codec,
-                           payload, headers, tags, idempotency_key, submitted_by)
+                           payload, headers, tags, idempotency_key, submitted_by, retry_until, overrides)
         select lane, id, tenant_id, job_id, job_version, line_id, priority, due_at,
-               due_at + max_age * interval '1 second', codec, decode(payload, 'base64'), headers, tags, key, submitted_by
+               due_at + least(max_age, start_within) * interval '1 second', codec, decode(payload, 'base64'), headers,
+               tags, key, submitted_by, due_at + max_age * interval '1 second', overrides
         from accepted_item where due_at <= clock_now()
     ), into_later as (
         insert into later (lane, id, tenant_id, job_id, job_version, line_id, priority, due_at, expires_at, codec,
-                           payload, headers, tags, idempotency_key, submitted_by)
+                           payload, headers, tags, idempotency_key, submitted_by, retry_until, overrides)
         select lane, id, tenant_id, job_id, job_version, line_id, priority, due_at,
-               due_at + max_age * interval '1 second', codec, decode(payload, 'base64'), headers, tags, key, submitted_by
+               due_at + least(max_age, start_within) * interval '1 second', codec, decode(payload, 'base64'), headers,
+               tags, key, submitted_by, due_at + max_age * interval '1 second', overrides
         from accepted_item where due_at > clock_now()
     )
     select coalesce(array_agg(ordinal), '{}') from accepted_item into accepted;

@@ -15,10 +15,10 @@ with abandoned as materialized (
 ), rescued as (
     insert into ready (lane, id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes, revision,
                        due_at, expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at,
-                       rank)
+                       retry_until, first_started_at, overrides, rank)
     select lane, id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes + 1, revision,
-           due_at, expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at,
-           (date_part('epoch', ready_at) * 1000000)::bigint
+           due_at, retry_until, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at,
+           retry_until, coalesce(first_started_at, claimed_at), overrides, (date_part('epoch', ready_at) * 1000000)::bigint
     from unfinished where not is_cancelled
 ), recorded as (
     insert into attempt (lane, run_id, fence, attempt, tenant_id, job_id, job_version, line_id, priority, outcome,

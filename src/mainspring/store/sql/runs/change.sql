@@ -8,11 +8,11 @@ with from_ready as (
 ), taken as materialized (
     select lane, id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes, revision, due_at,
            expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at,
-           rank, ready_at from from_ready
+           retry_until, first_started_at, overrides, rank, ready_at from from_ready
     union all
     select lane, id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes, revision, due_at,
            expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at,
-           null, null from from_later
+           retry_until, first_started_at, overrides, null, null from from_later
 ), changed as materialized (
     select lane, id, tenant_id, job_id, job_version, coalesce(:line::int, line_id) as line_id,
            coalesce(:priority::smallint, priority) as priority, attempt, fence, crashes, revision + 1 as revision,
@@ -20,33 +20,43 @@ with from_ready as (
            case when :max_age::double precision is not null
                 then coalesce(:due_at::timestamptz, due_at) + :max_age::double precision * interval '1 second'
                 else expires_at + (coalesce(:due_at::timestamptz, due_at) - due_at) end as expires_at,
+           case when :max_age::double precision is not null
+                then coalesce(:due_at::timestamptz, due_at) + :max_age::double precision * interval '1 second'
+                else retry_until + (coalesce(:due_at::timestamptz, due_at) - due_at) end as retry_until,
            coalesce(:codec::smallint, codec) as codec, coalesce(:payload::bytea, payload) as payload, headers,
-           coalesce(:tags::text[], tags) as tags, idempotency_key, submitted_by, submitted_at, rank, ready_at
+           coalesce(:tags::text[], tags) as tags, idempotency_key, submitted_by, submitted_at,
+           first_started_at, overrides, rank, ready_at
     from taken
 ), into_ready as (
     insert into ready (lane, id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes, revision,
                        due_at, expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at,
-                       rank, ready_at)
+                       retry_until, first_started_at, overrides, rank, ready_at)
     select lane, id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes, revision,
            due_at, expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at,
-           coalesce(rank, rank_now()), coalesce(ready_at, clock_now())
+           retry_until, first_started_at, overrides, coalesce(rank, rank_now()), coalesce(ready_at, clock_now())
     from changed where due_at <= clock_now()
 ), into_later as (
     insert into later (lane, id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes, revision,
-                       due_at, expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at)
+                       due_at, expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at,
+                       retry_until, first_started_at, overrides)
     select lane, id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes, revision,
-           due_at, expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at
+           due_at, expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at,
+           retry_until, first_started_at, overrides
     from changed where due_at > clock_now()
 ), found_held as materialized (
     select id, case when :max_age::double precision is not null
                     then coalesce(:due_at::timestamptz, due_at) + :max_age::double precision * interval '1 second'
-                    else expires_at + (coalesce(:due_at::timestamptz, due_at) - due_at) end as expires_at
+                    else expires_at + (coalesce(:due_at::timestamptz, due_at) - due_at) end as expires_at,
+               case when :max_age::double precision is not null
+                    then coalesce(:due_at::timestamptz, due_at) + :max_age::double precision * interval '1 second'
+                    else retry_until + (coalesce(:due_at::timestamptz, due_at) - due_at) end as retry_until
     from held where lane = :lane::smallint and id = :run::uuid and revision = :revision::int
     for update
 ), in_held as (
     update held set line_id = coalesce(:line::int, held.line_id), revision = held.revision + 1,
            priority = coalesce(:priority::smallint, held.priority),
            due_at = coalesce(:due_at::timestamptz, held.due_at), expires_at = found_held.expires_at,
+           retry_until = found_held.retry_until,
            codec = coalesce(:codec::smallint, held.codec), payload = coalesce(:payload::bytea, held.payload),
            tags = coalesce(:tags::text[], held.tags)
     from found_held where held.lane = :lane::smallint and held.id = found_held.id

@@ -15,9 +15,10 @@ with wanted as (
     delete from ready where ready.lane = :lane::smallint and ready.id = any (array(select wanted.id from wanted))
     returning id, tenant_id, job_id, job_version, priority, rank, attempt, fence + 1 as fence, due_at, ready_at,
         expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at,
+        special_of(crashes, first_started_at, overrides) as special,
         run_of(id, tenant_id, job_id, job_version, line_id, priority, attempt, fence + 1, crashes, revision, due_at,
                expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at,
-               ready_at) as run
+               ready_at, retry_until, first_started_at, overrides) as run
 ), taken as (
     insert into lease (lane, id, worker_id, runs, ids, done, cancel)
     select :lane::smallint, :lease::uuid, :worker::uuid, array_agg(run), array_agg(id),
@@ -25,5 +26,5 @@ with wanted as (
     from picked having count(*) > 0
 )
 select id, tenant_id, job_id, job_version, priority, rank, attempt, fence, due_at, ready_at,
-       expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at
+       expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at, special
 from picked

@@ -15,10 +15,10 @@ with due as (
 ), promoted as (
     insert into ready (lane, id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes, revision,
                        due_at, expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at,
-                       rank)
+                       retry_until, first_started_at, overrides, rank)
     select lane, id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes, revision,
            due_at, expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at,
-           rank_now() + row_number() over (order by due_at) - 1
+           retry_until, first_started_at, overrides, rank_now() + row_number() over (order by due_at) - 1
     from moved
 )
 select line_id, priority, count(*) as runs, max(due_at) as due_at from moved group by line_id, priority

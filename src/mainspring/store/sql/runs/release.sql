@@ -13,9 +13,11 @@ with known as (
     delete from held where lane = :lane::smallint and id = any (array(select known.id from known)) returning *
 ), released as (
     insert into ready (lane, id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes, revision,
-                       due_at, expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at)
+                       due_at, expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at,
+                       retry_until, first_started_at, overrides)
     select lane, id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes, revision,
-           due_at, expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at
+           due_at, expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at,
+           retry_until, first_started_at, overrides
     from freed
 )
 select line_id, priority, count(*) as runs from freed group by line_id, priority
