@@ -1,4 +1,4 @@
-"""Runs handlers: `async def` in the event loop, `def` in threads, never more at once than there are slots.
+"""Runs handlers, never more at once than there are slots.
 
 Claimed runs wait in a small buffer, most urgent first. How many may wait adapts to how fast handlers finish, so
 that long runs are not hoarded here while another worker idles; what waits too long is given back.
@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mainspring.errors import InvalidInput, RunCancelled
-from mainspring.model.context import Context
-from mainspring.model.payload import JSON_CODEC, MAX_RESULT_BYTES, encode
+from mainspring.model.payload import MAX_RESULT_BYTES, encode
 from mainspring.model.run import PRIORITIES
-from mainspring.worker.work import ATTEMPT, CODEC, EXPIRES_AT, FENCE, ID, JOB, PAYLOAD, PRIORITY, Work
+from mainspring.worker.performer import Performer
+from mainspring.worker.work import EXPIRES_AT, JOB, PRIORITY, Work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -60,7 +57,7 @@ class Executor:
         self._buffered = 0
         self._running: set[Work] = set()
         self._abandoned = 0  # handlers that would not stop: their slots are not reused until they do
-        self._threads = ThreadPoolExecutor(max_workers=slots, thread_name_prefix="mainspring-handler")
+        self._performer = Performer(threads=slots)
         self._rate = Rate(clock)
         self._is_stopping = False
         self.has_room = asyncio.Event()
@@ -135,7 +132,7 @@ class Executor:
 
     async def _execute(self, work: Work, handler: Handler) -> None:
         try:
-            result = await self._perform(work, handler)
+            result = await self._performer.perform(work, handler)
         except asyncio.CancelledError:
             settled = self._stopped(work)
         except (
@@ -147,22 +144,6 @@ class Executor:
         else:
             settled = self._succeeded(work, result)
         self._finish(work, settled)
-
-    async def _perform(self, work: Work, handler: Handler) -> Any:
-        if work.row[CODEC] != JSON_CODEC:
-            raise InvalidInput(f"Codec {work.row[CODEC]} is not known to this worker.", code="unknown-codec")
-        positional, named = handler.arguments.decode(work.row[PAYLOAD])
-        if handler.arguments.wants_context:
-            positional = (self._context_of(work, handler), *positional)
-        if handler.is_async:
-            return await handler.function(*positional, **named)
-        call = partial(copy_context().run, handler.function, *positional, **named)
-        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
-
-    def _context_of(self, work: Work, handler: Handler) -> Context:
-        row = work.row
-        work.context = Context(run_id=row[ID], job=handler.name, attempt=row[ATTEMPT] + 1, fence=row[FENCE])
-        return work.context
 
     def _succeeded(self, work: Work, result: Any) -> Settled:
         if result is None:
@@ -251,7 +232,7 @@ class Executor:
         self.interrupt(self._running, grace=0.0)
 
     def close(self) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._performer.close()
 
     @property
     def running_works(self) -> set[Work]:

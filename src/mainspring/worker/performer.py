@@ -1,0 +1,44 @@
+"""Calls the handler of one attempt with its arguments: `async def` in the event loop, `def` in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from mainspring.errors import InvalidInput
+from mainspring.model.context import Context
+from mainspring.model.payload import JSON_CODEC
+from mainspring.worker.work import ATTEMPT, CODEC, FENCE, ID, PAYLOAD
+
+if TYPE_CHECKING:
+    from mainspring.worker.registry import Handler
+    from mainspring.worker.work import Work
+
+
+class Performer:
+    def __init__(self, *, threads: int) -> None:
+        self._threads = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="mainspring-handler")
+
+    async def perform(self, work: Work, handler: Handler) -> Any:
+        if work.row[CODEC] != JSON_CODEC:
+            raise InvalidInput(f"Codec {work.row[CODEC]} is not known to this worker.", code="unknown-codec")
+        positional, named = handler.arguments.decode(work.row[PAYLOAD])
+        if handler.arguments.wants_context:
+            positional = (_context_of(work, handler), *positional)
+        if handler.is_async:
+            return await handler.function(*positional, **named)
+        call = partial(copy_context().run, handler.function, *positional, **named)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+
+    def close(self) -> None:
+        """Threads whose handlers would not stop are left behind."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _context_of(work: Work, handler: Handler) -> Context:
+    row = work.row
+    work.context = Context(run_id=row[ID], job=handler.name, attempt=row[ATTEMPT] + 1, fence=row[FENCE])
+    return work.context
