@@ -187,7 +187,7 @@ class Executor:
             return
         work.is_cancelled = True
         if work in self._running:
-            self._tell(work)
+            self._performer.tell(work)
             asyncio.get_running_loop().call_later(self._cancel_grace, self._abandon, work, Work.cancelled)
 
     def interrupt(self, works: Iterable[Work], grace: float) -> None:
@@ -195,18 +195,12 @@ class Executor:
         for work in list(works):
             if work in self._running and not work.is_interrupted:
                 work.is_interrupted = True
-                self._tell(work)
+                self._performer.tell(work)
                 asyncio.get_running_loop().call_later(grace, self._abandon, work, Work.interrupted)
 
-    def _tell(self, work: Work) -> None:
-        if work.context is not None:
-            work.context.request_cancel()
-        if work.handler is not None and work.handler.is_async and work.task is not None:
-            work.task.cancel()
-
     def _abandon(self, work: Work, end: Callable[[Work, Micros], Settled]) -> None:
-        """As much force as Python has: the run is settled, the code that would not stop runs on without it."""
-        if work in self._running:
+        """As much force as there is: killed if it can be; else settled, while code that would not stop runs on."""
+        if work in self._running and not self._performer.kill(work):
             self._running.discard(work)
             self._abandoned += 1
             self._settle(end(work, self.now()))

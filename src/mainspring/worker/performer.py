@@ -33,6 +33,20 @@ class Performer:
         call = partial(copy_context().run, handler.function, *positional, **named)
         return await asyncio.get_running_loop().run_in_executor(self._threads, call)
 
+    def tell(self, work: Work) -> None:
+        """Ask the handler to stop: its context says so, and an `async def` is cancelled where it waits."""
+        if work.context is not None:
+            work.context.request_cancel()
+        if work.handler is not None and work.handler.is_async and work.task is not None:
+            work.task.cancel()
+
+    def kill(self, work: Work) -> bool:
+        """End the handler for certain, if that can be done; then `perform` soon raises CancelledError.
+
+        Code in this process cannot be ended against its will: the answer is no, and the caller abandons it.
+        """
+        return False
+
     def close(self) -> None:
         """Threads whose handlers would not stop are left behind."""
         self._threads.shutdown(wait=False, cancel_futures=True)
