@@ -6,7 +6,7 @@
     ├── NotFound (LookupError)
     │   ├── JobNotFound · QueueNotFound · RunNotFound · WorkerNotFound
     ├── Conflict                           someone got there first
-    │   ├── RunAlreadyStarted · RunAlreadyEnded · RevisionConflict · IdempotencyConflict · KeyBusy
+    │   ├── RunAlreadyStarted · RunAlreadyEnded · RunNotDead · RevisionConflict · IdempotencyConflict · KeyBusy
     ├── OutcomeUnknown                     COMMIT was sent and its answer was lost
     ├── RunNotSucceeded                    what `handle.result()` raises instead of returning
     │   ├── RunFailed · RunCancelled · RunExpired · RunLost
@@ -87,6 +87,10 @@ class RunAlreadyStarted(Conflict):
 
 class RunAlreadyEnded(Conflict):
     code = "run-already-ended"
+
+
+class RunNotDead(Conflict):
+    code = "run-not-dead"
 
 
 class RevisionConflict(Conflict):

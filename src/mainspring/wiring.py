@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from mainspring.clock import Clock, SystemClock
+from mainspring.control.dead import DeadLetters
 from mainspring.control.results import Results
 from mainspring.control.runs import Runs
 from mainspring.control.submitter import Submitter
@@ -108,6 +109,7 @@ class Services:
     store: Store
     submitter: Submitter
     runs: Runs
+    dead: DeadLetters
     results: Results
 
     async def close(self) -> None:
@@ -117,10 +119,12 @@ class Services:
 
 
 def services(store: Store, clock: Clock) -> Services:
+    runs = Runs(database=store.database, lanes=store.lanes)
     return Services(
         store=store,
         submitter=Submitter(database=store.database, clock=clock, lanes=store.lanes),
-        runs=Runs(database=store.database, lanes=store.lanes),
+        runs=runs,
+        dead=DeadLetters(database=store.database, runs=runs),
         results=Results(database=store.database, clock=clock),
     )
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mainspring.errors import RunAlreadyEnded, RunAlreadyStarted
+from mainspring.errors import RunAlreadyEnded, RunAlreadyStarted, RunNotDead
 from mainspring.model.lifecycle import VERBS as DECLARED
 from mainspring.model.lifecycle import State
 from mainspring.store.leases import Settlement
@@ -156,5 +156,5 @@ async def _outcome(act: Awaitable[Any]) -> Any:
     """What an act came to; being told that one came too late is a normal end."""
     try:
         return await act
-    except (RunAlreadyEnded, RunAlreadyStarted, Died) as error:
+    except (RunAlreadyEnded, RunAlreadyStarted, RunNotDead, Died) as error:
         return error

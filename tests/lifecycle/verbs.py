@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from uuid import UUID, uuid4
 
+from mainspring.control.dead import DeadLetters
 from mainspring.control.runs import Changes, Runs
 from mainspring.model.ids import lane_of
 from mainspring.model.job import JobDefinition
@@ -136,7 +137,9 @@ class Actor:
         self._plain = plain
         self._raw = raw
         self.pids = pids
-        self.runs = Runs(database=cast("Database", OnlyConnection(plain)), lanes=LANES)
+        only = cast("Database", OnlyConnection(plain))
+        self.runs = Runs(database=only, lanes=LANES)
+        self.dead = DeadLetters(database=only, runs=self.runs)
 
     @classmethod
     async def arrives(cls, database: Database) -> Actor:
@@ -243,6 +246,16 @@ async def change(actor: Actor, subject: Subject, seen: State) -> None:
     await actor.runs.change(subject.run_id, Changes(at=at), actor="tester")
 
 
+async def requeue(actor: Actor, subject: Subject, seen: State) -> None:
+    moved = await actor.dead.requeue([subject.run_id], reason="mended", actor="tester")
+    await actor.dead.raise_unless_moved(moved, "requeued")
+
+
+async def purge(actor: Actor, subject: Subject, seen: State) -> None:
+    moved = await actor.dead.purge([subject.run_id], reason="hopeless", actor="tester")
+    await actor.dead.raise_unless_moved(moved, "purged")
+
+
 async def _settle(
     actor: Actor, subject: Subject, handler: Handler, end: Callable[[Work], Any], *, is_started: bool = True
 ) -> Settlement:
@@ -265,6 +278,8 @@ VERBS: dict[str, Callable[[Actor, Subject, State], Awaitable[Any]]] = {
         cancel,
         expire,
         change,
+        requeue,
+        purge,
     )
 }
 

@@ -13,6 +13,7 @@ from mainspring import wiring
 from mainspring.app.blocking import BackgroundLoop
 from mainspring.app.handle import Handle
 from mainspring.app.job import Job
+from mainspring.app.runs import RunCollection
 from mainspring.clock import Clock, SystemClock
 from mainspring.control.runs import Changes
 from mainspring.control.submitter import check_verdicts
@@ -78,7 +79,7 @@ class Mainspring:
         self._url = database_url
         self._data_directory = data_directory
         self._place: wiring.Place | None = None
-        self._submitted_by = submitted_by or who_am_i()
+        self.submitted_by = submitted_by or who_am_i()
         self._sessions: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[Session]] = (
             weakref.WeakKeyDictionary()
         )
@@ -191,19 +192,24 @@ class Mainspring:
         if reference is None or job.queue not in session.lines:
             reference = await self._register(session, job)
         line = jobs.line_of(session.lines, job.queue)
-        return job.template(reference.id, reference.version, line, self._submitted_by)
+        return job.template(reference.id, reference.version, line, self.submitted_by)
 
     async def _register(self, session: Session, job: Job[Any, Any]) -> JobRef:
         """Make the job and the queues of this application known, in a transaction of our own."""
         async with session.services.store.database.acquire() as connection:
             session.lines = await jobs.open_queues(connection, self.registry.queues)
             reference = await jobs.register(
-                connection, job.name, job.handler.definition.as_document(), actor=self._submitted_by
+                connection, job.name, job.handler.definition.as_document(), actor=self.submitted_by
             )
         session.references[job.name] = reference
         return reference
 
     # ── acting on runs ──────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def runs(self) -> RunCollection:
+        """All runs there are: requeue, purge."""
+        return RunCollection(self)
 
     async def find(self, run_id: UUID | str) -> Run:
         """A run wherever it is, with its attempts and transitions."""
@@ -212,7 +218,7 @@ class Mainspring:
     async def cancel(self, run_id: UUID | str, *, reason: str = "") -> State:
         """End a waiting run now; ask a running one to stop."""
         runs = (await self._session()).services.runs
-        return await runs.cancel(run_id, reason=reason, actor=self._submitted_by)
+        return await runs.cancel(run_id, reason=reason, actor=self.submitted_by)
 
     async def change(
         self,
@@ -233,7 +239,7 @@ class Mainspring:
             handler = self.registry.find((await runs.find(run_id)).job)
             payload = handler.arguments.encode_mapping(arguments)
         changes = Changes(priority=priority, queue=queue, payload=payload, tags=tags, at=at, max_age=max_age)
-        return await runs.change(run_id, changes, revision=revision, actor=self._submitted_by)
+        return await runs.change(run_id, changes, revision=revision, actor=self.submitted_by)
 
     async def result(self, run_id: UUID, timeout: float | None = None) -> Any:
         if timeout is not None and timeout < 0:

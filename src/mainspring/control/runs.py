@@ -60,7 +60,7 @@ class Runs:
 
     async def find(self, run_id: UUID | str) -> Run:
         """A run wherever it is, with its attempts and transitions."""
-        parsed = self._parse(run_id)
+        parsed = self.parse(run_id)
         async with self._database.acquire() as connection:
             row, attempts, acts = await _read(connection, parsed)
             if row is None and not attempts:
@@ -78,7 +78,8 @@ class Runs:
             queue=queues.get(latest["line_id"], "?"),
         )
 
-    def _parse(self, run_id: UUID | str) -> UUID:
+    def parse(self, run_id: UUID | str) -> UUID:
+        """A run id as it was given; one of a lane that is not there names no run of ours."""
         parsed = parse_run_id(run_id)
         if lane_of(parsed) >= self._lanes:
             raise _not_found(parsed)
@@ -88,7 +89,7 @@ class Runs:
 
     async def cancel(self, run_id: UUID | str, *, reason: str = "", actor: str) -> State:
         """End a waiting run at once, ask a running one to stop; answers with the state it is in now."""
-        parsed = self._parse(run_id)
+        parsed = self.parse(run_id)
         reason = rules.checked_reason(reason)
         return await uncancelled(self._cancel(parsed, reason, actor))
 
@@ -123,7 +124,7 @@ class Runs:
 
     async def change(self, run_id: UUID | str, changes: Changes, *, revision: int | None = None, actor: str) -> Run:
         """Change a waiting run wherever it waits, if its revision is still the given one (or whatever it is now)."""
-        parsed = self._parse(run_id)
+        parsed = self.parse(run_id)
         async with self._database.acquire() as connection:
             values = await self._values(connection, changes)
             await uncancelled(self._change(connection, parsed, values, revision, actor))

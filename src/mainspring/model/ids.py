@@ -8,10 +8,13 @@ from __future__ import annotations
 import hashlib
 import os
 from datetime import UTC, datetime
-from typing import NewType
+from typing import TYPE_CHECKING, NewType
 from uuid import UUID
 
 from mainspring.errors import InvalidInput, shortened
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 RunId = NewType("RunId", UUID)
 WorkerId = NewType("WorkerId", UUID)
@@ -32,6 +35,14 @@ def run_id_bytes(count: int, lane: int, now: datetime) -> list[bytes]:
 def lane_of(run_id: UUID) -> Lane:
     """The lane a run lives in, read from its id."""
     return Lane(int.from_bytes(run_id.bytes[6:8], "big") & 0x0FFF)
+
+
+def by_lane(run_ids: Iterable[UUID]) -> list[tuple[Lane, list[UUID]]]:
+    """Run ids lane by lane, in one order everywhere: two transactions over lanes never wait in a circle."""
+    lanes: dict[Lane, list[UUID]] = {}
+    for run_id in sorted(run_ids):
+        lanes.setdefault(lane_of(run_id), []).append(run_id)
+    return sorted(lanes.items())
 
 
 def made_at(run_id: UUID) -> datetime:

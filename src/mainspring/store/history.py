@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mainspring.model.ids import lane_of, made_at
+from mainspring.model.ids import by_lane, lane_of, made_at
 from mainspring.store.statements import load
 
 if TYPE_CHECKING:
@@ -70,11 +70,8 @@ async def acts_on(connection: Connection, run_id: UUID) -> list[Record]:
 
 async def ends_of(connection: Connection, run_ids: Sequence[UUID]) -> list[Record]:
     """How these runs ended, those that have."""
-    by_lane: dict[int, list[UUID]] = {}
-    for run_id in run_ids:
-        by_lane.setdefault(lane_of(run_id), []).append(run_id)
     rows: list[Record] = []
-    for lane, some in sorted(by_lane.items()):
+    for lane, some in by_lane(run_ids):
         since = made_at(min(some)) - HOST_CLOCK_SLACK
         rows += await load("history/ends").fetch(connection, lane=lane, runs=some, since=since)
     return rows

@@ -41,7 +41,10 @@ with placed as materialized (   -- every run that has not ended; inside a lease,
 ), ended as materialized (
     select run_id as id from attempt where state::text = any ($1::text[])
 ), act as materialized (
-    select subject, action, count(*) as times from audit where action in ('run.cancel', 'run.change') group by 1, 2
+    select subject, kind, count(*) as times
+    from audit join (values ('run.cancel', 'end'), ('run.purge', 'end'), ('run.change', 'change'),
+                            ('run.requeue', 'change')) as act (action, kind) using (action)
+    group by 1, 2
 ), tried as materialized (
     select run_id as id, max(fence) as fence, count(*) filter (where outcome = 'crashed') as crashes
     from attempt group by run_id
@@ -58,7 +61,7 @@ union all
 select 'fences that went back', id from placed join tried using (id) where placed.fence < tried.fence
 union all
 select 'cancelled runs that came back', id
-from placed join act on act.subject = placed.id::text and act.action = 'run.cancel' where state <> 'running'
+from placed join act on act.subject = placed.id::text and act.kind = 'end' where state <> 'running'
 union all
 select 'completions both accepted and recorded as stale', run_id
 from stale join attempt using (lane, run_id, fence, worker_id) where attempt.finished_at is not null
@@ -70,11 +73,11 @@ union all
 select 'leases left behind after their last run', id from lease where bit_count(done) = bit_length(done)
 union all
 select 'runs whose changes and audit differ', id
-from placed left join act on act.subject = placed.id::text and act.action = 'run.change'
+from placed left join act on act.subject = placed.id::text and act.kind = 'change'
 where revision <> coalesce(times, 0)
 union all
 select 'cancelled runs without an audit row', run_id
-from attempt left join act on act.subject = attempt.run_id::text and act.action = 'run.cancel'
+from attempt left join act on act.subject = attempt.run_id::text and act.kind = 'end'
 where attempt.state = 'cancelled' and act.subject is null
 union all
 select 'runs that are not over', id from placed where state <> 'dead'

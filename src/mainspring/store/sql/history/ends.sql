@@ -1,7 +1,8 @@
--- How these runs of one lane ended, for those who wait for results; a dead letter counts.
--- Index: attempt_run_idx, in the partitions since the oldest of them was made.
+-- How these runs of one lane ended, for those who wait for results; a dead letter counts as long as it is one.
+-- Index: attempt_run_idx, in the partitions since the oldest of them was made; dead primary key.
 select distinct on (run_id) run_id, state, result, error
 from attempt
 where lane = :lane::smallint and run_id = any (:runs::uuid[]) and recorded_at >= :since::timestamptz
-  and state in ('succeeded', 'cancelled', 'expired', 'lost', 'dead')
+  and (state in ('succeeded', 'cancelled', 'expired', 'lost')
+       or state = 'dead' and exists (select from dead where dead.lane = :lane::smallint and dead.id = attempt.run_id))
 order by run_id, recorded_at desc, fence desc

@@ -1,0 +1,55 @@
+"""The runs of an application, as a collection: `app.runs`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mainspring.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+    from uuid import UUID
+
+    from mainspring.app.mainspring import Mainspring
+    from mainspring.control.dead import Moved
+
+
+class RunCollection:
+    """What can be asked of many runs at once, and of dead letters."""
+
+    def __init__(self, app: Mainspring) -> None:
+        self._app = app
+
+    async def requeue(
+        self,
+        *run_ids: UUID | str,
+        arguments: dict[str, Any] | None = None,
+        max_age: timedelta | float | None = None,
+        reason: str = "",
+    ) -> Moved:
+        """Put dead runs back in line: the same runs, with their history, and all their attempts again.
+
+        Those that are not dead (any more) are skipped. `arguments` replaces the arguments of a single run; they are
+        checked against the handler's signature. A requeued run does not expire, unless a new `max_age` is given.
+        """
+        payload = None if arguments is None else await self._encoded(run_ids, arguments)
+        dead = (await self._app.services()).dead
+        return await dead.requeue(
+            run_ids, payload=payload, max_age=max_age, reason=reason, actor=self._app.submitted_by
+        )
+
+    async def purge(self, *run_ids: UUID | str, reason: str = "") -> Moved:
+        """End dead runs for good. Their history stays; those that are not dead are skipped."""
+        dead = (await self._app.services()).dead
+        return await dead.purge(run_ids, reason=reason, actor=self._app.submitted_by)
+
+    async def _encoded(self, run_ids: tuple[UUID | str, ...], arguments: dict[str, Any]) -> bytes:
+        if len(run_ids) != 1:
+            raise InvalidInput(
+                f"New arguments for {len(run_ids)} runs were given; they are for one.",
+                code="arguments-for-many",
+                hint="Requeue the runs one by one, each with its arguments.",
+                field="arguments",
+            )
+        handler = self._app.registry.find((await self._app.find(run_ids[0])).job)
+        return handler.arguments.encode_mapping(arguments)

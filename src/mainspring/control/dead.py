@@ -1,0 +1,124 @@
+"""Dead letters: put them back in line, or end them for good. Two who act on one at once never both do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from mainspring.errors import InvalidInput, RunNotDead
+from mainspring.model import job as rules
+from mainspring.model.ids import by_lane
+from mainspring.model.payload import JSON_CODEC
+from mainspring.store import dead, jobs, notify
+from mainspring.store.database import transaction, uncancelled
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
+    from datetime import timedelta
+    from uuid import UUID
+
+    from mainspring.control.runs import Runs
+    from mainspring.store.database import Connection, Database
+
+MOST_AT_ONCE = 1_000
+
+
+class Moved(NamedTuple):
+    """Which of the named runs were moved, and which were not dead (any more)."""
+
+    done: list[UUID]
+    skipped: list[UUID]
+
+
+class DeadLetters:
+    """Acts on the dead letters of one tenant."""
+
+    def __init__(self, *, database: Database, runs: Runs, tenant_id: int = jobs.DEFAULT_TENANT) -> None:
+        self._database = database
+        self._runs = runs
+        self._tenant_id = tenant_id
+
+    async def requeue(
+        self,
+        run_ids: Iterable[UUID | str],
+        *,
+        payload: bytes | None = None,
+        max_age: timedelta | float | None = None,
+        reason: str = "",
+        actor: str,
+    ) -> Moved:
+        """Put these dead runs back in line, with another payload if one is given."""
+        act = self.act(actor, reason, changed=() if payload is None else ("payload",))
+        age = rules.checked_max_age(max_age)
+
+        async def move(connection: Connection, lane: int, some: list[UUID]) -> list[UUID]:
+            return await requeue_in_lane(connection, lane, some, act, payload=payload, max_age=age)
+
+        return await self._move(run_ids, move)
+
+    async def purge(self, run_ids: Iterable[UUID | str], *, reason: str = "", actor: str) -> Moved:
+        """End these dead runs: their history stays, they never run again."""
+        act, checked = self.act(actor, reason), rules.checked_reason(reason)
+
+        async def move(connection: Connection, lane: int, some: list[UUID]) -> list[UUID]:
+            return await dead.purge(connection, lane, some, act, reason=checked)
+
+        return await self._move(run_ids, move)
+
+    async def raise_unless_moved(self, moved: Moved, verb: str) -> None:
+        """For those who meant one run: it is not dead, and where it is instead says who got there first."""
+        for run_id in moved.skipped:
+            run = await self._runs.find(run_id)
+            raise RunNotDead(
+                f"Run {run_id} is {run.state}; only a dead run can be {verb}.",
+                hint=f"See what happened to it: mainspring run show {run_id}",
+                run_id=str(run_id),
+                state=run.state.value,
+            )
+
+    def act(self, actor: str, reason: str, *, changed: Sequence[str] = (), **more: Any) -> dead.Act:
+        detail = {"reason": rules.checked_reason(reason)} | ({"changed": list(changed)} if changed else {}) | more
+        return dead.Act(self._tenant_id, actor, msgspec.json.encode(detail).decode())
+
+    async def _move(
+        self,
+        run_ids: Iterable[UUID | str],
+        move: Callable[[Connection, int, list[UUID]], Awaitable[list[UUID]]],
+    ) -> Moved:
+        wanted = list(dict.fromkeys(self._runs.parse(each) for each in run_ids))
+        if len(wanted) > MOST_AT_ONCE:
+            raise InvalidInput(
+                f"{len(wanted):,} runs at once; at most {MOST_AT_ONCE:,} are allowed.",
+                code="too-many-runs",
+                hint="Choose them by a filter instead: that makes an operation, which works in batches.",
+                field="id",
+            )
+        done = set(await uncancelled(self._move_all(wanted, move)))
+        return Moved([each for each in wanted if each in done], [each for each in wanted if each not in done])
+
+    async def _move_all(
+        self, wanted: list[UUID], move: Callable[[Connection, int, list[UUID]], Awaitable[list[UUID]]]
+    ) -> list[UUID]:
+        done: list[UUID] = []
+        async with self._database.acquire() as connection, transaction(connection):
+            for lane, some in by_lane(wanted):
+                done += await move(connection, lane, some)
+        return done
+
+
+async def requeue_in_lane(
+    connection: Connection,
+    lane: int,
+    run_ids: list[UUID],
+    act: dead.Act,
+    *,
+    payload: bytes | None = None,
+    max_age: float | None = None,
+) -> list[UUID]:
+    """Requeue within the caller's transaction, and wake whoever may claim them when it commits."""
+    codec = None if payload is None else JSON_CODEC
+    rows = await dead.requeue(connection, lane, run_ids, act, payload=payload, codec=codec, max_age=max_age)
+    lines = dict.fromkeys((row["line_id"], row["priority"]) for row in rows)
+    await notify.send(connection, [notify.ready(lane, line, priority) for line, priority in lines])
+    return [row["id"] for row in rows]
