@@ -14,6 +14,7 @@ import msgspec
 
 from mainspring.clock import Clock, SystemClock
 from mainspring.control.dead import DeadLetters
+from mainspring.control.queues import Queues, Workers
 from mainspring.control.results import Results
 from mainspring.control.runs import Runs
 from mainspring.control.submitter import Submitter
@@ -22,6 +23,7 @@ from mainspring.keeper.keeper import Keeper
 from mainspring.keeper.partitioner import Partitioner
 from mainspring.keeper.promoter import Promoter
 from mainspring.keeper.rescuer import Rescuer
+from mainspring.keeper.sampler import Sampler
 from mainspring.store.database import Database
 from mainspring.store.embedded import EmbeddedServer, default_data_directory
 from mainspring.store.link import Link
@@ -111,6 +113,8 @@ class Services:
     runs: Runs
     dead: DeadLetters
     results: Results
+    queues: Queues
+    workers: Workers
 
     async def close(self) -> None:
         await self.results.close()
@@ -126,6 +130,8 @@ def services(store: Store, clock: Clock) -> Services:
         runs=runs,
         dead=DeadLetters(database=store.database, runs=runs),
         results=Results(database=store.database, clock=clock),
+        queues=Queues(database=store.database, lanes=store.lanes),
+        workers=Workers(database=store.database),
     )
 
 
@@ -148,6 +154,7 @@ def worker_process(
             promoter,
             Rescuer(lanes=store.lanes, clock=clock),
             Expirer(lanes=store.lanes),
+            Sampler(),
         ],
     )
     return WorkerProcess(

@@ -72,6 +72,7 @@ FILL = """
 # A value for each parameter, by its name.
 SAMPLES = {
     "actor": "'tester'",
+    "bound": "1000",
     "count": str(COUNT),
     "days_ahead": "3",
     "fences": "'{1,1,1}'",

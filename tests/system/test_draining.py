@@ -168,3 +168,30 @@ async def test_several_processes_work_under_one_supervisor(system: System, jobs:
     report = await system.report([handle.id for handle in handles], must_be_drained=True)
     assert report.violations == [], report
     assert await system.count("worker", "state = 'stopped'") == 2
+
+
+async def test_a_worker_that_is_asked_to_drain_ends_and_is_not_replaced(system: System, jobs: Any) -> None:
+    tree = system.start(processes=2, grace=30.0, slots=2)
+    assert await system.live_workers(2)
+    handles = await jobs.nap.submit_many([{"seconds": 1}] * 4)
+    assert await system.eventually(lambda: system.started(4))
+    ids = [row["id"] for row in await system.connection.fetch("select id from worker")]
+    await jobs.app.workers.drain(ids[0], reason="an upgrade")
+
+    assert await system.eventually(lambda: system.value("select state = 'stopped' from worker where id = $1", ids[0]))
+    assert await system.ended(4)
+    assert await system.count("worker") == 2
+    report = await system.report([handle.id for handle in handles], must_be_drained=True)
+    assert report.violations == [], report
+
+    await jobs.app.workers.drain(ids[1])
+    assert tree.process.wait(20) == 0  # nobody is left to supervise
+    assert await system.count("worker", "state = 'stopped'") == 2
+
+
+async def test_processes_are_added_while_there_is_work_for_them(system: System, jobs: Any) -> None:
+    system.start(autoscale=(1, 3), slots=2)
+    assert await system.live_workers(1)
+    await jobs.nap.submit_many([{"seconds": 60}] * 50)
+
+    assert await system.live_workers(2)  # as long as nothing has finished, a run is taken to last a second

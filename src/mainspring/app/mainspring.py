@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
 from mainspring import wiring
+from mainspring.app.acts import QueueActs, WorkerActs
 from mainspring.app.blocking import BackgroundLoop
 from mainspring.app.handle import Handle
 from mainspring.app.job import Job
@@ -84,6 +85,8 @@ class Mainspring:
             weakref.WeakKeyDictionary()
         )
         self._background = BackgroundLoop()
+        self.queues = QueueActs(self.services, self.submitted_by)
+        self.workers = WorkerActs(self.services, self.submitted_by)
 
     @property
     def place(self) -> wiring.Place:

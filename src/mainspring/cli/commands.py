@@ -41,16 +41,22 @@ commands.meta.group_parameters = Group("Options of every command", sort_key=99)
 
 runs = App(name="run", sort_key=2, help="Submit runs and look after them.", help_epilogue="")
 commands.command(runs)
+queues = App(name="queue", sort_key=2, help="See queues; pause and resume them.", help_epilogue="")
+commands.command(queues)
 
 # Where each command is, what help says about it, and in which order.
 for parent, name, module, summary, order in (
     (commands, "up", "up", "Run the whole system in the foreground.", 0),
-    (commands, "worker", "worker", "Run workers, or list them.", 1),
+    (commands, "worker", "worker", "Run workers; list or drain them.", 1),
+    (commands, "top", "top", "Watch queues, workers and failures, live.", 2),
     (commands, "migrate", "migrate", "Bring the schema up to date.", 3),
     (commands, "doctor", "doctor", "Check the database's health.", 4),
     (runs, "submit", "run_submit", "Accept a run of a job; print its id.", 0),
     (runs, "show", "run_show", "Show a run: its state, attempts and timeline.", 1),
     (runs, "cancel", "run_cancel", "End a waiting run; ask a running one to stop.", 2),
+    (queues, "list", "queue_list", "List queues: depth, age, rates, wanted slots.", 0),
+    (queues, "pause", "queue_pause", "Stop claiming from a queue.", 1),
+    (queues, "resume", "queue_resume", "Claim from a queue again.", 2),
 ):
     parent.command(f"mainspring.cli.{module}:commands", name=name, help=summary, sort_key=order)
 

@@ -32,6 +32,14 @@ def parse_span(text: str | None, option: str) -> timedelta | None:
     return timedelta(seconds=seconds)
 
 
+def parse_bounds(text: str, option: str) -> tuple[int, int]:
+    """Two whole numbers, such as 1:8."""
+    least, colon, most = text.partition(":")
+    if not (colon and least.isdecimal() and most.isdecimal() and len(text) <= 20):
+        raise _invalid(option, text, "must be two whole numbers with a colon between", "For example 1:8.")
+    return int(least), int(most)
+
+
 def parse_instant(text: str | None, option: str) -> datetime | None:
     """An instant in ISO 8601, with its offset: a time without one would mean something else on each machine."""
     if text is None:

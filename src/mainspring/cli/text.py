@@ -58,6 +58,13 @@ def as_span(seconds: float) -> str:
     raise AssertionError(seconds)
 
 
+def as_rate(per_second: float | None) -> str:
+    """Something per second, with as many digits as matter."""
+    if per_second is None:
+        return "–"
+    return f"{per_second:,.0f}" if per_second >= 100 else f"{per_second:.1f}"
+
+
 def as_size(size: float) -> str:
     for unit in ("B", "KiB", "MiB"):
         if size < 1024:

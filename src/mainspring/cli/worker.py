@@ -1,4 +1,4 @@
-"""`mainspring worker`: run workers; `mainspring worker list`: see them."""
+"""`mainspring worker`: run workers. `worker list` and `worker drain` are commands of their own under it."""
 
 from typing import Annotated
 
@@ -7,7 +7,7 @@ from cyclopts import Parameter
 from mainspring import wiring
 from mainspring.app.loading import load_app
 from mainspring.cli.command import InSession, command
-from mainspring.cli.parsing import parse_span
+from mainspring.cli.parsing import parse_bounds, parse_span
 from mainspring.worker.settings import WorkerSettings
 
 NOTES = """\
@@ -17,10 +17,12 @@ rest goes back in line at once. A second signal hurries.
 Examples:
   mainspring worker --app shop.jobs:app
   mainspring worker --app shop.jobs:app --queues mail,default --processes 2
+  mainspring worker --app shop.jobs:app --autoscale 1:8
   mainspring worker list"""
 
 commands = command("worker", NOTES)
 commands.command("mainspring.cli.worker_list:commands", name="list", help="List workers.")
+commands.command("mainspring.cli.worker_drain:commands", name="drain", help="Ask workers to finish and end.")
 
 DEFAULTS = WorkerSettings()
 
@@ -34,6 +36,9 @@ async def work(
     ] = None,
     slots: Annotated[int, Parameter(help="How many runs at once, per process.")] = DEFAULTS.slots,
     processes: Annotated[int, Parameter(help="How many processes.")] = DEFAULTS.processes,
+    autoscale: Annotated[
+        str | None, Parameter(help="FEWEST:MOST processes, by how much work there is; instead of --processes.")
+    ] = None,
     grace: Annotated[str, Parameter(help="How long a drain waits for handlers.")] = f"{DEFAULTS.grace:g}s",
     lease_time: Annotated[
         str, Parameter(help="How long a silent worker keeps its runs.")
@@ -49,6 +54,7 @@ async def work(
         queues=chosen_queues(queues, application.registry.queues),
         slots=slots,
         processes=processes,
+        autoscale=None if autoscale is None else parse_bounds(autoscale, "autoscale"),
         grace=_seconds(grace, "grace"),
         lease_time=_seconds(lease_time, "lease-time"),
         keeper=keeper,

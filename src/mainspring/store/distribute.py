@@ -25,7 +25,7 @@ MOVING = (
     "audit",
     "lane",
 )
-SHARED = ("setting", "tenant", "job", "job_version", "line", "worker", "migration")
+SHARED = ("setting", "tenant", "job", "job_version", "line", "queue", "worker", "tally", "line_sample", "migration")
 
 
 async def has_citus(connection: Connection) -> bool:

@@ -89,3 +89,12 @@ async def latest_attempts(
     return await load("health/latest").fetch(
         connection, lanes=list(range(lanes)), after=after, until=until, count=count
     )
+
+
+async def lateness(connection: Connection, window: float, count: int) -> list[float]:
+    """How late the latest attempts began, in seconds, those of the last `window` seconds, up to `count` of each job."""
+    return sorted(row["seconds"] for row in await load("health/lateness").fetch(connection, window=window, count=count))
+
+
+async def failures(connection: Connection, window: float, count: int) -> list[Record]:
+    return await load("health/failures").fetch(connection, window=window, count=count)

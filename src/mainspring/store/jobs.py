@@ -91,6 +91,12 @@ async def lines_of(connection: Connection, *, tenant_id: int = DEFAULT_TENANT) -
     return {row["queue"]: row["id"] for row in rows if not row["labels"]}
 
 
+async def all_lines_of(connection: Connection, queue: str, *, tenant_id: int = DEFAULT_TENANT) -> list[int]:
+    """Every line of a queue, whatever labels it demands."""
+    rows = await load("jobs/lines").fetch(connection, tenant=tenant_id)
+    return [row["id"] for row in rows if row["queue"] == queue]
+
+
 def line_of(lines: dict[str, int], queue: str) -> int:
     try:
         return lines[queue]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from mainspring.store.jobs import DEFAULT_TENANT
 from mainspring.store.statements import load
 
 if TYPE_CHECKING:
@@ -57,10 +58,18 @@ async def register(
     )
 
 
-async def beat_if_live(connection: Connection, worker_ids: Sequence[UUID]) -> set[UUID]:
-    """Beat for these workers; answers with those that are still live."""
+async def beat_if_live(connection: Connection, worker_ids: Sequence[UUID]) -> dict[UUID, bool]:
+    """Beat for these workers; answers with those that are still live, and whether someone asked them to drain."""
     rows = await load("workers/beat").fetch(connection, workers=list(worker_ids))
-    return {row["id"] for row in rows}
+    return {row["id"]: row["is_to_drain"] for row in rows}
+
+
+async def request_drain(connection: Connection, worker_id: UUID, *, actor: str, reason: str) -> bool:
+    """False when there is no such live worker."""
+    asked = await load("workers/request_drain").fetchval(
+        connection, worker=worker_id, tenant=DEFAULT_TENANT, actor=actor, reason=reason
+    )
+    return asked is not None
 
 
 async def pulses(connection: Connection) -> list[Pulse]:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from mainspring.worker.claimer import Claimer
     from mainspring.worker.executor import Executor
     from mainspring.worker.holdings import Holdings
+    from mainspring.worker.tally import Tally
 
 log = structlog.get_logger()
 
@@ -50,6 +51,7 @@ class Attendant:
         holdings: Holdings,
         claimer: Claimer,
         executor: Executor,
+        tally: Tally,
         heard_of_later: Callable[[], None],
     ) -> None:
         self._worker_id = worker_id
@@ -61,6 +63,7 @@ class Attendant:
         self._holdings = holdings
         self._claimer = claimer
         self._executor = executor
+        self._tally = tally
         self._heard_of_later = heard_of_later
         self._listening: asyncpg.Connection[asyncpg.Record] | None = None
         self._woken = asyncio.Event()
@@ -86,6 +89,7 @@ class Attendant:
                 await self._begin(connection)
             await self.reconcile(connection)
             await self._release_held(connection)
+            await self._tally.tell(connection, self._holdings.by_line())
 
     async def _begin(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
         await notify.listen(connection, self._hear)

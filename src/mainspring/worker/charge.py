@@ -39,6 +39,8 @@ class Charge:
         self.is_ready = False
         self.is_frozen = False
         self.is_told_lost = False
+        self.is_retiring = False  # asked to drain, not to be replaced
+        self.kill_at = float("inf")
         self.exit_code: int | None = None
         self._channel, theirs = socket.socketpair()
         self._channel.setblocking(False)

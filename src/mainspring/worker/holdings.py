@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -33,6 +34,10 @@ class Holdings:
     def asked_to_cancel(self, lease_id: UUID, mask: str) -> Iterator[Work]:
         works = self._works.get(lease_id, ())
         return (work for work, bit in zip(works, mask, strict=False) if bit == "1")
+
+    def by_line(self) -> Counter[int]:
+        """How many runs are not settled yet, by line."""
+        return Counter(work.line for works in self._works.values() for work in works if not work.is_settled)
 
     def __contains__(self, lease_id: UUID) -> bool:
         return lease_id in self._works

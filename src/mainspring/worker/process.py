@@ -22,6 +22,7 @@ from mainspring.worker.claimer import Claimer
 from mainspring.worker.executor import STALE_SECONDS, Executor
 from mainspring.worker.flusher import Flusher
 from mainspring.worker.holdings import Holdings
+from mainspring.worker.tally import Tally
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -71,6 +72,7 @@ class WorkerProcess:
         self._background = background
         self._heard_of_later = heard_of_later
         self._holdings = Holdings()
+        self._tally = Tally(self.id)
         self._links = {
             name: Link(database, clock, f"worker {name}", raw_time=True) for name in ("claim", "flush", "attend")
         }
@@ -152,6 +154,7 @@ class WorkerProcess:
             holdings=self._holdings,
             claimer=self.claimer,
             executor=self.executor,
+            tally=self._tally,
             heard_of_later=self._heard_of_later,
         )
 
@@ -166,6 +169,7 @@ class WorkerProcess:
 
     def _settled(self, batch: list[Settled], _settlement: Settlement) -> None:
         self._holdings.settled(batch)
+        self._tally.add(batch)
         if any(each.fate is Fate.RETRY for each in batch):
             self._heard_of_later()
 

@@ -8,6 +8,8 @@ from typing import Any
 from mainspring.errors import InvalidInput
 from mainspring.model.job import checked_name
 
+MOST_PROCESSES = 256
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerSettings:
@@ -16,6 +18,7 @@ class WorkerSettings:
     queues: tuple[str, ...] = ("default",)
     slots: int = 200
     processes: int = 1
+    autoscale: tuple[int, int] | None = None  # fewest and most processes, by how much work there is
     lease_time: float = 30.0
     beat_interval: float | None = None  # a sixth of the lease time unless told
     grace: float = 25.0  # how long a drain waits for handlers
@@ -29,7 +32,9 @@ class WorkerSettings:
         for queue in self.queues:
             checked_name(queue, "queue")
         _check_range("slots", self.slots, 1, 10_000)
-        _check_range("processes", self.processes, 1, 256)
+        _check_range("processes", self.processes, 1, MOST_PROCESSES)
+        if self.autoscale is not None:
+            _check_autoscale(*self.autoscale)
         _check_range("lease_time", self.lease_time, 0.5, 3600)
         _check_range("grace", self.grace, 0, 86_400)
         _check_range("cancel_grace", self.cancel_grace, 0, 86_400)
@@ -44,6 +49,11 @@ class WorkerSettings:
     @property
     def beat_every(self) -> float:
         return self.beat_interval if self.beat_interval is not None else self.lease_time / 6
+
+
+def _check_autoscale(least: int, most: int) -> None:
+    if not 1 <= least <= most <= MOST_PROCESSES:
+        raise _invalid("autoscale", f"{least}:{most}", f"must be FEWEST:MOST, from 1 to {MOST_PROCESSES}")
 
 
 def _check_range(name: str, value: Any, least: float, most: float) -> None:

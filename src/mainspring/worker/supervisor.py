@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from mainspring.store import workers
+from mainspring.store import queues, workers
 from mainspring.store.database import CONNECTION_ERRORS, patience
+from mainspring.worker.autoscaler import Autoscaler
 from mainspring.worker.charge import BEAT, DRAIN, EXIT_DRAINED, EXIT_LOST, EXIT_MISCONFIGURED, HURRY, LOST, Charge
 from mainspring.worker.process import DELIVERY_SECONDS, new_worker_id
 
@@ -58,14 +59,14 @@ class Supervisor:
         self._births: list[float] = []  # when to start replacements
         self._pause = FIRST_PAUSE
         self._stops = 0
-        self._kill_at = float("inf")
+        self._autoscaler = _autoscaler(settings)
         self._exit_code = 0
 
     # ── the loop ────────────────────────────────────────────────────────────────────────────────────────────
 
     async def run(self) -> int:
         """Until told to stop; answers with an exit code."""
-        self._births = [self._clock.monotonic()] * self._settings.processes
+        self._births = [self._clock.monotonic()] * self._first_processes()
         beating = asyncio.create_task(self._beat_on())
         try:
             while self._charges or self._births:
@@ -92,9 +93,18 @@ class Supervisor:
         self._births.clear()
         if self._stops == 1:
             self._say(f"draining: up to {self._settings.grace:g} s for what is running (again to hurry)")
-            self._kill_at = self._clock.monotonic() + self._settings.grace + DELIVERY_SECONDS + MARGIN_SECONDS
         for charge in self._charges:
-            charge.say(DRAIN if self._stops == 1 else HURRY)
+            if self._stops == 1:
+                self._retire(charge)
+            else:
+                charge.say(HURRY)
+
+    def _retire(self, charge: Charge) -> None:
+        """Let a child finish and end, for good; it has so long for it."""
+        if not charge.is_retiring:
+            charge.is_retiring = True
+            charge.kill_at = self._clock.monotonic() + self._settings.grace + DELIVERY_SECONDS + MARGIN_SECONDS
+            charge.say(DRAIN)
 
     def _start_due(self) -> None:
         now = self._clock.monotonic()
@@ -108,7 +118,7 @@ class Supervisor:
             if charge.exit_code is not None:
                 self._charges.remove(charge)
                 self._bury(charge, charge.exit_code)
-            elif self._clock.monotonic() >= self._kill_at:
+            elif self._clock.monotonic() >= charge.kill_at:
                 charge.kill()
 
     def _bury(self, charge: Charge, exit_code: int) -> None:
@@ -121,7 +131,7 @@ class Supervisor:
             self._births.clear()
             for other in self._charges:
                 other.say(DRAIN)
-        elif not self._stops and self._exit_code == 0:
+        elif not self._stops and self._exit_code == 0 and not charge.is_retiring:
             self._births.append(self._clock.monotonic() + self._pause_before_rebirth(charge, exit_code))
 
     def _pause_before_rebirth(self, charge: Charge, exit_code: int) -> float:
@@ -139,6 +149,7 @@ class Supervisor:
             try:
                 await self._beat()
                 await self._settle_departed()
+                await self._scale()
             except CONNECTION_ERRORS as error:
                 log.warning("a beat did not reach the database", cause=str(error))
                 await self._link.mend()
@@ -166,6 +177,8 @@ class Supervisor:
         for charge in beaten:
             if charge.worker_id in alive:
                 charge.say(BEAT)
+                if alive[charge.worker_id]:
+                    self._retire(charge)
             elif not charge.is_told_lost:
                 charge.is_told_lost = True
                 log.warning("a worker was declared lost and begins anew", worker=str(charge.worker_id))
@@ -179,6 +192,36 @@ class Supervisor:
             rescued = await workers.rescue_all(connection, self._lanes, worker_id)
             self._departed.discard(worker_id)
             log.info("the runs of an ended worker were rescued", worker=str(worker_id), runs=rescued.rescued)
+
+    # ── scaling ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _first_processes(self) -> int:
+        return self._settings.processes if self._autoscaler is None else self._autoscaler.least
+
+    async def _scale(self) -> None:
+        """Have as many processes as the work there is wants, if that was asked for."""
+        if self._autoscaler is None or self._stops:
+            return
+        staying = [charge for charge in self._charges if not charge.is_retiring]
+        connection = await self._link.get()
+        with patience(connection, self._settings.lease_time / 2):
+            ours = [charge.worker_id for charge in self._charges]
+            wanted = await queues.wanted_slots(connection, self._settings.queues, ours)
+        now, present = self._clock.monotonic(), len(staying) + len(self._births)
+        target = self._autoscaler.target(wanted, present, now)
+        if target > present:
+            self._say(f"{wanted} slots are wanted: from {present} to {target} processes")
+            self._births += [now] * (target - present)
+        elif target < present and staying:
+            self._say(f"{wanted} slots are wanted: from {present} to {target} processes")
+            self._retire(staying[-1])
+
+
+def _autoscaler(settings: WorkerSettings) -> Autoscaler | None:
+    if settings.autoscale is None:
+        return None
+    least, most = settings.autoscale
+    return Autoscaler(least=least, most=most, slots=settings.slots)
 
 
 def stop_on_signals(supervisor: Supervisor) -> None:

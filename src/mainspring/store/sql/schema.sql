@@ -1,7 +1,7 @@
 -- The present shape of the database, to be read: what all migrations together come to. Nothing executes this file but
 -- a test (tests/store/test_schema.py), which builds one database from it and one from the migrations and compares them.
 --
---    tenant ─ job ─ job_version · line · worker          small, shared, changed by people and starting processes
+--    tenant ─ job ─ job_version · line · queue · worker  small, shared, changed by people and starting processes
 --    ready · later · held · dead · lease                 the places of a run: where the row is, is its state
 --    attempt · stale                                     history: appended to, never on the way of a claim
 --    idempotency · occurrence · audit                    ledgers: what must happen once, and who did what
@@ -95,7 +95,41 @@ create table worker (
     started_at timestamptz not null default clock_now(),
     beat_at timestamptz not null default clock_now(),   -- for people; nothing is decided by it
     ended_at timestamptz,
+    drain_requested_at timestamptz,
     constraint a_worker_has_ended_unless_live check ((state = 'live') = (ended_at is null))
+);
+
+-- What people decided about a queue. One without a row here was never decided about.
+create table queue (
+    tenant_id int not null,
+    name text not null,
+    paused_at timestamptz,
+    paused_by text,
+    pause_reason text,
+    primary key (tenant_id, name),
+    constraint a_paused_queue_says_by_whom check ((paused_at is null) = (paused_by is null))
+);
+
+-- What a worker has done for a line so far, as it says at its beats. Rates are differences between two looks.
+-- Workers long gone are added up under the nil UUID.
+create table tally (
+    worker_id uuid not null,
+    line_id int not null,
+    finished bigint not null,                   -- attempts
+    busy_seconds double precision not null,     -- what those took, added up
+    holding int not null,                       -- runs claimed and not settled
+    primary key (worker_id, line_id)
+);
+
+-- What a line looked like a little while ago.
+create table line_sample (
+    line_id int not null,
+    at timestamptz not null default clock_now(),
+    depth bigint not null,
+    holding bigint not null,
+    finished bigint not null,
+    busy_seconds double precision not null,
+    primary key (line_id, at)
 );
 
 -- ── The places of a run ─────────────────────────────────────────────────────────────────────────────────────

@@ -10,6 +10,9 @@ with wanted as (
         where ready.lane = :lane::smallint and ready.line_id = :line::int
           and ready.priority = front.priority and ready.rank >= front.rank
         order by ready.rank limit :count::int for update skip locked) as candidate
+    where not (   -- looked up once per claim: after a pause has committed, no claim that begins takes anything
+        select exists (select from line join queue on queue.tenant_id = line.tenant_id and queue.name = line.queue
+                       where line.id = :line::int and queue.paused_at is not null))
     limit :count::int
 ), picked as materialized (
     delete from ready where ready.lane = :lane::smallint and ready.id = any (array(select wanted.id from wanted))

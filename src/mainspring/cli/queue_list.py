@@ -1,0 +1,64 @@
+"""`mainspring queue list`: what waits where, how fast it moves, how many slots it wants."""
+
+from typing import Literal
+
+from msgspec import to_builtins
+from rich.table import Table
+from rich.text import Text
+
+from mainspring.cli.command import InSession, command
+from mainspring.cli.text import as_rate, as_span, safe
+from mainspring.model.capacity import Queue
+
+NOTES = """\
+`slots wanted` is how many slots would keep up with what arrives and work the
+backlog off in half a minute: scale by it. Rates are over the last minute.
+
+Examples:
+  mainspring queue list
+  mainspring queue list -o json"""
+
+commands = command("list", NOTES)
+
+HEADINGS = ("queue", "depth", "oldest", "running", "arrive/s", "finish/s", "takes", "slots", "slots wanted")
+
+
+@commands.default
+async def list_queues(*, session: InSession) -> None:
+    """List queues."""
+    async with session.client() as client:
+        queues = await client.queues.list()
+    if session.wants_json:
+        session.print_json({"queues": to_builtins(queues)})
+    elif queues:
+        session.print(table_of(queues))
+    else:
+        session.print("No queues. One appears with the first job that uses it.")
+
+
+def table_of(queues: list[Queue]) -> Table:
+    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0), pad_edge=False)
+    for heading in HEADINGS:
+        justify: Literal["left", "right"] = "left" if heading == "queue" else "right"
+        table.add_column(heading, justify=justify, no_wrap=True)
+    for queue in queues:
+        table.add_row(*_row(queue))
+    return table
+
+
+def _row(queue: Queue) -> list[Text]:
+    name = Text(safe(queue.name, 40))
+    if queue.paused_at is not None:
+        name.append("  paused", style="yellow")
+    is_short = queue.paused_at is None and queue.wanted_slots > queue.slots
+    return [
+        name,
+        Text(f"{queue.depth:,}"),
+        Text("–" if queue.oldest_seconds is None else as_span(max(0.0, queue.oldest_seconds))),
+        Text(f"{queue.holding:,}"),
+        Text(as_rate(queue.arrivals_per_s)),
+        Text(as_rate(queue.finished_per_s)),
+        Text("–" if queue.mean_seconds is None else as_span(queue.mean_seconds)),
+        Text(f"{queue.slots:,}"),
+        Text(f"{queue.wanted_slots:,}", style="red" if is_short else ""),
+    ]

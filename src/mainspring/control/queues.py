@@ -1,0 +1,81 @@
+"""Queues and workers as people handle them: see how they do, pause and resume, drain."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from mainspring.errors import WorkerNotFound
+from mainspring.model.job import checked_name, checked_reason
+from mainspring.store import jobs, notify, queues, workers
+from mainspring.store.database import transaction
+
+if TYPE_CHECKING:
+    from asyncpg import Record
+
+    from mainspring.model.capacity import Queue
+    from mainspring.store.database import Connection, Database
+
+
+class Queues:
+    def __init__(self, *, database: Database, lanes: int) -> None:
+        self._database = database
+        self._lanes = lanes
+
+    async def list(self) -> list[Queue]:
+        """Every queue: what waits, since when, how fast it moves, how many slots it wants."""
+        async with self._database.acquire() as connection:
+            return await queues.queues(connection)
+
+    async def pause(self, name: str, *, actor: str, reason: str = "") -> bool:
+        """Nothing of this queue is claimed any more; what runs goes on. False when it was paused before."""
+        async with self._database.acquire() as connection:
+            await _check_exists(connection, name)
+            async with transaction(connection):
+                return await queues.pause(connection, name, actor=actor, reason=checked_reason(reason))
+
+    async def resume(self, name: str, *, actor: str, reason: str = "") -> bool:
+        """What waits there is claimed again, at once. False when it was not paused."""
+        async with self._database.acquire() as connection:
+            await _check_exists(connection, name)
+            async with transaction(connection):
+                resumed = await queues.resume(connection, name, actor=actor, reason=checked_reason(reason))
+                lines = await jobs.all_lines_of(connection, name)
+                await notify.send(
+                    connection, [notify.ready(lane, line, 0) for lane in range(self._lanes) for line in lines]
+                )
+            return resumed
+
+
+class Workers:
+    def __init__(self, *, database: Database) -> None:
+        self._database = database
+
+    async def list(self, *, ended_within: float = 3_600.0) -> list[Record]:
+        async with self._database.acquire() as connection:
+            return await workers.list_workers(connection, ended_within)
+
+    async def drain(self, worker_id: UUID | str, *, actor: str, reason: str = "") -> None:
+        """Ask a worker to claim nothing more, finish what it runs within its grace, and end for good."""
+        async with self._database.acquire() as connection, transaction(connection):
+            found = _parsed(worker_id)
+            if found is None or not await workers.request_drain(
+                connection, found, actor=actor, reason=checked_reason(reason)
+            ):
+                raise WorkerNotFound(
+                    f"There is no live worker {worker_id}.",
+                    hint="`mainspring worker list` shows those there are.",
+                    field="worker",
+                    value=str(worker_id)[:100],
+                )
+
+
+def _parsed(worker_id: UUID | str) -> UUID | None:
+    try:
+        return worker_id if isinstance(worker_id, UUID) else UUID(worker_id)
+    except ValueError:
+        return None
+
+
+async def _check_exists(connection: Connection, name: str) -> None:
+    jobs.line_of(await jobs.lines_of(connection), checked_name(name, "queue"))

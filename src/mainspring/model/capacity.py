@@ -1,0 +1,120 @@
+"""How much work a queue has, how fast it moves, and how many slots it wants. Pure arithmetic over what was measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+DRAIN_SECONDS = 30.0  # in how long a backlog should be worked off
+UTILISATION = 0.8  # how busy slots may be on average: beyond that, waiting times explode
+GUESSED_SECONDS = 1.0  # how long a run takes, as long as none has finished
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """One line at one moment: what waits, what workers hold, and what they have finished so far."""
+
+    depth: int
+    holding: int
+    finished: int
+    busy_seconds: float
+    age: float = 0.0  # seconds ago
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One line now and a while ago."""
+
+    id: int
+    queue: str
+    now: Sample
+    then: Sample | None
+    oldest_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queue:
+    """A queue as people and scalers see it. Rates are per second; None as long as there is nothing to compare."""
+
+    name: str
+    paused_at: datetime | None
+    paused_by: str | None
+    pause_reason: str | None
+    depth: int
+    holding: int
+    slots: int
+    oldest_seconds: float | None
+    arrivals_per_s: float | None
+    finished_per_s: float | None
+    mean_seconds: float | None
+    wanted_slots: int
+
+
+def measured(
+    lines: Sequence[Line],
+    *,
+    slots: int,
+    paused_at: datetime | None = None,
+    paused_by: str | None = None,
+    pause_reason: str | None = None,
+) -> Queue:
+    """Put the lines of one queue together."""
+    now = _total([line.now for line in lines])
+    then = _total([line.then for line in lines if line.then is not None]) if any(line.then for line in lines) else None
+    known_now = _total([line.now for line in lines if line.then is not None])
+    arrivals, finished = _rates(known_now, then)
+    mean = _mean_seconds(now, known_now, then)
+    return Queue(
+        name=lines[0].queue,
+        paused_at=paused_at,
+        paused_by=paused_by,
+        pause_reason=pause_reason,
+        depth=now.depth,
+        holding=now.holding,
+        slots=slots,
+        oldest_seconds=max((line.oldest_seconds for line in lines if line.oldest_seconds is not None), default=None),
+        arrivals_per_s=arrivals,
+        finished_per_s=finished,
+        mean_seconds=mean,
+        wanted_slots=0 if paused_at is not None else wanted_slots(now.depth, now.holding, arrivals or 0.0, mean),
+    )
+
+
+def wanted_slots(depth: int, holding: int, arrivals_per_s: float, mean_seconds: float | None) -> int:
+    """Slots for what arrives, and for working off the backlog in good time."""
+    if mean_seconds is None:
+        mean_seconds = GUESSED_SECONDS
+    steady = arrivals_per_s * mean_seconds / UTILISATION
+    backlog = min(depth, depth * mean_seconds / DRAIN_SECONDS)
+    return max(min(1, depth + holding), ceil(steady + backlog - 1e-9))
+
+
+def _total(samples: Sequence[Sample]) -> Sample:
+    return Sample(
+        depth=sum(each.depth for each in samples),
+        holding=sum(each.holding for each in samples),
+        finished=sum(each.finished for each in samples),
+        busy_seconds=sum(each.busy_seconds for each in samples),
+        age=max((each.age for each in samples), default=0.0),
+    )
+
+
+def _rates(now: Sample, then: Sample | None) -> tuple[float | None, float | None]:
+    """What arrived is what was finished and what there is more of than before."""
+    if then is None or then.age <= 0:
+        return None, None
+    finished = max(0, now.finished - then.finished) / then.age
+    growth = (now.depth + now.holding - then.depth - then.holding) / then.age
+    return max(0.0, finished + growth), finished
+
+
+def _mean_seconds(total: Sample, now: Sample, then: Sample | None) -> float | None:
+    """How long a run takes: lately if some finished lately, else ever."""
+    if then is not None and now.finished > then.finished:
+        return max(0.0, now.busy_seconds - then.busy_seconds) / (now.finished - then.finished)
+    return total.busy_seconds / total.finished if total.finished else None

@@ -1,0 +1,129 @@
+"""Queues: pausing them, and measuring what waits in them and how fast it moves."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from mainspring.model.capacity import Line, Queue, Sample, measured
+from mainspring.model.run import PRIORITIES
+from mainspring.store.jobs import DEFAULT_TENANT
+from mainspring.store.statements import load
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from uuid import UUID
+
+    from asyncpg import Record
+
+    from mainspring.store.database import Connection
+
+COUNTED = 20_000  # per lane and line: counting a backlog of millions would slow those who work it off
+SAMPLE_SECONDS = 10.0
+WINDOW_SECONDS = 60.0  # over which rates are measured
+
+
+async def queues(connection: Connection, *, tenant_id: int = DEFAULT_TENANT) -> list[Queue]:
+    """Every queue with its depth, its rates and the slots it wants."""
+    rows = await _depths(connection, tenant_id)
+    lines = await _lines(connection, rows)
+    slots: dict[str, int] = {}
+    for row in await load("queues/slots").fetch(connection):
+        slots[row["queue"]] = slots.get(row["queue"], 0) + row["slots"]
+    decided = {row["queue"]: {name: row[name] for name in ("paused_at", "paused_by", "pause_reason")} for row in rows}
+    return [
+        measured(list(group), slots=slots.get(name, 0), **decided[name])
+        for name, group in groupby(lines, key=lambda line: line.queue)
+    ]
+
+
+async def wanted_slots(connection: Connection, names: Sequence[str], ours: Sequence[UUID]) -> int:
+    """How many slots these queues want of us: what they want in all, less what other workers have for them."""
+    wanted = sum(queue.wanted_slots for queue in await queues(connection) if queue.name in names)
+    rows = await load("queues/slots").fetch(connection)
+    others = {row["id"]: row["slots"] for row in rows if row["queue"] in names and row["id"] not in ours}
+    return max(0, wanted - int(sum(others.values())))
+
+
+async def take_samples(connection: Connection, *, tenant_id: int = DEFAULT_TENANT) -> bool:
+    """Remember what every line looks like now, unless someone just did."""
+    if await load("queues/is_sampled").fetchval(connection, every=SAMPLE_SECONDS * 0.8):
+        return False
+    rows = await _depths(connection, tenant_id)
+    tallies = await _tallies(connection)
+    samples = [(row["line_id"], _sample(row, tallies)) for row in rows]
+    await load("queues/add_samples").execute(
+        connection,
+        lines=[line for line, _ in samples],
+        depths=[each.depth for _, each in samples],
+        holdings=[each.holding for _, each in samples],
+        finished=[each.finished for _, each in samples],
+        busy_seconds=[each.busy_seconds for _, each in samples],
+    )
+    await load("queues/forget_samples").execute(connection, window=WINDOW_SECONDS * 2)
+    await load("queues/fold_tallies").execute(connection)
+    return True
+
+
+async def tell(connection: Connection, worker_id: UUID, lines: Mapping[int, tuple[int, float, int]]) -> None:
+    """A worker says, for each of its lines, how many attempts it finished, how long those took, and what it holds."""
+    await load("queues/tally").execute(
+        connection,
+        worker=worker_id,
+        lines=list(lines),
+        finished=[each[0] for each in lines.values()],
+        busy_seconds=[each[1] for each in lines.values()],
+        holdings=[each[2] for each in lines.values()],
+    )
+
+
+async def pause(connection: Connection, name: str, *, actor: str, reason: str) -> bool:
+    """False when it was paused before."""
+    return bool(
+        await load("queues/pause").fetchval(connection, tenant=DEFAULT_TENANT, queue=name, actor=actor, reason=reason)
+    )
+
+
+async def resume(connection: Connection, name: str, *, actor: str, reason: str) -> bool:
+    """False when it was not paused."""
+    return bool(
+        await load("queues/resume").fetchval(connection, tenant=DEFAULT_TENANT, queue=name, actor=actor, reason=reason)
+    )
+
+
+async def _depths(connection: Connection, tenant_id: int) -> list[Record]:
+    return await load("queues/depths").fetch(connection, tenant=tenant_id, bound=COUNTED, priorities=list(PRIORITIES))
+
+
+async def _tallies(connection: Connection) -> dict[int, Record]:
+    return {row["line_id"]: row for row in await load("queues/tallies").fetch(connection)}
+
+
+async def _lines(connection: Connection, rows: Sequence[Record]) -> list[Line]:
+    tallies = await _tallies(connection)
+    earlier = {
+        row["line_id"]: Sample(**{name: row[name] for name in Sample.__dataclass_fields__})
+        for row in await load("queues/samples").fetch(connection, window=WINDOW_SECONDS)
+    }
+    return [
+        Line(
+            id=row["line_id"],
+            queue=row["queue"],
+            now=_sample(row, tallies),
+            then=earlier.get(row["line_id"]),
+            oldest_seconds=row["oldest_seconds"],
+        )
+        for row in rows
+    ]
+
+
+def _sample(row: Record, tallies: Mapping[int, Record]) -> Sample:
+    known = tallies.get(row["line_id"])
+    if known is None:
+        return Sample(depth=row["depth"], holding=0, finished=0, busy_seconds=0.0)
+    return Sample(
+        depth=row["depth"],
+        holding=known["holding"],
+        finished=known["finished"],
+        busy_seconds=known["busy_seconds"],
+    )

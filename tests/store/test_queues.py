@@ -1,0 +1,189 @@
+"""Queues: paused ones give nothing away, and every one tells what it has and how fast it moves."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import msgspec
+import pytest
+
+from mainspring import wiring
+from mainspring.errors import InvalidInput, QueueNotFound, WorkerNotFound
+from mainspring.store import queues, workers
+from mainspring.testing import run_until_idle
+from mainspring.worker.settings import WorkerSettings
+
+if TYPE_CHECKING:
+    import asyncpg
+
+    from mainspring import Mainspring
+    from mainspring.app.job import Job
+    from mainspring.testing import FrozenClock
+
+    Connection = asyncpg.Connection[Any]
+
+
+@pytest.fixture
+def jobs(frozen_app: Mainspring) -> dict[str, Job[Any, Any]]:
+    @frozen_app.job(queue="mail")
+    async def send(n: int) -> int:
+        return n
+
+    @frozen_app.job(queue="reports")
+    async def report(n: int) -> int:
+        return n
+
+    return {"send": send, "report": report}
+
+
+async def acts(connection: Connection) -> list[tuple[str, str, str, dict[str, Any]]]:
+    rows = await connection.fetch("select actor, action, subject, detail from audit order by at, action")
+    return [
+        (row["actor"], row["action"], row["subject"], msgspec.json.decode(row["detail"]))
+        for row in rows
+        if row["action"].startswith(("queue", "worker"))
+    ]
+
+
+# ── pausing ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_nothing_of_a_paused_queue_is_claimed_and_everything_after_it_is_resumed(
+    frozen_app: Mainspring, jobs: dict[str, Job[Any, Any]]
+) -> None:
+    sent, reported = await jobs["send"].submit(n=1), await jobs["report"].submit(n=2)
+    assert await frozen_app.queues.pause("mail", reason="the server is down")
+    await run_until_idle(frozen_app)
+
+    assert ((await sent.find()).state, (await reported.find()).state) == ("ready", "succeeded")
+
+    assert await frozen_app.queues.resume("mail")
+    await run_until_idle(frozen_app)
+
+    assert (await sent.find()).state == "succeeded"
+
+
+async def test_runs_are_accepted_while_their_queue_is_paused(
+    frozen_app: Mainspring, jobs: dict[str, Job[Any, Any]]
+) -> None:
+    await jobs["send"].submit(n=1)
+    await frozen_app.queues.pause("mail")
+    await jobs["send"].submit_many([{"n": n} for n in range(10)])
+
+    (mail,) = [queue for queue in await frozen_app.queues.list() if queue.name == "mail"]
+    assert (mail.depth, mail.wanted_slots, mail.paused_by) == (11, 0, "tester")
+
+
+async def test_pausing_twice_is_pausing_once_and_each_change_is_on_record(
+    frozen_app: Mainspring, jobs: dict[str, Job[Any, Any]], connection: Connection
+) -> None:
+    await jobs["send"].submit(n=1)
+
+    assert await frozen_app.queues.pause("mail", reason="first")
+    assert not await frozen_app.queues.pause("mail", reason="second")
+    assert await frozen_app.queues.resume("mail", reason="third")
+    assert not await frozen_app.queues.resume("mail", reason="fourth")
+
+    assert await acts(connection) == [
+        ("tester", "queue.pause", "mail", {"reason": "first"}),
+        ("tester", "queue.resume", "mail", {"reason": "third"}),
+    ]
+
+
+async def test_an_unknown_queue_cannot_be_paused(frozen_app: Mainspring, jobs: dict[str, Job[Any, Any]]) -> None:
+    await jobs["send"].submit(n=1)
+    with pytest.raises(QueueNotFound, match=r"There is no queue named 'mali'\. Did you mean 'mail'\?"):
+        await frozen_app.queues.pause("mali")
+    with pytest.raises(InvalidInput) as caught:
+        await frozen_app.queues.pause("mail", reason="\0")
+
+    assert caught.value.code == "invalid-reason"
+
+
+# ── measuring ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_queue_tells_its_depth_and_the_age_of_its_oldest_run(
+    frozen_app: Mainspring, clock: FrozenClock, jobs: dict[str, Job[Any, Any]]
+) -> None:
+    await jobs["send"].options(priority=9).submit(n=1)
+    await clock.advance(timedelta(seconds=90))
+    await jobs["send"].options(priority=0).submit(n=2)
+
+    (mail,) = [queue for queue in await frozen_app.queues.list() if queue.name == "mail"]
+    assert (mail.depth, mail.oldest_seconds, mail.slots) == (2, 90.0, 0)
+    assert (mail.arrivals_per_s, mail.finished_per_s) == (None, None)
+
+
+async def test_rates_come_from_what_workers_tell_at_their_beats(
+    frozen_app: Mainspring, clock: FrozenClock, jobs: dict[str, Job[Any, Any]], connection: Connection
+) -> None:
+    await jobs["send"].submit_many([{"n": n} for n in range(20)])
+    line = await connection.fetchval("select id from line where queue = 'mail'")
+    worker = uuid4()
+    assert await queues.take_samples(connection)
+    assert not await queues.take_samples(connection)  # one look serves everybody
+    await clock.advance(timedelta(seconds=20))
+    await connection.execute("delete from ready where (lane, id) in (select lane, id from ready limit 10)")
+    await queues.tell(connection, worker, {line: (40, 20.0, 0)})
+
+    (mail,) = [queue for queue in await frozen_app.queues.list() if queue.name == "mail"]
+    assert (mail.finished_per_s, mail.arrivals_per_s, mail.mean_seconds) == (2.0, 1.5, 0.5)
+    assert mail.wanted_slots == 2  # 1.5/s × 0.5 s at 80 %, and ten that wait
+
+
+async def test_what_workers_long_gone_have_done_stays_in_the_sum(
+    connection: Connection, frozen_app: Mainspring, clock: FrozenClock
+) -> None:
+    await frozen_app.services()
+    gone = [uuid4(), uuid4()]
+    for worker in gone:
+        await workers.register(
+            connection,
+            worker_id=worker,
+            host="h",
+            pid=1,
+            queues=["mail"],
+            handlers=[],
+            slots=5,
+            lease_seconds=1,
+            version="0",
+        )
+        await queues.tell(connection, worker, {1: (10, 1.0, 3)})
+    await workers.stop_if_live(connection, gone[0])
+    await clock.advance(timedelta(hours=2))
+    assert await queues.take_samples(connection)
+
+    rows = await connection.fetch("select worker_id, finished, holding from tally order by worker_id")
+    assert [tuple(row)[1:] for row in rows] == [(10, 0), (10, 3)]
+    assert rows[0]["worker_id"].int == 0
+
+
+async def test_a_worker_tells_what_it_did(app: Mainspring, connection: Connection) -> None:
+    @app.job(queue="mail")
+    async def send(n: int) -> int:
+        return n
+
+    handles = await send.submit_many([{"n": n} for n in range(30)])
+    store = (await app.services()).store
+    worker = wiring.worker_process(store, app.registry, WorkerSettings(queues=("mail",), slots=5))
+    await worker.start()
+    for handle in handles:
+        await handle.result(20)
+    await worker.attendant.attend()
+    row = await connection.fetchrow("select finished, busy_seconds > 0 as was_busy, holding from tally")
+    await worker.drain(grace=5)
+
+    assert row is not None
+    assert tuple(row) == (30, True, 0)
+
+
+# ── draining ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_only_a_live_worker_can_be_asked_to_drain(frozen_app: Mainspring) -> None:
+    for nobody in (uuid4(), "not an id"):
+        with pytest.raises(WorkerNotFound, match="There is no live worker"):
+            await frozen_app.workers.drain(nobody)
