@@ -11,6 +11,9 @@
     ├── RunNotSucceeded                    what `handle.result()` raises instead of returning
     │   ├── RunFailed · RunCancelled · RunExpired · RunLost
     ├── ResultTimeout (TimeoutError)
+    ├── ProcessCrashed                     the process of an isolated run ended without a result
+    ├── OutOfMemory (MemoryError)          an isolated run reached its memory limit
+    ├── CommandFailed                      a command ended with an exit code other than 0
     └── StoreError                         the database
         ├── DatabaseUnreachable (ConnectionError)
         ├── DatabaseUnsuitable             too old, read-only, wrong settings, missing permission
@@ -135,6 +138,22 @@ class RunLost(RunNotSucceeded):
 
 class ResultTimeout(MainspringError, TimeoutError):
     code = "result-timeout"
+
+
+class ProcessCrashed(MainspringError):
+    """The process of an isolated run ended without a result. `fields` has its `signal` or `exit_code`."""
+
+    code = "process-crashed"
+
+
+class OutOfMemory(MainspringError, MemoryError):
+    code = "out-of-memory"
+
+
+class CommandFailed(MainspringError):
+    """A command ended with an exit code other than 0. `fields` has the `exit_code`."""
+
+    code = "command-failed"
 
 
 class StoreError(MainspringError):

@@ -29,6 +29,8 @@ from mainspring.store.embedded import EmbeddedServer, default_data_directory
 from mainspring.store.link import Link
 from mainspring.store.migrate import check_schema, check_server, migrate
 from mainspring.worker.charge import Command
+from mainspring.worker.isolation.isolation import Isolation
+from mainspring.worker.isolation.starter import Starter
 from mainspring.worker.process import WorkerProcess
 from mainspring.worker.settings import WorkerSettings  # noqa: TC001  msgspec reads ChildConfiguration's annotations
 from mainspring.worker.supervisor import Supervisor, stop_on_signals
@@ -142,8 +144,9 @@ def worker_process(
     *,
     clock: Clock | None = None,
     worker_id: UUID | None = None,
+    isolation: Isolation | None = None,
 ) -> WorkerProcess:
-    """A worker, with a keeper beside it if its settings say so."""
+    """A worker, with a keeper beside it if its settings say so. Without `isolation` no run has its own process."""
     clock = clock or SystemClock()
     promoter = Promoter(lanes=store.lanes, clock=clock)
     keeper = Keeper(
@@ -167,6 +170,7 @@ def worker_process(
         worker_id=worker_id,
         background=keeper.run if settings.keeper else None,
         heard_of_later=lambda: keeper.wake(promoter),
+        isolation=isolation,
     )
 
 
@@ -177,19 +181,54 @@ CHILD_VARIABLE = "MAINSPRING_CHILD"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChildConfiguration:
-    """What a supervisor tells the child it starts."""
+class ProcessConfiguration:
+    """What any process of ours tells one that it starts to work for an application."""
 
     app: str
     url: str | None
     data_directory: str | None
-    settings: WorkerSettings
-    worker_id: str
     channel: int
 
     @property
     def place(self) -> Place:
         return Place(url=self.url, data_directory=Path(self.data_directory) if self.data_directory else None)
+
+    def command(self, module: str, variable: str) -> Command:
+        # In the environment, which only its owner may read: a URL can hold a password, and arguments are public.
+        environment = os.environ | {variable: msgspec.json.encode(self).decode()}
+        return Command([sys.executable, "-m", module], environment)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildConfiguration(ProcessConfiguration):
+    """What a supervisor tells the child it starts."""
+
+    settings: WorkerSettings
+    worker_id: str
+
+
+# ── isolated runs ───────────────────────────────────────────────────────────────────────────────────────────────
+
+ZYGOTE_MODULE = "mainspring.app.zygote"
+ZYGOTE_VARIABLE = "MAINSPRING_ZYGOTE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZygoteConfiguration(ProcessConfiguration):
+    """What a worker process tells the zygote it starts."""
+
+    preload: bool = True  # import the application before forking
+
+
+def isolation(app_path: str, place: Place) -> Isolation:
+    """Processes of their own for the runs of the application at `app_path`."""
+
+    def command(channel: int) -> Command:
+        directory = str(place.data_directory) if place.data_directory else None
+        configuration = ZygoteConfiguration(app=app_path, url=place.url, data_directory=directory, channel=channel)
+        return configuration.command(ZYGOTE_MODULE, ZYGOTE_VARIABLE)
+
+    return Isolation(Starter(command))
 
 
 def supervisor(
@@ -206,9 +245,7 @@ def supervisor(
             worker_id=str(worker_id),
             channel=channel,
         )
-        # In the environment, which only its owner may read: a URL can hold a password, and arguments are public.
-        environment = os.environ | {CHILD_VARIABLE: msgspec.json.encode(configuration).decode()}
-        return Command([sys.executable, "-m", CHILD_MODULE], environment)
+        return configuration.command(CHILD_MODULE, CHILD_VARIABLE)
 
     clock = SystemClock()
     return Supervisor(

@@ -38,11 +38,26 @@ async def jobs(url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Any]:
     monkeypatch.setenv("EFFECTS_URL", url)
     from tests.system import faulty_app
 
-    faulty_app.app = Mainspring(url, submitted_by="tester")
-    for job in vars(faulty_app).values():
-        if hasattr(job, "handler"):
-            job._app = faulty_app.app
-            with contextlib.suppress(Exception):
-                faulty_app.app.registry.add(job.handler)
+    _move(faulty_app, url)
     yield faulty_app
     await faulty_app.app.close()
+
+
+@pytest.fixture
+async def poisons(url: str) -> AsyncIterator[Any]:
+    """The application of the isolation tests, in this process, for submitting."""
+    from tests.system import poison_app
+
+    _move(poison_app, url)
+    yield poison_app
+    await poison_app.app.close()
+
+
+def _move(module: Any, url: str) -> None:
+    """Let all jobs of a module belong to an application on this database."""
+    module.app = Mainspring(url, submitted_by="tester")
+    for job in vars(module).values():
+        if hasattr(job, "handler"):
+            job._app = module.app
+            with contextlib.suppress(Exception):
+                module.app.registry.add(job.handler)

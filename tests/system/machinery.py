@@ -70,7 +70,13 @@ class System:
     trees: list[Tree] = field(default_factory=list)
 
     def start(
-        self, *, sabotage: str = "", url: str | None = None, environment: dict[str, str] | None = None, **settings: Any
+        self,
+        *,
+        app: str = "tests.system.faulty_app:app",
+        sabotage: str = "",
+        url: str | None = None,
+        environment: dict[str, str] | None = None,
+        **settings: Any,
     ) -> Tree:
         """Start a supervised worker."""
         chosen = {"slots": 20, "lease_time": LEASE_TIME, "grace": 5.0, "poll_interval": 0.1} | settings
@@ -79,7 +85,7 @@ class System:
                 sys.executable,
                 "-m",
                 "tests.system.run_worker",
-                "tests.system.faulty_app:app",
+                app,
                 msgspec.json.encode(chosen).decode(),
             ],
             cwd=ROOT,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from typing import Any
 
 from mainspring.keeper import rescuer
@@ -108,6 +109,33 @@ def _no_disconnect_stop() -> None:
     process.DISCONNECT_MARGIN = -1_000.0
 
 
+def _no_blame() -> None:
+    """Runs that were there when a worker crashed run in the next worker like any other."""
+    from mainspring.worker.isolation.isolation import Isolation
+
+    Isolation.is_for = lambda self, work, handler: handler.definition.isolated  # type: ignore[method-assign]
+
+
+def _no_families() -> None:
+    """Only a child and its process group are killed; nobody adopts orphans."""
+    from mainspring.worker.isolation import processes
+
+    def kill_group(pid: int) -> None:
+        processes.send_to_group(pid, signal.SIGKILL)
+
+    processes.adopt_orphans = lambda: None
+    processes.kill_family = kill_group
+
+
+def _no_leash() -> None:
+    """Nobody minds that the one who started them is gone."""
+    from mainspring.worker.isolation import processes
+    from mainspring.worker.isolation.zygote import Zygote
+
+    processes.die_with_parent = lambda number: None
+    Zygote._end = lambda self: None  # type: ignore[method-assign]
+
+
 _SABOTAGES = {
     "rescue": _no_rescue,
     "guard": _no_guard,
@@ -118,4 +146,7 @@ _SABOTAGES = {
     "give_back": _no_give_back,
     "hold": _no_hold,
     "disconnect": _no_disconnect_stop,
+    "blame": _no_blame,
+    "families": _no_families,
+    "leash": _no_leash,
 }

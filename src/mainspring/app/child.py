@@ -112,7 +112,12 @@ async def _main(configuration: wiring.ChildConfiguration) -> int:
     store = await wiring.open_store(configuration.place)
     try:
         worker = wiring.worker_process(
-            store, app.registry, configuration.settings, clock=app.clock, worker_id=UUID(configuration.worker_id)
+            store,
+            app.registry,
+            configuration.settings,
+            clock=app.clock,
+            worker_id=UUID(configuration.worker_id),
+            isolation=wiring.isolation(configuration.app, configuration.place),
         )
         channel = socket.socket(fileno=configuration.channel)
         return await Child(worker, channel, configuration.settings.grace).run()

@@ -20,6 +20,7 @@ from mainspring.control.runs import Changes
 from mainspring.control.submitter import check_verdicts
 from mainspring.errors import InvalidInput
 from mainspring.model.job import JobDefinition
+from mainspring.model.limits import checked_memory
 from mainspring.model.run import DEFAULT_PRIORITY
 from mainspring.store import jobs
 from mainspring.worker.registry import Registry, handler_of
@@ -116,10 +117,19 @@ class Mainspring:
         retry: RetryPolicy = ...,
         max_age: timedelta | None = None,
         on_disconnect: str = "continue",
+        isolated: bool = False,
+        memory: str | int | None = None,
+        cpu: timedelta | None = None,
     ) -> JobDecorator: ...
 
     def job(self, *decorated: Any, **options: Any) -> Any:
-        """Register a function as a job: `@app.job` or `@app.job(queue="mail", priority=2)`."""
+        """Register a function as a job: `@app.job` or `@app.job(queue="mail", priority=2)`.
+
+        With `isolated=True` each run has a process of its own, which can be killed and held to limits:
+        `memory="256MiB"` beyond what the application itself takes, `cpu` for its processor time.
+        """
+        if "memory" in options:
+            options["memory"] = checked_memory(options["memory"])
 
         def decorate(function: Callable[..., Any]) -> Job[Any, Any]:
             named = {"name": function.__name__} | {key: value for key, value in options.items() if value is not None}

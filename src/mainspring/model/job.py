@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from mainspring.errors import InvalidInput
+from mainspring.model.limits import checked_cpu, checked_memory
 from mainspring.model.payload import quoted
 from mainspring.model.policy import RetryPolicy
 from mainspring.model.run import DEFAULT_PRIORITY, LEAST_URGENT, MOST_URGENT
@@ -35,6 +36,9 @@ class JobDefinition:
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     max_age: timedelta | None = None
     on_disconnect: str = "continue"
+    isolated: bool = False
+    memory: int | None = None  # bytes, beyond what the application itself takes
+    cpu: timedelta | None = None
 
     def __post_init__(self) -> None:
         checked_name(self.name, "job")
@@ -43,6 +47,21 @@ class JobDefinition:
         checked_max_age(self.max_age)
         if self.on_disconnect not in ("continue", "stop"):
             raise _invalid("on_disconnect", self.on_disconnect, "must be 'continue' or 'stop'")
+        self._check_isolation()
+
+    def _check_isolation(self) -> None:
+        if not isinstance(self.isolated, bool):
+            raise _invalid("isolated", self.isolated, "must be True or False")
+        checked_memory(self.memory)
+        checked_cpu(self.cpu)
+        for name in ("memory", "cpu"):
+            if getattr(self, name) is not None and not self.isolated:
+                raise InvalidInput(
+                    f"{name} is limited, but the job is not isolated: only a process of its own can be held to it.",
+                    code="limit-without-isolation",
+                    hint="Add isolated=True.",
+                    field=name,
+                )
 
     def as_document(self) -> dict[str, Any]:
         document = msgspec.to_builtins(self)

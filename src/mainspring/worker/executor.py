@@ -10,9 +10,10 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from mainspring.errors import InvalidInput, RunCancelled
+from mainspring.errors import InvalidInput, ProcessCrashed, RunCancelled
 from mainspring.model.payload import MAX_RESULT_BYTES, encode
 from mainspring.model.run import PRIORITIES
+from mainspring.worker.isolation.echo import EchoedError
 from mainspring.worker.performer import Performer
 from mainspring.worker.work import EXPIRES_AT, JOB, PRIORITY, Work
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from mainspring.clock import Clock
     from mainspring.store.history import Micros
     from mainspring.store.leases import Lease, Settled
+    from mainspring.worker.isolation.isolation import Isolation
     from mainspring.worker.registry import Handler
 
 _POSTGRES_EPOCH = 946_684_800
@@ -46,6 +48,7 @@ class Executor:
         cancel_grace: float,
         clock: Clock,
         settle: Callable[[Settled], None],
+        isolation: Isolation | None = None,
     ) -> None:
         self._worker_id = worker_id
         self._handlers = handlers
@@ -57,7 +60,7 @@ class Executor:
         self._buffered = 0
         self._running: set[Work] = set()
         self._abandoned = 0  # handlers that would not stop: their slots are not reused until they do
-        self._performer = Performer(threads=slots)
+        self._performer = Performer(threads=slots, isolation=isolation)
         self._rate = Rate(clock)
         self._is_stopping = False
         self.has_room = asyncio.Event()
@@ -157,6 +160,10 @@ class Executor:
     def _failed(self, work: Work, error: BaseException) -> Settled:
         if work.is_cancelled and isinstance(error, RunCancelled):
             return work.cancelled(self.now())
+        if isinstance(error, ProcessCrashed):
+            return work.crashed(error, self.now())
+        if isinstance(error, EchoedError) and error.is_unkeepable:
+            return work.unkeepable(error, self.now())
         return work.failed(error, self.now())
 
     def _stopped(self, work: Work) -> Settled:

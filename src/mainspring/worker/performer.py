@@ -1,4 +1,7 @@
-"""Calls the handler of one attempt with its arguments: `async def` in the event loop, `def` in a thread."""
+"""Calls the handler of one attempt with its arguments: `async def` in the event loop, `def` in a thread.
+
+An isolated one is called elsewhere: see `mainspring.worker.isolation`.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +17,23 @@ from mainspring.model.payload import JSON_CODEC
 from mainspring.worker.work import ATTEMPT, CODEC, FENCE, ID, PAYLOAD
 
 if TYPE_CHECKING:
+    from mainspring.worker.isolation.isolation import Isolation
     from mainspring.worker.registry import Handler
     from mainspring.worker.work import Work
 
 
 class Performer:
-    def __init__(self, *, threads: int) -> None:
+    """Without `isolation` every handler is called in this process."""
+
+    def __init__(self, *, threads: int, isolation: Isolation | None = None) -> None:
+        self._isolation = isolation
         self._threads = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="mainspring-handler")
 
     async def perform(self, work: Work, handler: Handler) -> Any:
         if work.row[CODEC] != JSON_CODEC:
             raise InvalidInput(f"Codec {work.row[CODEC]} is not known to this worker.", code="unknown-codec")
+        if self._isolation is not None and self._isolation.is_for(work, handler):
+            return await self._isolation.perform(work, handler)
         positional, named = handler.arguments.decode(work.row[PAYLOAD])
         if handler.arguments.wants_context:
             positional = (_context_of(work, handler), *positional)
@@ -35,6 +44,9 @@ class Performer:
 
     def tell(self, work: Work) -> None:
         """Ask the handler to stop: its context says so, and an `async def` is cancelled where it waits."""
+        if self._isolation is not None and self._isolation.holds(work):
+            self._isolation.tell(work)
+            return
         if work.context is not None:
             work.context.request_cancel()
         if work.handler is not None and work.handler.is_async and work.task is not None:
@@ -45,10 +57,15 @@ class Performer:
 
         Code in this process cannot be ended against its will: the answer is no, and the caller abandons it.
         """
-        return False
+        if self._isolation is None or not self._isolation.holds(work):
+            return False
+        self._isolation.kill(work)
+        return True
 
     def close(self) -> None:
-        """Threads whose handlers would not stop are left behind."""
+        """Threads whose handlers would not stop are left behind; isolated processes are not."""
+        if self._isolation is not None:
+            self._isolation.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from mainspring.clock import Clock
     from mainspring.store.database import Connection, Database
     from mainspring.store.leases import Lease, Settled, Settlement
+    from mainspring.worker.isolation.isolation import Isolation
     from mainspring.worker.registry import Handler, Registry
     from mainspring.worker.settings import WorkerSettings
 
@@ -61,6 +62,7 @@ class WorkerProcess:
         worker_id: UUID | None = None,
         background: Callable[[], Coroutine[Any, Any, None]] | None = None,
         heard_of_later: Callable[[], None] = lambda: None,
+        isolation: Isolation | None = None,
     ) -> None:
         self.id = worker_id or new_worker_id()
         self._database = database
@@ -71,6 +73,7 @@ class WorkerProcess:
         self._version = version
         self._background = background
         self._heard_of_later = heard_of_later
+        self._isolation = isolation
         self._holdings = Holdings()
         self._tally = Tally(self.id)
         self._links = {
@@ -95,6 +98,8 @@ class WorkerProcess:
         finally:
             await connection.close()
         self._assemble(handlers, lines)
+        if self._isolation is not None and any(handler.definition.isolated for handler in handlers.values()):
+            self._isolation.start()  # now rather than when the first run waits for it
         await self.attendant.attend()
         self._last_beat = self._clock.monotonic()
         self._loops = [asyncio.create_task(loop) for loop in self._loops_to_run()]
@@ -132,6 +137,7 @@ class WorkerProcess:
             cancel_grace=self._settings.cancel_grace,
             clock=self._clock,
             settle=self.flusher.add,
+            isolation=self._isolation,
         )
         self.claimer = Claimer(
             worker_id=self.id,

@@ -11,6 +11,7 @@ from mainspring.errors import MainspringError
 from mainspring.model.lifecycle import Outcome, State
 from mainspring.model.payload import printable
 from mainspring.store.leases import Fate, Settled
+from mainspring.worker.isolation.echo import EchoedError
 
 if TYPE_CHECKING:
     import asyncio
@@ -79,17 +80,21 @@ class Work:
     def succeeded(self, result: bytes | None, now: Micros) -> Settled:
         return self._settled(Fate.END, Outcome.SUCCEEDED, State.SUCCEEDED, now, result=result)
 
-    def failed(self, error: BaseException, now: Micros) -> Settled:
+    def crashed(self, error: BaseException, now: Micros) -> Settled:
+        """Its own process ended without a result. Whose fault that is is known, so it counts like a failure."""
+        return self.failed(error, now, Outcome.CRASHED)
+
+    def failed(self, error: BaseException, now: Micros, outcome: Outcome = Outcome.FAILED) -> Settled:
         """A failed attempt: another one after a while, or the dead letters."""
         assert self.handler is not None
         spent = self.row[ATTEMPT] + 1
         policy = self.handler.definition.retry
         if policy.may_retry(spent):
             delay = policy.delay_after(spent).total_seconds()
-            return self._settled(Fate.RETRY, Outcome.FAILED, State.SCHEDULED, now, error=error, delay=delay)
-        return self._settled(Fate.BURY, Outcome.FAILED, State.DEAD, now, error=error)
+            return self._settled(Fate.RETRY, outcome, State.SCHEDULED, now, error=error, delay=delay)
+        return self._settled(Fate.BURY, outcome, State.DEAD, now, error=error)
 
-    def unkeepable(self, error: MainspringError, now: Micros) -> Settled:
+    def unkeepable(self, error: BaseException, now: Micros) -> Settled:
         """The handler did its work and returned what cannot be stored: doing it again would not help."""
         return self._settled(Fate.BURY, Outcome.FAILED, State.DEAD, now, error=error)
 
@@ -161,18 +166,19 @@ class Work:
 
 def error_document(error: BaseException) -> str:
     """An error as history keeps it: cleaned, bounded, as JSON text."""
-    trace = "".join(traceback.format_exception(error))
+    echoed = error.traceback_text if isinstance(error, EchoedError) else None
+    trace = echoed or "".join(traceback.format_exception(error))
     document = {
         "type": printable(type(error).__qualname__, 200),
-        "message": printable(_message(error), MAX_ERROR_LENGTH),
+        "message": printable(message_of(error), MAX_ERROR_LENGTH),
         "traceback": printable(trace[-MAX_TRACEBACK_LENGTH:], MAX_TRACEBACK_LENGTH),
     }
-    if isinstance(error, MainspringError):
-        document["code"] = error.code
+    if isinstance(error, (MainspringError, EchoedError)) and error.code is not None:
+        document["code"] = printable(error.code, 100)
     return msgspec.json.encode(document).decode()
 
 
-def _message(error: BaseException) -> str:
+def message_of(error: BaseException) -> str:
     try:
         return str(error)
     except Exception:  # a hostile __str__ must not fail the worker

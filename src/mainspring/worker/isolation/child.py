@@ -1,0 +1,185 @@
+"""Inside the child of one run: hear what to run, keep within its limits, run it, say what came of it, end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import threading
+import traceback
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import uvloop
+
+from mainspring.errors import InvalidInput, MainspringError, OutOfMemory, RunCancelled
+from mainspring.model.context import Context
+from mainspring.model.limits import readable_size
+from mainspring.model.payload import MAX_RESULT_BYTES, encode, printable
+from mainspring.worker.isolation import processes
+from mainspring.worker.isolation.wire import Answer, Ask, Done, Failed, Frames, Start, Tell, framed, to_child
+from mainspring.worker.work import MAX_ERROR_LENGTH, MAX_TRACEBACK_LENGTH, message_of
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable, Coroutine
+
+    import msgspec
+
+    from mainspring.worker.registry import Handler, Registry
+
+READ_BYTES = 65_536
+
+
+class Line:
+    """The child's end of the socket. Any thread may use it; whoever asks waits for its answer."""
+
+    def __init__(self, channel: socket.socket) -> None:
+        self._channel = channel
+        self._frames = Frames()
+        self._sending = threading.Lock()
+        self._asking = threading.Lock()
+        self._asked = 0
+
+    def hear(self) -> Any:
+        """The next message, waiting for it. A worker that is gone ends us."""
+        data = b""
+        while True:
+            for body in self._frames.feed(data):
+                return to_child(body)
+            data = self._channel.recv(READ_BYTES)
+            if not data:
+                os._exit(0)
+
+    def say(self, message: msgspec.Struct) -> None:
+        data = framed(message)
+        with self._sending:
+            self._channel.sendall(data)
+
+    def tell(self, kind: str, body: Any) -> None:
+        """Let the worker know; nobody answers."""
+        self.say(Tell(kind, body))
+
+    def ask(self, kind: str, body: Any) -> Any:
+        """Have the worker do something; blocks until it has."""
+        with self._asking:
+            self._asked += 1
+            self.say(Ask(self._asked, kind, body))
+            answer = self.hear()
+        assert isinstance(answer, Answer)
+        if answer.error is not None:
+            raise MainspringError(answer.error, code="not-done")
+        return answer.body
+
+
+def live(channel: socket.socket, registry: Registry, close: Callable[[], Coroutine[Any, Any, None]]) -> NoReturn:
+    """The whole life of a child. `close` closes what the application has opened meanwhile."""
+    line = Line(channel)
+    start = line.hear()
+    assert isinstance(start, Start)
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # what was printed before a crash is seen
+    Life(line, start, registry.find(start.job), close).run()
+    os._exit(0)  # nothing of the application's is cleaned up: it was only borrowed from the zygote
+
+
+class Life:
+    def __init__(
+        self, line: Line, start: Start, handler: Handler, close: Callable[[], Coroutine[Any, Any, None]]
+    ) -> None:
+        self._line = line
+        self._start = start
+        self._handler = handler
+        self._close = close
+        self._pid = os.getpid()
+        self._context = Context(run_id=start.run_id, job=start.job, attempt=start.attempt, fence=start.fence)
+
+    def run(self) -> None:
+        self._limit()
+        signal.signal(signal.SIGTERM, lambda number, frame: self._context.request_cancel())
+        if self._handler.is_async:
+            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+                runner.run(self._run_async())
+        else:
+            try:
+                self._finish(self._call())
+            except BaseException as error:  # whatever it is, it ends this attempt
+                self._fail(error)
+
+    def _limit(self) -> None:
+        if self._start.memory is not None:
+            processes.limit_memory(self._start.memory, beyond_present=True)
+        if self._start.cpu is not None:
+            processes.limit_cpu(self._start.cpu)
+
+    def _call(self) -> Any:
+        positional, named = self._handler.arguments.decode(bytes(self._start.payload))
+        if self._handler.arguments.wants_context:
+            positional = (self._context, *positional)
+        return self._handler.function(*positional, **named)
+
+    async def _run_async(self) -> None:
+        task = asyncio.ensure_future(self._await_handler())
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._stop, task)
+        await asyncio.wait([task])
+        await self._close()
+
+    async def _await_handler(self) -> None:
+        try:
+            self._finish(await self._call())
+        except BaseException as error:
+            self._fail(error)
+
+    def _stop(self, task: asyncio.Future[None]) -> None:
+        self._context.request_cancel()
+        task.cancel()
+
+    # ── last words ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def _finish(self, result: Any) -> None:
+        try:
+            encode(result, what="result", limit=MAX_RESULT_BYTES)
+        except InvalidInput as error:
+            self._fail(error, is_unkeepable=True)
+        else:
+            self._last_word(Done(result))
+
+    def _fail(self, error: BaseException, *, is_unkeepable: bool = False) -> None:
+        is_cancelled = self._context.is_cancelled and isinstance(error, (asyncio.CancelledError, RunCancelled))
+        self._last_word(self._failure(error, is_cancelled=is_cancelled, is_unkeepable=is_unkeepable))
+
+    def _failure(self, error: BaseException, **flags: bool) -> Failed:
+        if isinstance(error, MemoryError) and self._start.memory is not None:
+            error = _out_of_memory(error, self._start.memory)
+        return Failed(
+            names=[_name(kind) for kind in type(error).__mro__],
+            message=printable(message_of(error), MAX_ERROR_LENGTH),
+            traceback=_traceback_of(error),
+            code=error.code if isinstance(error, MainspringError) else None,
+            **flags,
+        )
+
+    def _last_word(self, message: Done | Failed) -> None:
+        if os.getpid() != self._pid:
+            os._exit(0)  # the handler forked, and both returned: only one of them speaks for the run
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(Exception):  # whatever the handler made of it
+                stream.flush()
+        self._line.say(message)
+
+
+def _out_of_memory(error: BaseException, limit: int) -> OutOfMemory:
+    wrapped = OutOfMemory(
+        f"The run needed more than its {readable_size(limit)} of memory.", hint="Raise its limit: memory=…."
+    )
+    wrapped.__cause__ = error
+    return wrapped.with_traceback(error.__traceback__)
+
+
+def _name(kind: type) -> tuple[str, str]:
+    return printable(kind.__module__, 200), printable(kind.__qualname__, 200)
+
+
+def _traceback_of(error: BaseException) -> str:
+    text = "".join(traceback.format_exception(error))
+    return printable(text[-MAX_TRACEBACK_LENGTH:], MAX_TRACEBACK_LENGTH)

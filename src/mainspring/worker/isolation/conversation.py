@@ -1,0 +1,170 @@
+"""One child as its worker sees it: asked to run something, listened to until its last word or its end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+from typing import TYPE_CHECKING, Any, Protocol
+
+from mainspring.errors import MainspringError
+from mainspring.worker.isolation.wire import Answer, Ask, BadFrame, Done, Failed, Frames, Tell, framed, from_child
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mainspring.worker.isolation.wire import Start
+
+READ_BYTES = 65_536
+MAX_READS = 16  # of one pipe before the others have a turn
+KEPT_OUTPUT = 16_384  # of each stream: the end of what was printed
+
+
+class Listener(Protocol):
+    """What becomes of what the child of one run says and prints."""
+
+    def told(self, kind: str, body: Any) -> None: ...
+
+    async def asked(self, kind: str, body: Any) -> Any: ...
+
+    def printed(self, stream: str, data: bytes) -> None: ...
+
+
+class Silence:
+    """Nobody listens: what is asked for cannot be done."""
+
+    def told(self, kind: str, body: Any) -> None: ...
+
+    async def asked(self, kind: str, body: Any) -> Any:
+        raise MainspringError(f"This worker does not know how to do {kind!r}.", code="not-done")
+
+    def printed(self, stream: str, data: bytes) -> None: ...
+
+
+class Conversation:
+    """`status` is what the kernel said when the child ended; None as long as it lives, or if nobody knows."""
+
+    def __init__(self, pid: int, fds: Sequence[int]) -> None:
+        self.pid = pid
+        self.status: int | None = None
+        self.is_gone = False
+        self.is_told = False  # to stop
+        self.is_killed = False
+        self.fault: BadFrame | None = None  # it said what is not in the protocol
+        self.tails = {"stdout": bytearray(), "stderr": bytearray()}
+        self._channel = socket.socket(fileno=fds[0])
+        self._channel.setblocking(False)
+        self._pipes = {"stdout": fds[1], "stderr": fds[2]}
+        for fd in self._pipes.values():
+            os.set_blocking(fd, False)
+        self._frames = Frames()
+        self._listener: Listener = Silence()
+        self._last_word: asyncio.Future[Done | Failed | None] | None = None
+        self._answering: set[asyncio.Task[None]] = set()
+        self._is_over = False
+
+    async def hold(self, start: Start, listener: Listener) -> Done | Failed | None:
+        """Have the child run something; answers with its last word, or None if it ended without one."""
+        loop = asyncio.get_running_loop()
+        self._listener = listener
+        self._last_word = loop.create_future()
+        loop.add_reader(self._channel.fileno(), self._hear)
+        for stream, fd in self._pipes.items():
+            loop.add_reader(fd, self._read_output, stream)
+        try:
+            with contextlib.suppress(OSError):  # it is gone already, and that will be told
+                await loop.sock_sendall(self._channel, framed(start))
+            if self.is_gone:
+                self.ended(self.status)
+            return await self._last_word
+        finally:
+            self.close()
+
+    # ── listening ───────────────────────────────────────────────────────────────────────────────────────────
+
+    def _hear(self) -> bool:
+        """Act on what has arrived; answers whether there may be more."""
+        try:
+            data = self._channel.recv(READ_BYTES)
+        except BlockingIOError:
+            return False
+        except OSError:
+            data = b""
+        if not data:  # it closed its end, as a program does that became another one; its exit is still to come
+            asyncio.get_running_loop().remove_reader(self._channel.fileno())
+            return False
+        try:
+            for body in self._frames.feed(data):
+                self._heed(from_child(body))
+        except BadFrame as error:
+            self.fault = error
+            self._settle(None)
+        return True
+
+    def _heed(self, message: Tell | Ask | Done | Failed) -> None:
+        if isinstance(message, Tell):
+            self._listener.told(message.kind, message.body)
+        elif isinstance(message, Ask):
+            answering = asyncio.get_running_loop().create_task(self._answer(message))
+            self._answering.add(answering)
+            answering.add_done_callback(self._answering.discard)
+        else:
+            self._settle(message)
+
+    async def _answer(self, question: Ask) -> None:
+        try:
+            answer = Answer(question.number, body=await self._listener.asked(question.kind, question.body))
+        except MainspringError as error:
+            answer = Answer(question.number, error=str(error))
+        with contextlib.suppress(OSError):
+            await asyncio.get_running_loop().sock_sendall(self._channel, framed(answer))
+
+    def _read_output(self, stream: str) -> None:
+        """Whoever prints never waits for us, and we keep only so much of it."""
+        for _ in range(MAX_READS):
+            try:
+                data = os.read(self._pipes[stream], READ_BYTES)
+            except BlockingIOError:
+                return
+            except OSError:
+                data = b""
+            if not data:
+                asyncio.get_running_loop().remove_reader(self._pipes[stream])
+                return
+            tail = self.tails[stream]
+            tail += data
+            del tail[:-KEPT_OUTPUT]
+            self._listener.printed(stream, data)
+
+    # ── ending ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def ended(self, status: int | None) -> None:
+        """The kernel says that it is gone. What it said before may still be on its way through the socket."""
+        self.is_gone, self.status = True, status
+        while self._last_word is not None and not self._last_word.done():
+            if not self._hear():
+                self._settle(None)
+
+    def give_up(self) -> None:
+        """It was killed, and nobody confirms that it is gone."""
+        self._settle(None)
+
+    def _settle(self, word: Done | Failed | None) -> None:
+        if self._last_word is not None and not self._last_word.done():
+            for stream in self._pipes:
+                self._read_output(stream)
+            self._last_word.set_result(word)
+
+    def close(self) -> None:
+        if self._is_over:
+            return
+        self._is_over = True
+        loop = asyncio.get_running_loop()
+        for fd in (self._channel.fileno(), *self._pipes.values()):
+            loop.remove_reader(fd)
+        for answering in self._answering:
+            answering.cancel()
+        self._channel.close()
+        for fd in self._pipes.values():
+            os.close(fd)

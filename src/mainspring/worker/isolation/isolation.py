@@ -1,0 +1,104 @@
+"""Executes runs in children of their own, and turns how a child ended into what became of the run."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from mainspring.errors import ProcessCrashed
+from mainspring.worker.isolation.conversation import Listener, Silence
+from mainspring.worker.isolation.echo import crash_of, echo_of
+from mainspring.worker.isolation.wire import Done, Start
+from mainspring.worker.work import ATTEMPT, FENCE, ID, PAYLOAD, SPECIAL
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mainspring.worker.isolation.conversation import Conversation
+    from mainspring.worker.isolation.starter import Starter
+    from mainspring.worker.registry import Handler
+    from mainspring.worker.work import Work
+
+
+class Isolation:
+    """`listener` makes the ear for what the child of a run says and prints."""
+
+    def __init__(self, starter: Starter, listener: Callable[[Work], Listener] = lambda work: Silence()) -> None:
+        self._starter = starter
+        self._listener = listener
+        self._children: dict[Work, Conversation | None] = {}  # None while it waits for a child
+
+    def start(self) -> None:
+        self._starter.start()
+
+    def is_for(self, work: Work, handler: Handler) -> bool:
+        """Whether a run needs a process of its own: its job says so, or it was there when a worker crashed."""
+        return handler.definition.isolated or (work.row[SPECIAL] is not None and _crashes(work.row[SPECIAL]) > 0)
+
+    def holds(self, work: Work) -> bool:
+        return work in self._children
+
+    async def perform(self, work: Work, handler: Handler) -> Any:
+        self._children[work] = None
+        child = None
+        try:
+            child = self._children[work] = await self._starter.take()
+            word = await child.hold(start_of(work, handler), self._listener(work))
+            return _result_of(word, child, handler)
+        finally:
+            del self._children[work]
+            if child is not None:
+                self._let_go(child)
+
+    def _let_go(self, child: Conversation) -> None:
+        if child.fault is not None:
+            self._starter.kill(child)
+        else:
+            self._starter.release(child)
+
+    def tell(self, work: Work) -> None:
+        child = self._children[work]
+        if child is not None:
+            self._starter.tell(child)
+        elif work.task is not None:
+            work.task.cancel()  # nothing has begun
+
+    def kill(self, work: Work) -> None:
+        child = self._children[work]
+        if child is not None:
+            self._starter.kill(child)
+
+    def close(self) -> None:
+        self._starter.close()
+
+
+def start_of(work: Work, handler: Handler) -> Start:
+    row, definition = work.row, handler.definition
+    return Start(
+        run_id=row[ID],
+        job=handler.name,
+        attempt=row[ATTEMPT] + 1,
+        fence=row[FENCE],
+        payload=msgspec.Raw(row[PAYLOAD]),
+        memory=definition.memory,
+        cpu=None if definition.cpu is None else definition.cpu.total_seconds(),
+    )
+
+
+def _result_of(word: Any, child: Conversation, handler: Handler) -> Any:
+    """What the handler returned, or why it did not."""
+    if isinstance(word, Done):
+        return word.result
+    if child.is_killed or (child.is_told and (word is None or word.is_cancelled)):
+        raise asyncio.CancelledError
+    if word is not None:
+        raise echo_of(word)
+    if child.fault is not None:
+        raise ProcessCrashed(f"The process of this run was ended because of what it sent. {child.fault}")
+    raise crash_of(child.status, handler.definition)
+
+
+def _crashes(special: str) -> int:
+    return int(msgspec.json.decode(special)["crashes"])
