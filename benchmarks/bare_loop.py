@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import msgspec
 
-from benchmarks.jobs import CALL
+from benchmarks.payload import CALL
 from mainspring.store.database import Database
 from mainspring.store.history import AttemptRecord
 from mainspring.store.submissions import new_run_ids

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from benchmarks.jobs import CALL, app, noop
+from benchmarks.jobs import app, noop
+from benchmarks.payload import CALL
 from mainspring.model.run import NewRun
 from mainspring.store import jobs, submissions
 from mainspring.store.database import Database

@@ -24,7 +24,7 @@ from mainspring.store.embedded import EmbeddedServer
 from mainspring.store.migrate import migrate
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
 Numbers = dict[str, float]
 FAULTS = {"lost", "duplicated"}
@@ -47,13 +47,18 @@ async def durable_server(**settings: str) -> AsyncIterator[EmbeddedServer]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-async def fresh_database(server: EmbeddedServer, name: str) -> str:
-    """A migrated database of its own; answers with its URL."""
+async def empty_database(server: EmbeddedServer, name: str) -> str:
+    """A database of its own with nothing in it; answers with its URL."""
     admin = await asyncpg.connect(server.dsn)
     await admin.execute(f"drop database if exists {name} with (force)")
     await admin.execute(f"create database {name}")
     await admin.close()
-    url = server.dsn_for(name)
+    return server.dsn_for(name)
+
+
+async def fresh_database(server: EmbeddedServer, name: str) -> str:
+    """A migrated database of its own; answers with its URL."""
+    url = await empty_database(server, name)
     connection = await Database(url).connect()
     await migrate(connection)
     await connection.close()
@@ -145,7 +150,7 @@ def bar(label: str, value: float, most: float, unit: str) -> str:
     return f"  {label:<28} {'█' * width}{'·' * (40 - width)} {value:,.6g} {unit}"
 
 
-def as_json(numbers: Numbers | dict[str, Numbers]) -> str:
+def as_json(numbers: Mapping[str, object]) -> str:
     return msgspec.json.encode(_rounded(numbers)).decode()
 
 

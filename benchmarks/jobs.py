@@ -8,7 +8,6 @@ import os
 from mainspring import Mainspring
 
 COUNTER_VARIABLE = "MAINSPRING_BENCH_COUNTER"
-CALL = {"customer": 12345, "plan": "pro", "note": "x" * 60}
 IDLE_QUEUES = ("mail", "images", "reports", "billing", "search")
 
 app = Mainspring()

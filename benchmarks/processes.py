@@ -9,37 +9,50 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import IO, TYPE_CHECKING, Any, Self
 
 import msgspec
 
 from benchmarks.producer import Report
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
     from types import TracebackType
 
 
 class Process:
-    """A Python module that runs until told to stop; as a context, it is gone at the end whatever happens."""
+    """A command that runs until told to stop; as a context, it is gone at the end, children and all."""
 
-    def __init__(self, url: str, module: str, *arguments: str, is_talkative: bool = False) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        variables: Mapping[str, str],
+        *,
+        folder: Path | None = None,
+        log: IO[str] | None = None,
+        is_talkative: bool = False,
+        patience: float = 30.0,  # for what it still has to do when told to stop
+    ) -> None:
+        self._patience = patience
         self.process = subprocess.Popen(
-            [sys.executable, "-m", module, *arguments],
-            env=os.environ | {"MAINSPRING_DATABASE_URL": url},
+            command,
+            env=os.environ | variables,
+            cwd=folder,
             stdin=subprocess.PIPE if is_talkative else subprocess.DEVNULL,
-            stdout=subprocess.PIPE if is_talkative else sys.stderr,
+            stdout=subprocess.PIPE if is_talkative else (log or sys.stderr),
+            stderr=log,
             text=True,
+            start_new_session=True,
         )
 
     def stop(self) -> None:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-            try:
-                self.process.wait(30)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(self._patience)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
 
     def cpu_seconds(self) -> float:
         return cpu_seconds(self.process.pid)
@@ -58,14 +71,12 @@ class Worker(Process):
 
     def __init__(self, url: str, *, app: str = "benchmarks.jobs:app", **settings: Any) -> None:
         settings = {"queues": ["bench"], "slots": 1000} | settings
-        super().__init__(url, "benchmarks.worker", app, msgspec.json.encode(settings).decode())
+        command = [sys.executable, "-m", "benchmarks.worker", app, msgspec.json.encode(settings).decode()]
+        super().__init__(command, {"MAINSPRING_DATABASE_URL": url})
 
 
-class Producer(Process):
-    """A process that submits as it is ordered (see `benchmarks.producer.Orders`)."""
-
-    def __init__(self, url: str, **orders: Any) -> None:
-        super().__init__(url, "benchmarks.producer", msgspec.json.encode(orders).decode(), is_talkative=True)
+class Submitting(Process):
+    """A process that says when it is warm, submits when told to begin, and reports."""
 
     async def is_warm(self) -> None:
         """Wait until it is connected and has submitted a first batch."""
@@ -95,6 +106,14 @@ class Producer(Process):
         assert self.process.stdin is not None
         self.process.stdin.write("\n")
         self.process.stdin.flush()
+
+
+class Producer(Submitting):
+    """A process that submits as it is ordered (see `benchmarks.producer.Orders`)."""
+
+    def __init__(self, url: str, **orders: Any) -> None:
+        command = [sys.executable, "-m", "benchmarks.producer", msgspec.json.encode(orders).decode()]
+        super().__init__(command, {"MAINSPRING_DATABASE_URL": url}, is_talkative=True)
 
 
 def cpu_seconds(pid: int) -> float:

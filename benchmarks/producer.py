@@ -15,7 +15,8 @@ import time
 import msgspec
 import uvloop
 
-from benchmarks.jobs import CALL, app, executed, noop
+from benchmarks.jobs import app, executed, noop
+from benchmarks.payload import CALL
 
 
 class Orders(msgspec.Struct, frozen=True, kw_only=True):
