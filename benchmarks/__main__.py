@@ -1,19 +1,22 @@
-"""`scripts/bench NAME [--seconds N] [--json]`."""
+"""`scripts/bench NAME [--seconds N] [--json]`, and for `peers` also `[--only NAME] [--jobs N] [--rounds N]`."""
 
 from __future__ import annotations
 
 import argparse
 import importlib
-from typing import NamedTuple
+import signal
+import sys
+from typing import Any, NamedTuple
 
 import uvloop
 
-from benchmarks.harness import Numbers, as_json
+from benchmarks.harness import as_json
 
 
 class Benchmark(NamedTuple):
     what: str
     seconds: float
+    module: str | None = None  # where it is, unless in the module of its name
 
 
 BENCHMARKS = {
@@ -23,37 +26,53 @@ BENCHMARKS = {
     "backlog": Benchmark("what a claim costs with ten thousand and with two million runs in line", 5),
     "snapshot": Benchmark("throughput while somebody holds a transaction open", 60),
     "idle": Benchmark("what an idle worker asks of the database", 30),
+    "peers": Benchmark("the same work through other job queues, eight minutes", 3, "benchmarks.peers.comparison"),
 }
 ALL = "all"
+OF_PEERS = ("only", "jobs", "rounds")
 
 
 def main() -> None:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped too
     listing = "\n".join(f"  {name:<12} {each.what} (--seconds {each.seconds:g})" for name, each in BENCHMARKS.items())
+    listing += f"\n  {ALL:<12} one after the other, but for peers; with --json, one object by name"
     parser = argparse.ArgumentParser(
         prog="scripts/bench",
         description="Measures Mainspring on this machine.",
-        epilog=f"benchmarks:\n{listing}\n  {ALL:<12} one after the other; with --json, one object by name",
+        epilog=f"benchmarks:\n{listing}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("name", nargs="?", choices=[*BENCHMARKS, ALL], metavar="name", help="which benchmark")
     parser.add_argument("--seconds", type=float, help="how long a measurement takes, if not the usual time")
     parser.add_argument("--json", action="store_true", help="print one JSON object as the last line")
+    parser.add_argument("--only", action="append", metavar="PEER", help="peers: beside Mainspring, only this one")
+    parser.add_argument("--jobs", type=_positive, metavar="N", help="peers: so many jobs for each, not by its speed")
+    parser.add_argument("--rounds", type=_positive, metavar="N", help="peers: how many rounds, if not 3")
     options = parser.parse_args()
     if options.name is None:
         parser.print_help()
         return
-    names = list(BENCHMARKS) if options.name == ALL else [options.name]
-    results = {name: measure(name, options.seconds or BENCHMARKS[name].seconds) for name in names}
+    wishes = {name: value for name in OF_PEERS if (value := getattr(options, name)) is not None}
+    if wishes and options.name != "peers":
+        parser.error(f"--{next(iter(wishes))} is for peers")
+    names = [name for name in BENCHMARKS if name != "peers"] if options.name == ALL else [options.name]
+    results = {name: measure(name, options.seconds or BENCHMARKS[name].seconds, wishes) for name in names}
     if options.json:
         print(as_json(results if options.name == ALL else results[options.name]))
 
 
-def measure(name: str, seconds: float) -> Numbers:
+def measure(name: str, seconds: float, wishes: dict[str, Any]) -> dict[str, Any]:
     """Show what a benchmark found to people; answers with what it promises to programs."""
-    benchmark = importlib.import_module(f"benchmarks.{name}")
-    numbers: Numbers = uvloop.run(benchmark.run(seconds))
+    benchmark = importlib.import_module(BENCHMARKS[name].module or f"benchmarks.{name}")
+    numbers: dict[str, Any] = uvloop.run(benchmark.run(seconds, **wishes))
     print(f"\n{name}\n{benchmark.show(numbers)}", flush=True)
     return {field: numbers[field] for field in benchmark.FIELDS}
+
+
+def _positive(text: str) -> int:
+    if (number := int(text)) < 1:
+        raise argparse.ArgumentTypeError(f"{number} is not 1 or more")
+    return number
 
 
 if __name__ == "__main__":
