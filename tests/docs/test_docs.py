@@ -1,7 +1,7 @@
 """Every page under docs/ runs: its Python blocks, put together in their order, are one program.
 
 Where a `text` block follows a Python block, the program must have printed its lines. A program that defines
-`async def main()` and does not run it is given the missing last line.
+`async def main()` and does not run it is given the missing last line. A page with tests is run by pytest.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "mainspring_app=example:app")
 PAGES = [page for page in sorted((ROOT / "docs").rglob("*.md")) if "```python" in page.read_text(encoding="utf-8")]
 
 
@@ -29,7 +30,7 @@ def program_of(page: str) -> tuple[str, list[str]]:
             printed += block.splitlines()
         previous = language
     program = "\n".join(code)
-    if "async def main()" in program and "asyncio.run(" not in program:
+    if "\nasync def main()" in program and "asyncio.run(" not in program:
         program += "\n\nimport asyncio\n\nasyncio.run(main())\n"
     return program, printed
 
@@ -39,7 +40,7 @@ async def test_the_examples_of_a_page_run(page: Path, tmp_path: Path, url: str) 
     program, printed = program_of(page.read_text(encoding="utf-8"))
     (tmp_path / "example.py").write_text(program)
     done = subprocess.run(
-        [sys.executable, "example.py"],
+        [sys.executable, *(PYTEST if "def test_" in program else ()), "example.py"],
         cwd=tmp_path,
         env=os.environ | {"MAINSPRING_DATABASE_URL": url},
         capture_output=True,

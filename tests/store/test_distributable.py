@@ -28,6 +28,7 @@ SEVERAL_LANES = {
     "runs/lanes_to_tidy": "one look that saves a look per lane",
     "runs/lanes_with_held": "one look that saves a look per lane",
     "runs/next_due": "one look that saves a look per lane and priority",
+    "runs/of_job": "for tests of applications",
     "runs/waiting_lines": "one look that saves a look per lane and line",
     "workers/lost": "a lost worker may have leases in all lanes",
 }

@@ -153,6 +153,10 @@ class Job(Generic[P, R]):
     # ── for the application ─────────────────────────────────────────────────────────────────────────────────
 
     @property
+    def app(self) -> Mainspring:
+        return self._app
+
+    @property
     def connection(self) -> CallersConnection | None:
         return self._options.connection
 

@@ -26,7 +26,7 @@ from mainspring.store import jobs
 from mainspring.worker.registry import Registry, handler_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable
+    from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
     from datetime import datetime, timedelta
     from pathlib import Path
     from types import TracebackType
@@ -49,6 +49,7 @@ class Session:
 
     services: wiring.Services
     lines: dict[str, int]
+    farewell: AsyncGenerator[None, None]  # closing it closes everything
     references: dict[str, JobRef] = field(default_factory=dict)
 
 
@@ -281,13 +282,24 @@ class Mainspring:
         store = await wiring.open_store(self.place)
         async with store.database.acquire() as connection:
             lines = await jobs.lines_of(connection)
-        return Session(wiring.services(store, self.clock), lines)
+        session = Session(wiring.services(store, self.clock), lines, self._farewell())
+        await anext(session.farewell)
+        return session
+
+    async def _farewell(self) -> AsyncGenerator[None, None]:
+        """An ending event loop closes its asynchronous generators, and us with them if nobody did before."""
+        try:
+            yield
+        finally:
+            opening = self._sessions.pop(asyncio.get_running_loop(), None)
+            if opening is not None:
+                await (await opening).services.close()
 
     async def close(self) -> None:
         """Close what this application has open within the running event loop."""
-        opening = self._sessions.pop(asyncio.get_running_loop(), None)
+        opening = self._sessions.get(asyncio.get_running_loop())
         if opening is not None:
-            await (await opening).services.close()
+            await (await opening).farewell.aclose()
 
     def close_sync(self) -> None:
         self.blocking(self.close())

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mainspring.model.ids import lane_of
 from mainspring.model.lifecycle import HoldReason
 from mainspring.model.run import PRIORITIES
+from mainspring.store.jobs import DEFAULT_TENANT
 from mainspring.store.statements import load
 
 if TYPE_CHECKING:
@@ -103,3 +104,8 @@ async def expire(connection: Connection, lane: int, count: int) -> int:
 async def forget_keys(connection: Connection, lane: int, count: int) -> int:
     """Forget idempotency keys whose runs ended a day ago; answers how many keys were looked at."""
     return int(await load("runs/forget_keys").fetchval(connection, lane=lane, count=count))
+
+
+async def of_job(connection: Connection, job: str, *, tenant_id: int = DEFAULT_TENANT) -> list[Record]:
+    """Every run of a job, wherever it is. It reads everything: for tests."""
+    return await load("runs/of_job").fetch(connection, tenant=tenant_id, job=job)

@@ -9,13 +9,49 @@ assert await run_until_idle(app) == {}           # not due yet
 await clock.advance(timedelta(hours=1))
 assert await run_until_idle(app) == {"succeeded": 1}
 
+await assert_submitted(send_invoice, number=7, times=1)
+
 with inline(app):                                # no database at all
     handle = await send_invoice.submit(number=8)
     assert await handle.result() == "sent"
 """
 
-from mainspring.testing.frozen import FrozenClock
-from mainspring.testing.idle import NotIdle, run_until_idle
-from mainspring.testing.inline import inline
+from __future__ import annotations
 
-__all__ = ["FrozenClock", "NotIdle", "inline", "run_until_idle"]
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mainspring.testing.assertions import Submission, assert_not_submitted, assert_submitted, submissions
+    from mainspring.testing.frozen import FrozenClock
+    from mainspring.testing.idle import NotIdle, run_until_idle
+    from mainspring.testing.inlining import inline
+
+# Imported when first used: pytest loads this package at its start, whether or not a test needs it.
+_HOMES = {
+    "FrozenClock": "frozen",
+    "NotIdle": "idle",
+    "Submission": "assertions",
+    "assert_not_submitted": "assertions",
+    "assert_submitted": "assertions",
+    "inline": "inlining",
+    "run_until_idle": "idle",
+    "submissions": "assertions",
+}
+
+__all__ = [
+    "FrozenClock",
+    "NotIdle",
+    "Submission",
+    "assert_not_submitted",
+    "assert_submitted",
+    "inline",
+    "run_until_idle",
+    "submissions",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -49,7 +49,11 @@ class FrozenClock:
     async def freeze(self, database: Mainspring | Database | Connection) -> None:
         """From now on the database tells this clock's time, on all its connections. For test databases only."""
         self._databases.append(database)
-        await self._tell(database)
+        await self.tell(database)
+
+    def govern(self, app: Mainspring) -> None:
+        """Move the database of this application along from now on, which has been told the time already."""
+        self._databases.append(app)
 
     async def thaw(self) -> None:
         """Give the databases their own clocks back."""
@@ -66,9 +70,10 @@ class FrozenClock:
         before, self.at = self.at, checked_at(at) or self.at
         self._ahead += max(timedelta(0), self.at - before)
         for database in self._databases:
-            await self._tell(database)
+            await self.tell(database)
 
-    async def _tell(self, database: Mainspring | Database | Connection) -> None:
+    async def tell(self, database: Mainspring | Database | Connection) -> None:
+        """Set the clock of a database."""
         async with _connection_of(database) as connection:
             await connection.execute(_FROZEN.format(self.at.isoformat()))
             await history.add_partitions(connection, days_ahead=1)
