@@ -1,4 +1,4 @@
-"""`scripts/bench NAME [--seconds N] [--json]`, and for `peers` also `[--only NAME] [--jobs N] [--rounds N]`."""
+"""`scripts/bench NAME [--seconds N] [--json]`; `peers` and `lists` have wishes of their own, see --help."""
 
 from __future__ import annotations
 
@@ -27,15 +27,17 @@ BENCHMARKS = {
     "snapshot": Benchmark("throughput while somebody holds a transaction open", 60),
     "idle": Benchmark("what an idle worker asks of the database", 30),
     "peers": Benchmark("the same work through other job queues, eight minutes", 3, "benchmarks.peers.comparison"),
+    "lists": Benchmark("pages of runs out of a million ready ones and ten million attempts", 20),
 }
 ALL = "all"
-OF_PEERS = ("only", "jobs", "rounds")
+LONG = ("peers", "lists")  # not among all: each takes minutes
+WISHES = {"only": "peers", "jobs": "peers", "rounds": "peers", "small": "lists"}
 
 
 def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped too
     listing = "\n".join(f"  {name:<12} {each.what} (--seconds {each.seconds:g})" for name, each in BENCHMARKS.items())
-    listing += f"\n  {ALL:<12} one after the other, but for peers; with --json, one object by name"
+    listing += f"\n  {ALL:<12} one after the other, but for peers and lists; with --json, one object by name"
     parser = argparse.ArgumentParser(
         prog="scripts/bench",
         description="Measures Mainspring on this machine.",
@@ -48,14 +50,16 @@ def main() -> None:
     parser.add_argument("--only", action="append", metavar="PEER", help="peers: beside Mainspring, only this one")
     parser.add_argument("--jobs", type=_positive, metavar="N", help="peers: so many jobs for each, not by its speed")
     parser.add_argument("--rounds", type=_positive, metavar="N", help="peers: how many rounds, if not 3")
+    parser.add_argument("--small", action="store_true", default=None, help="lists: a quick try on little data")
     options = parser.parse_args()
     if options.name is None:
         parser.print_help()
         return
-    wishes = {name: value for name in OF_PEERS if (value := getattr(options, name)) is not None}
-    if wishes and options.name != "peers":
-        parser.error(f"--{next(iter(wishes))} is for peers")
-    names = [name for name in BENCHMARKS if name != "peers"] if options.name == ALL else [options.name]
+    wishes = {name: value for name in WISHES if (value := getattr(options, name)) is not None}
+    for name in wishes:
+        if options.name != WISHES[name]:
+            parser.error(f"--{name} is for {WISHES[name]}")
+    names = [name for name in BENCHMARKS if name not in LONG] if options.name == ALL else [options.name]
     results = {name: measure(name, options.seconds or BENCHMARKS[name].seconds, wishes) for name in names}
     if options.json:
         print(as_json(results if options.name == ALL else results[options.name]))

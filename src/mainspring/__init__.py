@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     from mainspring.app.mainspring import Mainspring
     from mainspring.errors import MainspringError
     from mainspring.model.context import Context
+    from mainspring.model.filter import RunFilter
     from mainspring.model.lifecycle import Outcome, State
+    from mainspring.model.listing import Page, RunSummary
     from mainspring.model.policy import RetryPolicy
     from mainspring.model.run import Attempt, Run
 
@@ -22,8 +24,11 @@ __all__ = [
     "Mainspring",
     "MainspringError",
     "Outcome",
+    "Page",
     "RetryPolicy",
     "Run",
+    "RunFilter",
+    "RunSummary",
     "State",
 ]
 
@@ -35,8 +40,11 @@ _HOMES = {
     "Mainspring": "mainspring.app.mainspring",
     "MainspringError": "mainspring.errors",
     "Outcome": "mainspring.model.lifecycle",
+    "Page": "mainspring.model.listing",
     "RetryPolicy": "mainspring.model.policy",
     "Run": "mainspring.model.run",
+    "RunFilter": "mainspring.model.filter",
+    "RunSummary": "mainspring.model.listing",
     "State": "mainspring.model.lifecycle",
 }
 

@@ -2,7 +2,8 @@
 
     MainspringError
     ├── InvalidInput (ValueError)          a value breaks a rule: field, value, rule
-    │   └── InvalidArguments               the arguments of a job do not fit its signature
+    │   ├── InvalidArguments               the arguments of a job do not fit its signature
+    │   └── FilterTooWide                  too many runs would have to be looked at
     ├── NotFound (LookupError)
     │   ├── JobNotFound · QueueNotFound · RunNotFound · WorkerNotFound
     ├── Conflict                           someone got there first
@@ -58,6 +59,10 @@ class InvalidInput(MainspringError, ValueError):
 
 class InvalidArguments(InvalidInput):
     code = "invalid-arguments"
+
+
+class FilterTooWide(InvalidInput):
+    code = "filter-too-wide"
 
 
 class NotFound(MainspringError, LookupError):

@@ -14,6 +14,7 @@ import msgspec
 
 from mainspring.clock import Clock, SystemClock
 from mainspring.control.dead import DeadLetters
+from mainspring.control.lists import Lists
 from mainspring.control.queues import Queues, Workers
 from mainspring.control.results import Results
 from mainspring.control.runs import Runs
@@ -114,6 +115,7 @@ class Services:
     submitter: Submitter
     runs: Runs
     dead: DeadLetters
+    lists: Lists
     results: Results
     queues: Queues
     workers: Workers
@@ -131,6 +133,7 @@ def services(store: Store, clock: Clock) -> Services:
         submitter=Submitter(database=store.database, clock=clock, lanes=store.lanes),
         runs=runs,
         dead=DeadLetters(database=store.database, runs=runs),
+        lists=Lists(database=store.database, lanes=store.lanes),
         results=Results(database=store.database, clock=clock),
         queues=Queues(database=store.database, lanes=store.lanes),
         workers=Workers(database=store.database),

@@ -36,7 +36,10 @@ INDEXED = [
     if (indexes_of(statement) or is_hot(statement)) and not statement.name.startswith("health/")
 ]
 
+LISTS = [load(f"lists/{name}") for name in ("placed", "placed_of_jobs", "running", "ended", "unsuccessful")]
+
 RUNS, BATCH, COUNT = 20_000, 100, 200
+LIST_ROWS = 1_500  # a page of 51 from each of 8 lanes, from each of 3 pairs with their misses
 WORKER = "00000000-0000-4000-8000-00000000aaaa"
 IN_LANE_0 = [f"00000000-0000-4000-8000-{n:012}" for n in (8, 16, 24)]
 
@@ -57,9 +60,14 @@ FILL = """
     insert into audit (lane, tenant_id, actor, action, subject)
     select n % 8, 1, '', '', gen_random_uuid()::text from generate_series(1, 2000) as n;
     insert into attempt (lane, run_id, fence, attempt, tenant_id, job_id, job_version, line_id, priority, outcome,
-                         state, due_at, codec, submitted_at)
-    select n % 8, gen_random_uuid(), 1, 1, 1, 1, 1, 1, 5, 'succeeded', 'succeeded', clock_now(), 0, clock_now()
+                         state, due_at, codec, submitted_at, recorded_at)
+    select n % 8, gen_random_uuid(), 1, 1, 1, n % 50, 1, 1 + n % 2, 5,
+           case when n % 2 = 0 then 'failed' else 'succeeded' end::attempt_outcome,
+           case when n % 3 = 0 then 'scheduled' when n % 2 = 0 then 'cancelled' else 'succeeded' end::run_state,
+           clock_now(), 0, clock_now(), clock_now() - n * interval '1 millisecond'
     from generate_series(1, 20000) as n;
+    insert into dead (lane, id, tenant_id, job_id, job_version, line_id, priority, payload, due_at)
+    select n % 8, gen_random_uuid(), 1, n % 50, 1, 1, 5, '{}', clock_now() from generate_series(1, 20000) as n;
     insert into lease (lane, id, worker_id, runs, ids, done, cancel)
     select n % 8, ('00000000-0000-4000-8000-' || lpad(n::text, 12, '0'))::uuid,
            case when n % 10 = 8 then '00000000-0000-4000-8000-00000000aaaa' else gen_random_uuid() end,
@@ -99,7 +107,27 @@ SAMPLES = {
     "worker": f"'{WORKER}'",
 }
 LONG_AGO = f"'{{{','.join(['2000-01-01'] * 10)}}}'"
+LISTING = {
+    "before": "'ffffffff-ffff-8fff-bfff-ffffffffffff'",
+    "before_id": "'00000000-0000-0000-0000-000000000000'",
+    "bound": "1000",
+    "count": "51",
+    "error": "'no'",
+    "jobs": "'{1,2,3}'",
+    "lines": "'{1,2,1}'",
+    "only_latest": "true",
+    "outcomes": "'{failed,crashed}'",
+    "since": "'00000000-0000-0000-0000-000000000000'",
+    "states": "'{scheduled,held,ready,dead,succeeded,cancelled}'",
+    "tags": "null",
+}
+IN_HISTORY = {"before": "'2099-01-01'", "since": "'2020-01-01'"}
 OTHER_SAMPLES = {
+    "lists/placed": LISTING,
+    "lists/placed_of_jobs": LISTING,
+    "lists/running": LISTING,
+    "lists/ended": LISTING | IN_HISTORY,
+    "lists/unsuccessful": LISTING | IN_HISTORY,
     "runs/claim": {"lease": "'00000000-0000-4000-8000-00000000bbbb'"},
     "runs/promote": {"fronts": LONG_AGO},
     "runs/next_due": {"fronts": LONG_AGO, "lanes": "'{0,0,0,0,0,0,0,0,0,0}'"},
@@ -137,7 +165,7 @@ class Bench:
                 case "analyse":
                     await self._connection.execute("vacuum analyze")
                 case _:
-                    for statement in INDEXED:
+                    for statement in {*INDEXED, *LISTS}:
                         await self.plan_of(statement)
 
     async def plan_of(self, statement: Statement) -> Node:
@@ -247,6 +275,18 @@ async def test_hot_statements_do_nothing_else(bench: Bench, steps: str) -> None:
         assert bench.indexes_used(plan) == indexes_promised(statement), statement.name
         assert backlog_sorts(plan) == [], statement.name
         assert rows_read(plan) <= COUNT, statement.name
+
+
+@pytest.mark.parametrize("steps", SITUATIONS.values(), ids=SITUATIONS)
+async def test_lists_read_little_more_than_a_page_of_each_place_and_sort_no_backlog(bench: Bench, steps: str) -> None:
+    await bench.take(steps)
+    if not bench.keeps_plans and "fill" not in steps:
+        pytest.skip("this server plans each use anew, and for an empty table any plan will do")
+
+    for statement in LISTS:
+        plan = await bench.plan_of(statement)
+        assert "Seq Scan" not in kinds(plan), statement.name
+        assert rows_read(plan) <= LIST_ROWS, statement.name
 
 
 async def test_without_steady_plans_a_claim_planned_on_an_empty_table_sorts_the_backlog(bench: Bench) -> None:

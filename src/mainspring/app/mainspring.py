@@ -222,7 +222,7 @@ class Mainspring:
 
     @property
     def runs(self) -> RunCollection:
-        """All runs there are: requeue, purge."""
+        """All runs there are: list, count, requeue, purge."""
         return RunCollection(self)
 
     async def find(self, run_id: UUID | str) -> Run:

@@ -5,13 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mainspring.errors import InvalidInput
+from mainspring.model.filter import RunFilter, run_filter
 
 if TYPE_CHECKING:
-    from datetime import timedelta
+    from collections.abc import AsyncIterator, Iterable
+    from datetime import datetime, timedelta
     from uuid import UUID
 
     from mainspring.app.mainspring import Mainspring
     from mainspring.control.dead import Moved
+    from mainspring.control.lists import Count
+    from mainspring.model.lifecycle import State
+    from mainspring.model.listing import Page, RunSummary
 
 
 class RunCollection:
@@ -19,6 +24,39 @@ class RunCollection:
 
     def __init__(self, app: Mainspring) -> None:
         self._app = app
+
+    async def list(
+        self,
+        *,
+        job: str | Iterable[str] = (),
+        queue: str | Iterable[str] = (),
+        state: State | str | Iterable[State | str] = (),
+        tags: Iterable[str] = (),
+        since: datetime | None = None,
+        until: datetime | None = None,
+        failed: bool = False,
+        error: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page:
+        """One page of runs, newest first: by when they ended or, if they have not, by when they were submitted.
+
+        `failed` asks for runs with a failed attempt, `error` for a text in its error; they stand at that attempt.
+        A page has a `cursor` if there is another one; give it with the same filter.
+        """
+        wanted = run_filter(
+            job=job, queue=queue, state=state, tags=tags, since=since, until=until, failed=failed, error=error
+        )
+        return await (await self._app.services()).lists.page(wanted, limit=limit, cursor=cursor)
+
+    async def each(self, wanted: RunFilter | None = None) -> AsyncIterator[RunSummary]:
+        """All runs that match, page after page."""
+        async for run in (await self._app.services()).lists.each(wanted or RunFilter()):
+            yield run
+
+    async def count(self, wanted: RunFilter | None = None) -> Count:
+        """How many runs match, counted up to ten thousand."""
+        return await (await self._app.services()).lists.count(wanted or RunFilter())
 
     async def requeue(
         self,

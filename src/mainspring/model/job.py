@@ -86,15 +86,15 @@ def checked_priority(priority: object) -> int:
     return priority
 
 
-def checked_at(at: object) -> datetime | None:
+def checked_at(at: object, name: str = "at") -> datetime | None:
     if at is None:
         return None
     if not isinstance(at, datetime):
-        raise _invalid("at", at, "must be a datetime")
+        raise _invalid(name, at, "must be a datetime")
     if at.utcoffset() is None:
-        raise _invalid("at", at, "must have a time zone: datetime(…, tzinfo=ZoneInfo('Europe/Berlin'))")
+        raise _invalid(name, at, "must have a time zone: datetime(…, tzinfo=ZoneInfo('Europe/Berlin'))")
     if not EARLIEST <= at <= LATEST:
-        raise _invalid("at", at, f"must be between the years {EARLIEST.year} and {LATEST.year}")
+        raise _invalid(name, at, f"must be between the years {EARLIEST.year} and {LATEST.year}")
     return at
 
 
@@ -127,21 +127,22 @@ def checked_tags(tags: object) -> list[str] | None:
         return None
     if isinstance(tags, str) or not isinstance(tags, Iterable):
         raise _invalid("tags", tags, "must be a list of strings")
-    unique = list(dict.fromkeys(_checked_text(tag, "tags", MAX_TAG_LENGTH) for tag in tags))
+    unique = list(dict.fromkeys(checked_text(tag, "tags", MAX_TAG_LENGTH) for tag in tags))
     if len(unique) > MAX_TAGS:
         raise _invalid("tags", f"{len(unique)} tags", f"must be at most {MAX_TAGS}")
     return unique or None
 
 
 def checked_key(key: object) -> str | None:
-    return None if key is None else _checked_text(key, "key", MAX_KEY_LENGTH)
+    return None if key is None else checked_text(key, "key", MAX_KEY_LENGTH)
 
 
 def checked_reason(reason: object) -> str:
-    return "" if reason == "" else _checked_text(reason, "reason", 1000)
+    return "" if reason == "" else checked_text(reason, "reason", 1000)
 
 
-def _checked_text(text: object, name: str, longest: int) -> str:
+def checked_text(text: object, name: str, longest: int) -> str:
+    """Text that a store can keep and a message can show."""
     if not isinstance(text, str) or not 0 < len(text) <= longest:
         raise _invalid(name, text, f"must be a string of 1 to {longest} characters")
     try:

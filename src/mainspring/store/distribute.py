@@ -25,7 +25,19 @@ MOVING = (
     "audit",
     "lane",
 )
-SHARED = ("setting", "tenant", "job", "job_version", "line", "queue", "worker", "tally", "line_sample", "migration")
+SHARED = (
+    "setting",
+    "tenant",
+    "job",
+    "job_version",
+    "line",
+    "queue",
+    "worker",
+    "tally",
+    "line_sample",
+    "operation",
+    "migration",
+)
 
 
 async def has_citus(connection: Connection) -> bool:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from mainspring.store.database import Connection
 
 DEFAULT_TENANT = 1
+MOST_JOBS = 10_000
 
 
 class JobRef(NamedTuple):
@@ -60,19 +61,51 @@ async def find(connection: Connection, name: str, *, tenant_id: int = DEFAULT_TE
     row = await load("jobs/find").fetchrow(connection, tenant=tenant_id, name=name)
     if row is None:
         names = await load("jobs/names").fetch(connection, tenant=tenant_id)
-        raise JobNotFound(
-            f"There is no job named {shortened(name)}.",
-            hint=did_you_mean(name, (each["name"] for each in names))
-            or "Jobs appear when an application that defines them starts a worker or submits a run.",
-            field="job",
-            value=name,
-        )
+        raise _no_such_job(name, (each["name"] for each in names))
     return JobRef(row["id"], row["version"]), msgspec.json.decode(row["definition"])
 
 
 async def names_of(connection: Connection, job_ids: Iterable[int]) -> dict[int, str]:
     rows = await load("jobs/names_of").fetch(connection, jobs=list(job_ids))
     return {row["id"]: row["name"] for row in rows}
+
+
+async def all_names(connection: Connection, *, tenant_id: int = DEFAULT_TENANT) -> dict[int, str]:
+    """The jobs there are, by id."""
+    rows = await load("jobs/ids").fetch(connection, tenant=tenant_id, count=MOST_JOBS)
+    return {row["id"]: row["name"] for row in rows}
+
+
+def ids_of(names: dict[int, str], wanted: Sequence[str]) -> list[int]:
+    """The jobs with these names; all of them if none is wanted."""
+    by_name = {name: job_id for job_id, name in names.items()}
+    for name in wanted:
+        if name not in by_name:
+            raise _no_such_job(name, by_name)
+    return [by_name[name] for name in wanted] or list(names)
+
+
+def _no_such_job(name: str, known: Iterable[str]) -> JobNotFound:
+    return JobNotFound(
+        f"There is no job named {shortened(name)}.",
+        hint=did_you_mean(name, known)
+        or "Jobs appear when an application that defines them starts a worker or submits a run.",
+        field="job",
+        value=name,
+    )
+
+
+async def queue_names(connection: Connection, *, tenant_id: int = DEFAULT_TENANT) -> dict[int, str]:
+    """The queue of each line, whatever labels it requires."""
+    return {row["id"]: row["queue"] for row in await load("jobs/lines").fetch(connection, tenant=tenant_id)}
+
+
+def lines_of_queues(queues: dict[int, str], wanted: Sequence[str]) -> list[int]:
+    """All lines of these queues; all there are if none is wanted."""
+    for queue in wanted:
+        if queue not in queues.values():
+            raise _no_such_queue(queue, queues.values())
+    return [line for line, queue in queues.items() if not wanted or queue in wanted]
 
 
 async def open_queues(
@@ -101,12 +134,16 @@ def line_of(lines: dict[str, int], queue: str) -> int:
     try:
         return lines[queue]
     except KeyError:
-        raise QueueNotFound(
-            f"There is no queue named {shortened(queue)}.",
-            hint=did_you_mean(queue, lines) or "A queue appears with the first job that uses it.",
-            field="queue",
-            value=queue,
-        ) from None
+        raise _no_such_queue(queue, lines) from None
+
+
+def _no_such_queue(queue: str, known: Iterable[str]) -> QueueNotFound:
+    return QueueNotFound(
+        f"There is no queue named {shortened(queue)}.",
+        hint=did_you_mean(queue, known) or "A queue appears with the first job that uses it.",
+        field="queue",
+        value=queue,
+    )
 
 
 def missing_queues(lines: dict[str, int], queues: Sequence[str]) -> list[str]:

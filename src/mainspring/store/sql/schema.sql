@@ -4,7 +4,7 @@
 --    tenant ─ job ─ job_version · line · queue · worker  small, shared, changed by people and starting processes
 --    ready · later · held · dead · lease                 the places of a run: where the row is, is its state
 --    attempt · stale                                     history: appended to, never on the way of a claim
---    idempotency · occurrence · audit                    ledgers: what must happen once, and who did what
+--    idempotency · occurrence · audit · operation        ledgers: what must happen once, and who did what
 --
 -- Moving tables begin every key with the lane: on Citus it is their distribution column. Their rows carry no foreign
 -- keys: a run outlives what it refers to, and a check on the hot path would cost what it never finds.
@@ -172,7 +172,7 @@ create table ready (
 -- `is not null` is always true here. It says who may use an index: a statement that names the column, and no other.
 -- Else, while a table looks empty, any index with a lane looks as good as the primary key, and such plans are kept.
 create index ready_claim_idx on ready (lane, line_id, priority, rank) where line_id is not null;
-create index ready_job_idx on ready (lane, job_id, id) where job_id is not null;
+create index ready_job_idx on ready (lane, job_id, line_id, id) where job_id is not null;
 create index ready_expiry_idx on ready (lane, expires_at) where expires_at is not null;
 
 -- Due in the future, or backing off.
@@ -206,7 +206,7 @@ create table later (
         autovacuum_analyze_threshold = 100000);
 -- By priority first, so that a herd of unimportant runs cannot hide an urgent one.
 create index later_due_idx on later (lane, priority, due_at) where due_at is not null;
-create index later_job_idx on later (lane, job_id, id) where job_id is not null;
+create index later_job_idx on later (lane, job_id, line_id, id) where job_id is not null;
 create index later_expiry_idx on later (lane, expires_at) where expires_at is not null;
 
 -- Waiting for something other than time.
@@ -239,6 +239,7 @@ create table held (
     primary key (lane, id)
 );
 create index held_job_idx on held (lane, job_id, reason, id) where job_id is not null;
+create index held_list_idx on held (lane, job_id, line_id, id) where line_id is not null;
 create index held_expiry_idx on held (lane, expires_at) where expires_at is not null;
 
 -- Out of attempts: kept until someone decides.
@@ -269,7 +270,7 @@ create table dead (
     overrides jsonb,                            -- of the job's policies, for this run
     primary key (lane, id)
 );
-create index dead_job_idx on dead (lane, job_id, id) where job_id is not null;
+create index dead_job_idx on dead (lane, job_id, line_id, id) where job_id is not null;
 
 -- A run inside a lease. Only ever built by run_of and taken apart by unnest, both on the server: a later migration
 -- may add attributes without any running program noticing.
@@ -362,8 +363,8 @@ create table attempt (
     submitted_at timestamptz not null
 ) partition by range (recorded_at);
 create index attempt_run_idx on attempt (lane, run_id);
-create index attempt_job_idx on attempt (job_id, recorded_at) where job_id is not null;
-create index attempt_failure_idx on attempt (job_id, recorded_at) where outcome <> 'succeeded';
+create index attempt_job_idx on attempt (job_id, line_id, recorded_at) where job_id is not null;
+create index attempt_failure_idx on attempt (job_id, line_id, recorded_at) where outcome <> 'succeeded';
 
 -- One partition a day. Made apart and then attached: creating it in place would wait for every open reader, and
 -- every writer would wait behind that. Says whether it made one.
@@ -432,6 +433,27 @@ create table audit (
     primary key (lane, id)
 );
 create index audit_subject_idx on audit (lane, subject, at);
+
+-- One act on many runs. It is worked off in batches, each one transaction that moves the cursor along: whoever resumes
+-- it goes on where the last batch ended.
+create table operation (
+    id uuid primary key,
+    tenant_id int not null,
+    kind text not null
+        constraint an_operation_is_of_a_known_kind check (kind in ('cancel', 'retry', 'change', 'requeue', 'purge')),
+    filter jsonb not null,                      -- which runs
+    change jsonb not null default '{}',         -- what becomes of them
+    actor text not null,
+    reason text not null,
+    expected bigint,                            -- how many there were to begin with; null: more than were counted
+    done bigint not null default 0,
+    skipped bigint not null default 0,          -- moved on before their turn came
+    cursor text,                                -- where the next batch begins
+    started_at timestamptz not null default clock_now(),
+    worked_at timestamptz not null default clock_now(),
+    ended_at timestamptz
+);
+create index operation_open_idx on operation (tenant_id, started_at);
 
 -- ── Submission on a caller's own connection ─────────────────────────────────────────────────────────────────
 -- One JSON array of items in, one row per item out: the run that stands for it, and whether it is new, was there

@@ -1,0 +1,159 @@
+"""Lists of runs: each place and each job of history by its own index scan, newest first, over a bounded number of rows.
+
+Rows come with `is_match`, whether the filter's rest holds, and `is_last`, whether the scan gave up there.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, NamedTuple
+
+from mainspring.model.filter import FAILURES, UNSUCCESSFUL
+from mainspring.model.ids import by_lane, made_at
+from mainspring.model.lifecycle import State
+from mainspring.store.database import KEEPS_GOOD_PLANS
+from mainspring.store.history import HOST_CLOCK_SLACK
+from mainspring.store.statements import load
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+    from datetime import datetime
+    from uuid import UUID
+
+    from asyncpg import Record
+
+    from mainspring.store.database import Connection
+
+
+# A run is buried and its attempt recorded in one transaction, at one instant; nothing is known to make them differ.
+DEATH_SLACK = timedelta(minutes=1)
+
+
+class Scope(NamedTuple):
+    """What every question of one list has in common."""
+
+    tenant_id: int
+    lanes: list[int]
+    jobs: list[int]  # with `lines`, the pairs of job and line to ask for in history
+    lines: list[int]
+    is_narrow: bool  # whether only some jobs or lines are wanted
+    tags: list[str] | None
+    error: str | None
+    most: int  # rows wanted
+    bound: int  # how many rows one scan looks at
+
+
+class Window(NamedTuple):
+    """Where in history to look: from the latest row down."""
+
+    before: datetime
+    before_id: UUID
+    since: datetime
+
+
+async def begin(connection: Connection) -> datetime:
+    """Prepare the transaction for lists; answers with the database's time."""
+    row = await load("lists/begin").fetchrow(connection, keeps_plans=10_000 * KEEPS_GOOD_PLANS)
+    assert row is not None
+    now: datetime = row["now"]
+    return now
+
+
+async def placed(
+    connection: Connection, scope: Scope, states: Collection[State], before: UUID, since: UUID
+) -> list[Record]:
+    """Runs that wait or are dead."""
+    values = {
+        "tenant": scope.tenant_id,
+        "states": [state.value for state in states],
+        "tags": scope.tags,
+        "before": before,
+        "since": since,
+        "bound": scope.bound,
+        "count": scope.most,
+    }
+    if not scope.is_narrow:
+        return await load("lists/placed").fetch(connection, lanes=scope.lanes, **values)
+    of_jobs = load("lists/placed_of_jobs")
+    rows: list[Record] = []
+    for lane in scope.lanes:
+        rows += await of_jobs.fetch(connection, lane=lane, jobs=scope.jobs, lines=scope.lines, **values)
+    return rows
+
+
+async def running(connection: Connection, scope: Scope, before: UUID, since: UUID) -> list[Record]:
+    return await load("lists/running").fetch(
+        connection,
+        tenant=scope.tenant_id,
+        lanes=scope.lanes,
+        jobs=sorted(set(scope.jobs)) if scope.is_narrow else None,
+        lines=sorted(set(scope.lines)) if scope.is_narrow else None,
+        tags=scope.tags,
+        before=before,
+        since=since,
+        count=scope.most,
+    )
+
+
+async def ended(connection: Connection, scope: Scope, states: Collection[State], window: Window) -> list[Record]:
+    """Runs that ended; those that did not succeed are few among many, and have an index of their own."""
+    if State.SUCCEEDED not in states:
+        return await _unsuccessful(connection, scope, states, window, only_failures=False)
+    return await load("lists/ended").fetch(
+        connection,
+        tenant=scope.tenant_id,
+        lanes=scope.lanes,
+        jobs=scope.jobs,
+        lines=scope.lines,
+        states=[state.value for state in states],
+        tags=scope.tags,
+        bound=scope.bound,
+        count=scope.most,
+        **window._asdict(),
+    )
+
+
+async def failures(connection: Connection, scope: Scope, window: Window) -> list[Record]:
+    """The latest failed attempts of runs, wherever those are now."""
+    return await _unsuccessful(connection, scope, list(State), window, only_failures=True)
+
+
+async def _unsuccessful(
+    connection: Connection, scope: Scope, states: Collection[State], window: Window, *, only_failures: bool
+) -> list[Record]:
+    return await load("lists/unsuccessful").fetch(
+        connection,
+        tenant=scope.tenant_id,
+        lanes=scope.lanes,
+        jobs=scope.jobs,
+        lines=scope.lines,
+        states=[state.value for state in states],
+        outcomes=[outcome.value for outcome in (FAILURES if only_failures else UNSUCCESSFUL)],
+        only_latest=only_failures,
+        tags=scope.tags,
+        error=scope.error,
+        bound=scope.bound,
+        count=scope.most,
+        **window._asdict(),
+    )
+
+
+async def last_errors(connection: Connection, rows: Sequence[Record]) -> dict[UUID, str | None]:
+    """What made dead letters of these runs, by their rows in a list."""
+    died = {row["id"]: row["since_at"] for row in rows}
+    errors: dict[UUID, str | None] = {}
+    for lane, some in by_lane(died):
+        since = min(died[run_id] for run_id in some) - DEATH_SLACK
+        found = await load("lists/last_errors").fetch(connection, lane=lane, runs=some, since=since)
+        errors |= {row["run_id"]: row["error"] for row in found}
+    return errors
+
+
+async def states_of(connection: Connection, run_ids: Sequence[UUID]) -> dict[UUID, State]:
+    """In which states these runs are now."""
+    found: dict[UUID, State] = {}
+    for lane, some in by_lane(run_ids):
+        since = made_at(min(some)) - HOST_CLOCK_SLACK
+        rows = await load("lists/whereabouts").fetch(connection, lane=lane, runs=some, since=since)
+        found |= {row["id"]: State(row["state"]) for row in rows}
+    return found

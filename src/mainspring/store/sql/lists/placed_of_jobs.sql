@@ -1,0 +1,54 @@
+-- Runs of some jobs in some lines of one lane that wait or are dead, newest first, from a position on.
+-- Like lists/placed, with an index scan for each pair of job and line.
+-- Index: ready_job_idx, later_job_idx, held_list_idx, dead_job_idx.
+select run.*
+from unnest(:jobs::int[], :lines::int[]) as pair (job, line) cross join lateral (
+    (select * from (
+        select 'ready'::run_state as state, ready.id, ready.job_id, ready.job_version, ready.line_id,
+               ready.priority, ready.attempt, ready.fence, ready.due_at, ready.submitted_at, ready.submitted_by,
+               ready.tags, ready.ready_at as since_at, null::text as reason, null::jsonb as error,
+               ready.tenant_id = :tenant::int and (:tags::text[] is null or ready.tags @> :tags::text[]) as is_match,
+               row_number() over (partition by ready.lane order by ready.id desc) = :bound::int as is_last
+        from ready
+        where ready.lane = :lane::smallint and ready.job_id = pair.job and ready.line_id = pair.line
+          and ready.id < :before::uuid and ready.id >= :since::uuid and 'ready' = any (:states::text[])
+        order by ready.id desc limit :bound::int) as looked_at
+    where is_match or is_last order by id desc limit :count::int)
+    union all
+    (select * from (
+        select 'scheduled'::run_state as state, later.id, later.job_id, later.job_version, later.line_id,
+               later.priority, later.attempt, later.fence, later.due_at, later.submitted_at, later.submitted_by,
+               later.tags, null::timestamptz as since_at, null::text as reason, null::jsonb as error,
+               later.tenant_id = :tenant::int and (:tags::text[] is null or later.tags @> :tags::text[]) as is_match,
+               row_number() over (partition by later.lane order by later.id desc) = :bound::int as is_last
+        from later
+        where later.lane = :lane::smallint and later.job_id = pair.job and later.line_id = pair.line
+          and later.id < :before::uuid and later.id >= :since::uuid and 'scheduled' = any (:states::text[])
+        order by later.id desc limit :bound::int) as looked_at
+    where is_match or is_last order by id desc limit :count::int)
+    union all
+    (select * from (
+        select 'held'::run_state as state, held.id, held.job_id, held.job_version, held.line_id,
+               held.priority, held.attempt, held.fence, held.due_at, held.submitted_at, held.submitted_by,
+               held.tags, held.held_at as since_at, held.reason as reason, null::jsonb as error,
+               held.tenant_id = :tenant::int and (:tags::text[] is null or held.tags @> :tags::text[]) as is_match,
+               row_number() over (partition by held.lane order by held.id desc) = :bound::int as is_last
+        from held
+        where held.lane = :lane::smallint and held.job_id = pair.job and held.line_id = pair.line
+          and held.id < :before::uuid and held.id >= :since::uuid and 'held' = any (:states::text[])
+        order by held.id desc limit :bound::int) as looked_at
+    where is_match or is_last order by id desc limit :count::int)
+    union all
+    (select * from (
+        select 'dead'::run_state as state, dead.id, dead.job_id, dead.job_version, dead.line_id,
+               dead.priority, dead.attempt, dead.fence, dead.due_at, dead.submitted_at, dead.submitted_by,
+               dead.tags, dead.died_at as since_at, null::text as reason, null::jsonb as error,
+               dead.tenant_id = :tenant::int and (:tags::text[] is null or dead.tags @> :tags::text[]) as is_match,
+               row_number() over (partition by dead.lane order by dead.id desc) = :bound::int as is_last
+        from dead
+        where dead.lane = :lane::smallint and dead.job_id = pair.job and dead.line_id = pair.line
+          and dead.id < :before::uuid and dead.id >= :since::uuid and 'dead' = any (:states::text[])
+        order by dead.id desc limit :bound::int) as looked_at
+    where is_match or is_last order by id desc limit :count::int)
+) as run
+order by run.id desc limit :count::int
