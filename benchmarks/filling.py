@@ -36,7 +36,7 @@ async def fill(url: str, count: int, *, priority: int = 5) -> NewRun:
 async def new_run(connection: Connection, priority: int) -> NewRun:
     lines = await jobs.open_queues(connection, app.registry.queues)
     reference = await jobs.register(connection, noop.name, noop.handler.definition.as_document(), actor="benchmark")
-    return NewRun(reference.id, reference.version, lines[noop.queue], priority, msgspec.json.encode(CALL))
+    return NewRun(reference.id, reference.version, lines[noop.line.queue], priority, msgspec.json.encode(CALL))
 
 
 async def add(connection: Connection, lane: int, count: int, run: NewRun) -> None:

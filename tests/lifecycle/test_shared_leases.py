@@ -71,7 +71,7 @@ async def test_only_what_is_not_done_is_rescued(stage: Stage) -> None:
 
     rescued = await workers.rescue(stage.second.plain, second.lane, second.worker_id, 10)
 
-    assert rescued == (1, 1, 0)
+    assert rescued == workers.Rescued(leases=1, rescued=1)
     assert await states(stage, subjects) == [State.SUCCEEDED, State.READY, State.SCHEDULED]
 
 

@@ -17,6 +17,7 @@ from mainspring.control.runs import Changes, Runs
 from mainspring.model.ids import lane_of
 from mainspring.model.job import JobDefinition
 from mainspring.model.lifecycle import ENDS, State
+from mainspring.model.line import Delivery
 from mainspring.model.policy import RetryPolicy
 from mainspring.model.run import PRIORITIES, NewRun
 from mainspring.store import jobs, leases, runs, submissions, workers
@@ -81,9 +82,9 @@ class Claim(NamedTuple):
     line_id: int
     row: Record
 
-    def work(self, handler: Handler, *, is_started: bool) -> Work:
+    def work(self, handler: Handler, *, is_started: bool, delivery: Delivery = Delivery.AT_LEAST_ONCE) -> Work:
         now = micros_now()
-        work = Work(self.row, self.lease, self.position, self.line_id, self.worker_id, now, handler)
+        work = Work(self.row, self.lease, self.position, self.line_id, self.worker_id, now, handler, delivery)
         work.started_at = now if is_started else None
         return work
 
@@ -218,6 +219,12 @@ async def give_back(actor: Actor, subject: Subject, seen: State) -> Settlement:
     return await _settle(actor, subject, PATIENT, lambda work: work.given_back(micros_now()), is_started=False)
 
 
+async def lose(actor: Actor, subject: Subject, seen: State) -> Settlement:
+    """A worker stops a run that it may not give back."""
+    once = Delivery.AT_MOST_ONCE
+    return await _settle(actor, subject, PATIENT, lambda work: work.interrupted(micros_now()), delivery=once)
+
+
 async def obey(actor: Actor, subject: Subject, seen: State) -> Settlement:
     """A worker stops a run because it was asked to."""
     return await _settle(actor, subject, PATIENT, lambda work: work.cancelled(micros_now()))
@@ -257,10 +264,17 @@ async def purge(actor: Actor, subject: Subject, seen: State) -> None:
 
 
 async def _settle(
-    actor: Actor, subject: Subject, handler: Handler, end: Callable[[Work], Any], *, is_started: bool = True
+    actor: Actor,
+    subject: Subject,
+    handler: Handler,
+    end: Callable[[Work], Any],
+    *,
+    is_started: bool = True,
+    delivery: Delivery = Delivery.AT_LEAST_ONCE,
 ) -> Settlement:
     last = subject.claims[-1]
-    return await leases.settle(actor.raw, last.worker_id, [end(last.work(handler, is_started=is_started))])
+    work = last.work(handler, is_started=is_started, delivery=delivery)
+    return await leases.settle(actor.raw, last.worker_id, [end(work)])
 
 
 VERBS: dict[str, Callable[[Actor, Subject, State], Awaitable[Any]]] = {
@@ -275,6 +289,7 @@ VERBS: dict[str, Callable[[Actor, Subject, State], Awaitable[Any]]] = {
         hold,
         give_back,
         rescue,
+        lose,
         cancel,
         expire,
         change,
@@ -293,6 +308,7 @@ WAYS: dict[State, tuple[str, ...]] = {
     State.SUCCEEDED: ("complete",),
     State.CANCELLED: ("give_back", "cancel"),
     State.EXPIRED: ("give_back", "expire"),
+    State.LOST: ("lose",),
 }
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mainspring import Mainspring
     from mainspring.store.database import Database
 
-OVER = [State.DEAD, State.SUCCEEDED, State.CANCELLED, State.EXPIRED]
+OVER = [State.DEAD, State.LOST, State.SUCCEEDED, State.CANCELLED, State.EXPIRED]
 
 
 @pytest.fixture

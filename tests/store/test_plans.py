@@ -92,6 +92,7 @@ SAMPLES = {
     "leases": f"'{{{','.join(IN_LANE_0)}}}'",
     "line": "1",
     "lines": "'{1,2}'",
+    "most_crashes": "10",
     "masks": f"'{{{','.join(['1' * BATCH] * 3)}}}'",
     "outcomes": "'{succeeded,succeeded,succeeded}'",
     "positions": "'{1,2,3}'",

@@ -14,11 +14,14 @@ from mainspring.model.job import (
     EARLIEST,
     LATEST,
     MAX_DELAY,
+    MAX_LABELS,
     MAX_TAGS,
     JobDefinition,
     checked_at,
     checked_delay,
+    checked_delivery,
     checked_key,
+    checked_labels,
     checked_max_age,
     checked_name,
     checked_priority,
@@ -171,6 +174,26 @@ def test_tags_by_the_thousand_are_counted_and_not_repeated_in_the_message() -> N
 )
 def test_other_tags_are_refused(tags: Any) -> None:
     assert refusal(checked_tags, tags).code == "invalid-tags"
+
+
+def test_labels_are_a_set() -> None:
+    assert checked_labels(["gpu", "eu", "gpu"]) == checked_labels({"eu", "gpu"}) == ("eu", "gpu")
+    assert len(checked_labels(f"l{number}" for number in range(MAX_LABELS))) == MAX_LABELS
+
+
+@pytest.mark.parametrize(
+    "labels", ["gpu", 7, None, [7], [""], ["a b"], ["x" * 101], ["delivery=at_most_once"], [f"l{n}" for n in range(11)]]
+)
+def test_other_labels_are_refused(labels: Any) -> None:
+    assert refusal(checked_labels, labels).code in ("invalid-labels", "invalid-label")
+
+
+@pytest.mark.parametrize("delivery", ["exactly_once", "", None, 1, True])
+def test_other_modes_of_delivery_are_refused(delivery: Any) -> None:
+    error = refusal(checked_delivery, delivery)
+
+    assert error.code == "invalid-delivery"
+    assert error.fields["rule"] == "must be one of at_least_once, at_most_once, transactional"
 
 
 @pytest.mark.parametrize("key", ["", "x" * 201, "\0", "\udc00", 7, b"k"])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 from mainspring.app.transactions import CallersConnection, callers_connection
 from mainspring.errors import InvalidInput
 from mainspring.model import job as rules
+from mainspring.model.line import Line
 from mainspring.model.run import NewRun
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ class Options:
     delay: float | None = None
     priority: int | None = None
     queue: str | None = None
+    labels: tuple[str, ...] | None = None
     tags: tuple[str, ...] | None = None
     key: str | None = None
     max_age: float | None = None
@@ -42,6 +44,7 @@ def checked_options(
     delay: timedelta | float | None,
     priority: int | None,
     queue: str | None,
+    labels: Iterable[str] | None,
     tags: Iterable[str] | None,
     key: str | None,
     max_age: timedelta | float | None,
@@ -60,6 +63,7 @@ def checked_options(
         delay=rules.checked_delay(delay),
         priority=None if priority is None else rules.checked_priority(priority),
         queue=None if queue is None else rules.checked_name(queue, "queue"),
+        labels=None if labels is None else rules.checked_labels(labels),
         tags=None if checked is None else tuple(checked),
         key=rules.checked_key(key),
         max_age=rules.checked_max_age(max_age),
@@ -91,6 +95,7 @@ class Job(Generic[P, R]):
         delay: timedelta | float | None = None,
         priority: int | None = None,
         queue: str | None = None,
+        labels: Iterable[str] | None = None,
         tags: Iterable[str] | None = None,
         key: str | None = None,
         max_age: timedelta | float | None = None,
@@ -98,6 +103,7 @@ class Job(Generic[P, R]):
     ) -> Job[P, R]:
         """The same job with other options for what is submitted through it.
 
+        `labels` are what a worker must have, instead of those the job names.
         `connection` is your own asyncpg, psycopg or SQLAlchemy connection: the run exists if and only if your
         transaction commits.
         """
@@ -106,6 +112,7 @@ class Job(Generic[P, R]):
             delay=delay,
             priority=priority,
             queue=queue,
+            labels=labels,
             tags=tags,
             key=key,
             max_age=max_age,
@@ -161,8 +168,10 @@ class Job(Generic[P, R]):
         return self._options.connection
 
     @property
-    def queue(self) -> str:
-        return self._options.queue or self.handler.definition.queue
+    def line(self) -> Line:
+        """Where a run submitted through this waits."""
+        own, options = self.handler.definition.line, self._options
+        return Line(options.queue or own.queue, own.labels if options.labels is None else options.labels, own.delivery)
 
     def template(self, job_id: int, job_version: int, line_id: int, submitted_by: str) -> NewRun:
         """Everything about a new run but its payload."""
@@ -185,8 +194,10 @@ class Job(Generic[P, R]):
     def filled(self, template: NewRun, payload: bytes) -> NewRun:
         digest = None
         if template.key is not None:
-            content = (self.name, payload.decode(), self.queue, template.priority, template.tags)
-            digest = rules.content_digest(*content, template.at, template.delay, template.max_age)
+            line = self.line
+            content = (self.name, payload.decode(), line.queue, template.priority, template.tags)
+            labels = (line.labels,) if line.labels else ()  # without any, what an older program computed
+            digest = rules.content_digest(*content, template.at, template.delay, template.max_age, *labels)
         return template._replace(payload=payload, digest=digest)
 
     def filled_many(self, template: NewRun, payloads: Iterable[bytes]) -> list[NewRun]:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from mainspring.model.context import Context
     from mainspring.model.lifecycle import State
+    from mainspring.model.line import Delivery, Line
     from mainspring.model.policy import RetryPolicy
     from mainspring.model.run import NewRun, Run
     from mainspring.store.jobs import JobRef
@@ -48,7 +49,7 @@ class Session:
     """What an application has open within one event loop."""
 
     services: wiring.Services
-    lines: dict[str, int]
+    lines: dict[Line, int]
     farewell: AsyncGenerator[None, None]  # closing it closes everything
     references: dict[str, JobRef] = field(default_factory=dict)
 
@@ -121,6 +122,8 @@ class Mainspring:
         isolated: bool = False,
         memory: str | int | None = None,
         cpu: timedelta | None = None,
+        delivery: Delivery | str = ...,
+        labels: Iterable[str] = (),
     ) -> JobDecorator: ...
 
     def job(self, *decorated: Any, **options: Any) -> Any:
@@ -203,15 +206,15 @@ class Mainspring:
 
     async def _template(self, session: Session, job: Job[Any, Any]) -> NewRun:
         reference = session.references.get(job.name)
-        if reference is None or job.queue not in session.lines:
+        if reference is None or job.line not in session.lines:
             reference = await self._register(session, job)
-        line = jobs.line_of(session.lines, job.queue)
-        return job.template(reference.id, reference.version, line, self.submitted_by)
+        return job.template(reference.id, reference.version, session.lines[job.line], self.submitted_by)
 
     async def _register(self, session: Session, job: Job[Any, Any]) -> JobRef:
         """Make the job and the queues of this application known, in a transaction of our own."""
         async with session.services.store.database.acquire() as connection:
-            session.lines = await jobs.open_queues(connection, self.registry.queues)
+            await jobs.open_lines(connection, self.registry.lines)
+            _, session.lines = await jobs.line_in_known_queue(connection, job.line)
             reference = await jobs.register(
                 connection, job.name, job.handler.definition.as_document(), actor=self.submitted_by
             )
@@ -281,7 +284,7 @@ class Mainspring:
     async def _open(self) -> Session:
         store = await wiring.open_store(self.place)
         async with store.database.acquire() as connection:
-            lines = await jobs.lines_of(connection)
+            lines = await jobs.lines(connection)
         session = Session(wiring.services(store, self.clock), lines, self._farewell())
         await anext(session.farewell)
         return session

@@ -101,6 +101,22 @@ def _value(text: str) -> Any:
         return text
 
 
+def parse_words(text: str) -> tuple[str, ...]:
+    """Words with commas between, each once: gpu,eu."""
+    return tuple(dict.fromkeys(word for word in (part.strip() for part in text.split(",")) if word))
+
+
+def parse_weights(text: str, option: str) -> dict[str, int | None]:
+    """Words with commas between, each perhaps with its weight: mail=3,reports=1."""
+    weights: dict[str, int | None] = {}
+    for word in parse_words(text):
+        name, sign, weight = word.partition("=")
+        if sign and (not weight.isascii() or not weight.isdigit() or len(weight) > 9):
+            raise _invalid(option, word, "must have a whole number as its weight", "For example: mail=3,reports=1")
+        weights[name.strip()] = int(weight) if sign else None
+    return weights
+
+
 def _invalid(option: str, value: str, rule: str, hint: str) -> InvalidInput:
     return InvalidInput(
         f"--{option} is {quoted(value)}; it {rule}.",

@@ -10,6 +10,7 @@ from rich.text import Text
 from mainspring.cli.command import InSession, command
 from mainspring.cli.text import as_instant, as_json, as_span, safe
 from mainspring.model.lifecycle import Outcome, State
+from mainspring.model.line import Delivery
 from mainspring.model.run import Attempt, Run
 
 COLOURS = {
@@ -63,6 +64,10 @@ def _lines_about(run: Run) -> Iterator[tuple[str, str | Text]]:
     yield "job", f"{run.job} (version {run.job_version})"
     yield "state", _state_of(run)
     yield "queue", f"{run.queue}, priority {run.priority}"
+    if run.labels:
+        yield "labels", ", ".join(run.labels)
+    if run.delivery is not Delivery.AT_LEAST_ONCE:
+        yield "delivery", run.delivery.value
     yield "arguments", as_json(run.payload, indent=0)
     if run.state is State.SUCCEEDED and run.attempts:
         yield "result", as_json(run.attempts[-1].result, indent=0)
@@ -84,6 +89,8 @@ def _state_of(run: Run) -> Text:
         text.append(f" ({safe(run.held_for)})", style="not bold")
     if run.is_cancelling:
         text.append(" (asked to stop)", style="not bold")
+    if run.lacks is not None:
+        text.append(f" ({safe(run.lacks)})", style="not bold")
     return text
 
 

@@ -39,6 +39,9 @@ async def submit(
     payload: Annotated[str | None, Parameter(help="All arguments as one JSON object.")] = None,
     app: Annotated[str | None, Parameter(help="module:attribute; the arguments are then checked here.")] = None,
     queue: Annotated[str | None, Parameter(help="Instead of the job's own queue.")] = None,
+    label: Annotated[
+        tuple[str, ...], Repeatable, Parameter(help="Only for workers with this label, instead of the job's labels.")
+    ] = (),
     priority: Annotated[int | None, Parameter(help="0 (most urgent) to 9.")] = None,
     delay: Annotated[str | None, Parameter(help="Start so much later: 500ms, 30s, 15m, 2h, 1d.")] = None,
     at: Annotated[str | None, Parameter(help="Start at an instant: 2026-12-24T18:00:00+01:00.")] = None,
@@ -57,6 +60,7 @@ async def submit(
         delay=parse_span(delay, "delay"),
         priority=priority,
         queue=queue,
+        labels=label or None,
         tags=tag or None,
         key=key,
         max_age=parse_span(max_age, "max-age"),

@@ -34,9 +34,8 @@ async def submit_by_name(client: Mainspring, name: str, arguments: dict[str, Any
     services = await client.services()
     async with services.store.database.acquire() as connection:
         reference, document = await jobs.find(connection, name)
-        lines = await jobs.lines_of(connection)
-    job: Job[Any, Any] = Job(client, handler_of(definition_of(document), _elsewhere), options)
-    line = jobs.line_of(lines, job.queue)
+        job: Job[Any, Any] = Job(client, handler_of(definition_of(document), _elsewhere), options)
+        line, _ = await jobs.line_in_known_queue(connection, job.line)
     template = job.template(reference.id, reference.version, line, who_am_i())
     return await services.submitter.submit_one(job.filled(template, payload))
 

@@ -14,10 +14,10 @@ from mainspring.app.loading import load_app
 from mainspring.app.mainspring import Mainspring
 from mainspring.cli.activity import Watch
 from mainspring.cli.command import InSession, Repeatable, command
-from mainspring.cli.parsing import parse_port
+from mainspring.cli.parsing import parse_port, parse_words
 from mainspring.cli.session import Session
 from mainspring.cli.submission import submit_through
-from mainspring.cli.worker import DEFAULTS, chosen_queues
+from mainspring.cli.worker import DEFAULTS, chosen_queues, weights_of
 from mainspring.errors import InvalidInput
 from mainspring.store.embedded import EmbeddedServer
 from mainspring.store.migrate import check_schema, migrate
@@ -47,6 +47,7 @@ async def up(
         Parameter(help="Submit a run of this job at start; may be repeated."),
     ] = (),
     queues: Annotated[str | None, Parameter(help="Which queues to serve. Else all that the app's jobs use.")] = None,
+    labels: Annotated[str, Parameter(help="What these workers have, for runs that require it: gpu,eu.")] = "",
     slots: Annotated[int, Parameter(help="How many runs at once, per process.")] = DEFAULTS.slots,
     processes: Annotated[int, Parameter(help="How many worker processes.")] = DEFAULTS.processes,
     port: Annotated[
@@ -56,8 +57,13 @@ async def up(
 ) -> int:
     """Run the whole system in the foreground."""
     application = load_app(app)
+    chosen = chosen_queues(queues, application.registry.queues)
     settings = WorkerSettings(
-        queues=chosen_queues(queues, application.registry.queues), slots=slots, processes=processes
+        queues=tuple(chosen),
+        weights=weights_of(chosen),
+        labels=parse_words(labels),
+        slots=slots,
+        processes=processes,
     )
     place = session.place(application)
     async with _store(place, parse_port(port), session) as store:

@@ -7,7 +7,7 @@ from cyclopts import Parameter
 from mainspring import wiring
 from mainspring.app.loading import load_app
 from mainspring.cli.command import InSession, command
-from mainspring.cli.parsing import parse_bounds, parse_span
+from mainspring.cli.parsing import parse_bounds, parse_span, parse_weights, parse_words
 from mainspring.worker.settings import WorkerSettings
 
 NOTES = """\
@@ -18,6 +18,7 @@ Examples:
   mainspring worker --app shop.jobs:app
   mainspring worker --app shop.jobs:app --queues mail,default --processes 2
   mainspring worker --app shop.jobs:app --autoscale 1:8
+  mainspring worker --app shop.jobs:app --queues mail=3,reports=1 --labels gpu,eu
   mainspring worker list"""
 
 commands = command("worker", NOTES)
@@ -32,8 +33,12 @@ async def work(
     *,
     app: Annotated[str, Parameter(help="module:attribute of your Mainspring; the current folder is searched first.")],
     queues: Annotated[
-        str | None, Parameter(help="Which queues to serve, with commas between. Else all that the app's jobs use.")
+        str | None,
+        Parameter(
+            help="Which queues to serve: mail,reports, or with weights: mail=3,reports=1. Else all the app uses."
+        ),
     ] = None,
+    labels: Annotated[str, Parameter(help="What this worker has, for runs that require it: gpu,eu.")] = "",
     slots: Annotated[int, Parameter(help="How many runs at once, per process.")] = DEFAULTS.slots,
     processes: Annotated[int, Parameter(help="How many processes.")] = DEFAULTS.processes,
     autoscale: Annotated[
@@ -50,8 +55,11 @@ async def work(
 ) -> int:
     """Run workers in the foreground."""
     application = load_app(app)
+    chosen = chosen_queues(queues, application.registry.queues)
     settings = WorkerSettings(
-        queues=chosen_queues(queues, application.registry.queues),
+        queues=tuple(chosen),
+        weights=weights_of(chosen),
+        labels=parse_words(labels),
         slots=slots,
         processes=processes,
         autoscale=None if autoscale is None else parse_bounds(autoscale, "autoscale"),
@@ -62,10 +70,18 @@ async def work(
     return await wiring.supervise(session.place(application), app, settings, say=session.say)
 
 
-def chosen_queues(asked: str | None, used: list[str]) -> tuple[str, ...]:
+def chosen_queues(asked: str | None, used: list[str]) -> dict[str, int | None]:
+    """The queues to serve, each with its weight if one was given."""
     if asked is None:
-        return tuple(used) or DEFAULTS.queues
-    return tuple(dict.fromkeys(queue.strip() for queue in asked.split(",")))
+        return dict.fromkeys(used or DEFAULTS.queues)
+    return parse_weights(asked, "queues")
+
+
+def weights_of(chosen: dict[str, int | None]) -> dict[str, int]:
+    """With a weight for one of them, the others weigh 1; without any, nothing is weighed."""
+    if all(weight is None for weight in chosen.values()):
+        return {}
+    return {queue: 1 if weight is None else weight for queue, weight in chosen.items()}
 
 
 def _seconds(text: str, option: str) -> float:

@@ -44,9 +44,11 @@ async def list_workers(
 
 def _table(rows: list[Record]) -> Table:
     table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0), pad_edge=False)
-    for heading in ("worker", "state", "host", "pid", "queues", "slots", "last beat", "started", "version"):
+    for heading in ("worker", "state", "host", "pid", "queues", "labels", "slots", "last beat", "started", "version"):
         justify: Literal["left", "right"] = "right" if heading in ("pid", "slots") else "left"
-        table.add_column(heading, justify=justify, overflow="fold", no_wrap=heading not in ("worker", "queues"))
+        table.add_column(
+            heading, justify=justify, overflow="fold", no_wrap=heading not in ("worker", "queues", "labels")
+        )
     for row in rows:
         age = (row["beat_at"] - row["started_at"]).total_seconds() + row["silent_seconds"]
         table.add_row(
@@ -55,6 +57,7 @@ def _table(rows: list[Record]) -> Table:
             Text(safe(row["host"], 30)),
             str(row["pid"]),
             Text(safe(", ".join(row["queues"]), 60)),
+            Text(safe(", ".join(row["labels"]), 60)),
             str(row["slots"]),
             _ago(row["silent_seconds"]),
             _ago(age),

@@ -18,9 +18,10 @@ from mainspring.errors import (
 from mainspring.model import job as rules
 from mainspring.model.ids import lane_of, parse_run_id
 from mainspring.model.lifecycle import WAITING, Outcome, State
+from mainspring.model.line import Line
 from mainspring.model.payload import JSON_CODEC, decode
 from mainspring.model.run import Attempt, Run, Transition
-from mainspring.store import history, jobs, notify
+from mainspring.store import history, jobs, notify, workers
 from mainspring.store import runs as store
 from mainspring.store.database import transaction, uncancelled
 
@@ -67,16 +68,13 @@ class Runs:
                 raise _not_found(parsed)
             latest = row if row is not None else attempts[-1]
             names = await jobs.names_of(connection, [latest["job_id"]])
-            lines = await jobs.lines_of(connection, tenant_id=self._tenant_id)
-        queues = {line: queue for queue, line in lines.items()}
-        return _as_run(
-            parsed,
-            row,
-            attempts,
-            acts,
-            job=names.get(latest["job_id"], "?"),
-            queue=queues.get(latest["line_id"], "?"),
-        )
+            line = await self._line(connection, latest["line_id"])
+            lacks = await _lacks(connection, line) if latest["state"] == State.READY else None
+        return _as_run(parsed, row, attempts, acts, job=names.get(latest["job_id"], "?"), line=line, lacks=lacks)
+
+    async def _line(self, connection: Connection, number: int) -> Line:
+        known = await jobs.lines(connection, tenant_id=self._tenant_id)
+        return next((line for line, each in known.items() if each == number), Line("?"))
 
     def parse(self, run_id: UUID | str) -> UUID:
         """A run id as it was given; one of a lane that is not there names no run of ours."""
@@ -135,8 +133,7 @@ class Runs:
         if changes.priority is not None:
             values["priority"] = rules.checked_priority(changes.priority)
         if changes.queue is not None:
-            lines = await jobs.lines_of(connection, tenant_id=self._tenant_id)
-            values["line"] = jobs.line_of(lines, rules.checked_name(changes.queue, "queue"))
+            values["line"] = rules.checked_name(changes.queue, "queue")
         if changes.payload is not None:
             values |= {"payload": changes.payload, "codec": JSON_CODEC}
         if changes.tags is not None:
@@ -172,9 +169,18 @@ class Runs:
                     hint="Look at it again and repeat the change.",
                     revision=row["revision"],
                 )
-            if await self._change_and_wake(connection, run_id, row["revision"], values, actor, detail):
+            with_line = await self._with_line(connection, values, row["line_id"])
+            if await self._change_and_wake(connection, run_id, row["revision"], with_line, actor, detail):
                 return
         raise _restless(run_id)
+
+    async def _with_line(self, connection: Connection, values: dict[str, Any], present: int) -> dict[str, Any]:
+        """Another queue is another line; what it requires of a worker and how it is delivered stays."""
+        if "line" not in values:
+            return values
+        line = (await self._line(connection, present))._replace(queue=values["line"])
+        number, _ = await jobs.line_in_known_queue(connection, line, tenant_id=self._tenant_id)
+        return values | {"line": number}
 
     async def _change_and_wake(
         self,
@@ -208,8 +214,23 @@ async def _read(connection: Connection, run_id: UUID) -> tuple[Record | None, li
         )
 
 
+async def _lacks(connection: Connection, line: Line) -> str | None:
+    """Why nobody will start a run of this line, as far as the workers that live say."""
+    has_queue, has_labels = await workers.serving(connection, line)
+    if not has_queue:
+        return f"no live worker serves queue {line.queue}"
+    return None if has_labels else f"no live worker has labels {', '.join(line.labels)}"
+
+
 def _as_run(
-    run_id: UUID, row: Record | None, attempts: list[Record], acts: list[Record], *, job: str, queue: str
+    run_id: UUID,
+    row: Record | None,
+    attempts: list[Record],
+    acts: list[Record],
+    *,
+    job: str,
+    line: Line,
+    lacks: str | None,
 ) -> Run:
     latest = row if row is not None else attempts[-1]
     tries = [_as_attempt(each) for each in attempts]
@@ -218,7 +239,10 @@ def _as_run(
         id=run_id,
         job=job,
         job_version=latest["job_version"],
-        queue=queue,
+        queue=line.queue,
+        labels=list(line.labels),
+        delivery=line.delivery,
+        lacks=lacks,
         state=State(latest["state"]),
         priority=latest["priority"],
         attempts_spent=row["attempt"] if row is not None else max(each.number for each in tries),

@@ -13,6 +13,7 @@ import msgspec
 
 from mainspring.errors import InvalidInput
 from mainspring.model.limits import checked_cpu, checked_memory
+from mainspring.model.line import Delivery, Line
 from mainspring.model.payload import quoted
 from mainspring.model.policy import RetryPolicy
 from mainspring.model.run import DEFAULT_PRIORITY, LEAST_URGENT, MOST_URGENT
@@ -20,6 +21,7 @@ from mainspring.model.run import DEFAULT_PRIORITY, LEAST_URGENT, MOST_URGENT
 MAX_TAGS = 50
 MAX_TAG_LENGTH = 100
 MAX_KEY_LENGTH = 200
+MAX_LABELS = 10
 MAX_DELAY = timedelta(days=366 * 10)
 EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 
@@ -39,6 +41,8 @@ class JobDefinition:
     isolated: bool = False
     memory: int | None = None  # bytes, beyond what the application itself takes
     cpu: timedelta | None = None
+    delivery: Delivery = Delivery.AT_LEAST_ONCE
+    labels: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         checked_name(self.name, "job")
@@ -47,6 +51,8 @@ class JobDefinition:
         checked_max_age(self.max_age)
         if self.on_disconnect not in ("continue", "stop"):
             raise _invalid("on_disconnect", self.on_disconnect, "must be 'continue' or 'stop'")
+        object.__setattr__(self, "delivery", checked_delivery(self.delivery))
+        object.__setattr__(self, "labels", checked_labels(self.labels))
         self._check_isolation()
 
     def _check_isolation(self) -> None:
@@ -62,6 +68,11 @@ class JobDefinition:
                     hint="Add isolated=True.",
                     field=name,
                 )
+
+    @property
+    def line(self) -> Line:
+        """Where its runs wait unless told otherwise."""
+        return Line(self.queue, self.labels, self.delivery)
 
     def as_document(self) -> dict[str, Any]:
         document = msgspec.to_builtins(self)
@@ -131,6 +142,23 @@ def checked_tags(tags: object) -> list[str] | None:
     if len(unique) > MAX_TAGS:
         raise _invalid("tags", f"{len(unique)} tags", f"must be at most {MAX_TAGS}")
     return unique or None
+
+
+def checked_labels(labels: object) -> tuple[str, ...]:
+    """Labels that a worker must have, sorted: as a set, however they were given."""
+    if isinstance(labels, str) or not isinstance(labels, Iterable):
+        raise _invalid("labels", labels, "must be a set of strings")
+    unique = sorted({checked_name(label, "label") for label in labels})
+    if len(unique) > MAX_LABELS:
+        raise _invalid("labels", f"{len(unique)} labels", f"must be at most {MAX_LABELS}")
+    return tuple(unique)
+
+
+def checked_delivery(delivery: object) -> Delivery:
+    try:
+        return Delivery(delivery)  # type: ignore[arg-type]  # whatever was given
+    except ValueError:
+        raise _invalid("delivery", delivery, f"must be one of {', '.join(Delivery)}") from None
 
 
 def checked_key(key: object) -> str | None:

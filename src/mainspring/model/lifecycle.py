@@ -22,7 +22,7 @@ class State(StrEnum):
     SUCCEEDED = "succeeded"
     CANCELLED = "cancelled"
     EXPIRED = "expired"  # not started in time
-    LOST = "lost"  # at-most-once and its worker vanished
+    LOST = "lost"  # at-most-once, and stopped before it had finished: by whatever befell its worker
 
 
 ENDS = frozenset({State.SUCCEEDED, State.CANCELLED, State.EXPIRED, State.LOST})
@@ -48,6 +48,11 @@ class Outcome(StrEnum):
     EXPIRED = "expired"
     TIMED_OUT = "timed_out"
     SNOOZED = "snoozed"  # the handler asked for another time; spends no attempt
+
+
+# So often a run may be around when its worker is lost; then it goes among the dead letters. In a shared worker nobody
+# can tell which run was to blame, so this is a lot more than one would allow a culprit.
+MOST_CRASHES = 10
 
 
 class HoldReason(StrEnum):
@@ -97,6 +102,7 @@ MOVES = (
     move("rescue", _S.RUNNING, to=_S.READY),
     move("requeue", _S.DEAD, to=_S.READY),
     move("purge", _S.DEAD, to=_S.CANCELLED),
+    move("lose", _S.RUNNING, to=_S.LOST),
     move("cancel", _S.SCHEDULED, _S.HELD, _S.READY, _S.RUNNING, to=_S.CANCELLED),
     move("expire", _S.SCHEDULED, _S.HELD, _S.READY, _S.RUNNING, to=_S.EXPIRED),
     move("change", _S.SCHEDULED, _S.READY, to=(_S.SCHEDULED, _S.READY)).staying(_S.HELD),

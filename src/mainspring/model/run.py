@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mainspring.model.line import Delivery
+
 if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
@@ -94,5 +96,8 @@ class Run:
     held_for: str | None = None
     is_cancelling: bool = False
     worker_id: UUID | None = None
+    labels: list[str] = field(default_factory=list)  # what a worker must have to start it
+    delivery: Delivery = Delivery.AT_LEAST_ONCE
+    lacks: str | None = None  # why no worker will start it, if none will
     attempts: list[Attempt] = field(default_factory=list)
     transitions: list[Transition] = field(default_factory=list)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from mainspring.errors import JobNotFound, QueueNotFound, did_you_mean, shortened
+from mainspring.errors import InvalidInput, JobNotFound, QueueNotFound, did_you_mean, shortened
+from mainspring.model.line import Line
 from mainspring.store.database import transaction
 from mainspring.store.statements import load
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 DEFAULT_TENANT = 1
 MOST_JOBS = 10_000
+MAX_LINES = 100  # per queue: each of them is one more place for a worker to look
 
 
 class JobRef(NamedTuple):
@@ -108,26 +110,67 @@ def lines_of_queues(queues: dict[int, str], wanted: Sequence[str]) -> list[int]:
     return [line for line, queue in queues.items() if not wanted or queue in wanted]
 
 
+# ── lines ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def lines(connection: Connection, *, tenant_id: int = DEFAULT_TENANT) -> dict[Line, int]:
+    """Every line there is, with its number."""
+    rows = await load("jobs/lines").fetch(connection, tenant=tenant_id)
+    return {Line.of(row["queue"], row["labels"]): row["id"] for row in rows}
+
+
+async def open_lines(
+    connection: Connection, wanted: Iterable[Line], *, tenant_id: int = DEFAULT_TENANT
+) -> dict[Line, int]:
+    """Make sure these lines exist, and the plain line of each of their queues; answers with every line there is."""
+    known = await lines(connection, tenant_id=tenant_id)
+    missing = {each for line in wanted for each in (Line(line.queue), line)} - set(known)
+    for line in sorted(missing):
+        await load("jobs/open_line").execute(
+            connection, tenant=tenant_id, queue=line.queue, labels=line.requirements, most=MAX_LINES
+        )
+    if missing:
+        known = await lines(connection, tenant_id=tenant_id)
+    for line in sorted(missing - set(known)):
+        raise InvalidInput(
+            f"Queue {line.queue!r} has {MAX_LINES} different sets of labels already; there is no room for another.",
+            code="too-many-lines",
+            hint="Labels say what a worker must have, not what a run is about: for that there are tags.",
+            field="labels",
+            value=", ".join(line.labels),
+            rule=f"must make at most {MAX_LINES} different sets per queue",
+        )
+    return known
+
+
+async def line_in_known_queue(
+    connection: Connection, line: Line, *, tenant_id: int = DEFAULT_TENANT
+) -> tuple[int, dict[Line, int]]:
+    """The number of a line, opened if need be, and every line there is. A queue that nobody uses is refused."""
+    known = await lines(connection, tenant_id=tenant_id)
+    queues = {each.queue for each in known}
+    if line.queue not in queues:
+        raise _no_such_queue(line.queue, queues)
+    if line not in known:
+        known = await open_lines(connection, [line], tenant_id=tenant_id)
+    return known[line], known
+
+
 async def open_queues(
     connection: Connection, queues: Iterable[str], *, tenant_id: int = DEFAULT_TENANT
 ) -> dict[str, int]:
-    """Make sure these queues exist; answers with the line of each queue there is."""
-    lines = await lines_of(connection, tenant_id=tenant_id)
-    for queue in sorted(set(queues) - set(lines)):
-        await load("jobs/open_line").execute(connection, tenant=tenant_id, queue=queue)
-        lines = await lines_of(connection, tenant_id=tenant_id)
-    return lines
+    """Make sure these queues exist; answers with the plain line of each queue there is."""
+    return _plain(await open_lines(connection, map(Line, queues), tenant_id=tenant_id))
 
 
 async def lines_of(connection: Connection, *, tenant_id: int = DEFAULT_TENANT) -> dict[str, int]:
-    rows = await load("jobs/lines").fetch(connection, tenant=tenant_id)
-    return {row["queue"]: row["id"] for row in rows if not row["labels"]}
+    """The plain line of each queue there is: no labels, delivered at least once."""
+    return _plain(await lines(connection, tenant_id=tenant_id))
 
 
 async def all_lines_of(connection: Connection, queue: str, *, tenant_id: int = DEFAULT_TENANT) -> list[int]:
-    """Every line of a queue, whatever labels it demands."""
-    rows = await load("jobs/lines").fetch(connection, tenant=tenant_id)
-    return [row["id"] for row in rows if row["queue"] == queue]
+    """Every line of a queue, whatever it requires."""
+    return [number for line, number in (await lines(connection, tenant_id=tenant_id)).items() if line.queue == queue]
 
 
 def line_of(lines: dict[str, int], queue: str) -> int:
@@ -146,5 +189,5 @@ def _no_such_queue(queue: str, known: Iterable[str]) -> QueueNotFound:
     )
 
 
-def missing_queues(lines: dict[str, int], queues: Sequence[str]) -> list[str]:
-    return [queue for queue in queues if queue not in lines]
+def _plain(known: dict[Line, int]) -> dict[str, int]:
+    return {line.queue: number for line, number in known.items() if not line.requirements}

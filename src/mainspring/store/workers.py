@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from mainspring.model.lifecycle import MOST_CRASHES
 from mainspring.store.jobs import DEFAULT_TENANT
 from mainspring.store.statements import load
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
     from asyncpg import Record
 
+    from mainspring.model.line import Line
     from mainspring.store.database import Connection
 
 
@@ -20,9 +22,13 @@ LEASES_AT_ONCE = 10
 
 
 class Rescued(NamedTuple):
-    leases: int
-    rescued: int
-    cancelled: int
+    """How many leases were taken apart, and what became of the runs in them."""
+
+    leases: int = 0
+    rescued: int = 0
+    cancelled: int = 0
+    lost: int = 0
+    buried: int = 0
 
 
 class Pulse(NamedTuple):
@@ -41,6 +47,7 @@ async def register(
     pid: int,
     queues: Sequence[str],
     handlers: Sequence[str],
+    labels: Sequence[str] = (),
     slots: int,
     lease_seconds: float,
     version: str,
@@ -52,6 +59,7 @@ async def register(
         pid=pid,
         queues=queues,
         handlers=handlers,
+        labels=labels,
         slots=slots,
         lease_seconds=lease_seconds,
         version=version,
@@ -92,13 +100,15 @@ async def ended_with_leases(connection: Connection, lanes: int) -> list[UUID]:
 
 async def rescue(connection: Connection, lane: int, worker_id: UUID, count: int) -> Rescued:
     """Take the runs out of up to `count` leases of a lost worker in one lane. Repeat until it finds none."""
-    row = await load("leases/rescue").fetchrow(connection, lane=lane, worker=worker_id, count=count)
-    return Rescued(*row) if row is not None else Rescued(0, 0, 0)
+    row = await load("leases/rescue").fetchrow(
+        connection, lane=lane, worker=worker_id, count=count, most_crashes=MOST_CRASHES
+    )
+    return Rescued() if row is None else Rescued(*row)
 
 
 async def rescue_all(connection: Connection, lanes: int, worker_id: UUID) -> Rescued:
     """Take everything out of a lost worker's leases, a few leases at a time."""
-    total = Rescued(0, 0, 0)
+    total = Rescued()
     for lane in range(lanes):
         while (some := await rescue(connection, lane, worker_id, LEASES_AT_ONCE)).leases:
             total = Rescued(*(sum(pair) for pair in zip(total, some, strict=True)))
@@ -107,3 +117,10 @@ async def rescue_all(connection: Connection, lanes: int, worker_id: UUID) -> Res
 
 async def list_workers(connection: Connection, ended_within: float) -> list[Record]:
     return await load("workers/list").fetch(connection, ended_within=ended_within)
+
+
+async def serving(connection: Connection, line: Line) -> tuple[bool, bool]:
+    """Whether a live worker serves the queue of this line, and whether one that does has its labels."""
+    row = await load("workers/serving").fetchrow(connection, queue=line.queue, labels=list(line.labels))
+    assert row is not None
+    return row["has_queue"], row["has_labels"]

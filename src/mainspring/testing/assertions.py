@@ -41,7 +41,7 @@ async def submissions(job: Job[Any, Any]) -> list[Submission]:
     store = (await job.app.services()).store
     async with store.database.acquire() as connection:
         rows = await runs.of_job(connection, job.name)
-        queues = {line: queue for queue, line in (await jobs.lines_of(connection)).items()}
+        queues = await jobs.queue_names(connection)
     return [
         Submission(
             run_id=row["id"],

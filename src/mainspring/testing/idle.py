@@ -17,7 +17,7 @@ from mainspring.testing.frozen import FrozenClock
 from mainspring.worker.settings import WorkerSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     import asyncpg
 
@@ -49,15 +49,20 @@ async def run_until_idle(
             code="clock-not-frozen",
             hint="Make the application with clock=FrozenClock().",
         )
-    settings = WorkerSettings(queues=tuple(queues or app.registry.queues), keeper=False, lease_time=LEASE_SECONDS)
     store = (await app.services()).store
+    settings = WorkerSettings(
+        queues=tuple(queues or app.registry.queues),
+        labels=await _all_labels(app, store),
+        keeper=False,
+        lease_time=LEASE_SECONDS,
+    )
     worker = wiring.worker_process(store, app.registry, settings, clock=app.clock)
     async with AsyncExitStack() as ending:
         await worker.start()
         ending.push_async_callback(worker.drain, grace=0.0)
         connection = await store.database.connect("run until idle")
         ending.push_async_callback(connection.close)
-        work = _Work(app, worker, connection, store.lanes, settings.queues)
+        work = _Work(app, worker, connection, store.lanes)
         try:
             async with asyncio.timeout(timeout):
                 while await work.go_on() or (travel and await work.travel()):
@@ -71,6 +76,13 @@ async def run_until_idle(
     return Counter({Outcome(row["outcome"]): row["attempts"] for row in outcomes})
 
 
+async def _all_labels(app: Mainspring, store: wiring.Store) -> tuple[str, ...]:
+    """Whatever a run may require, this worker has it."""
+    async with store.database.acquire() as connection:
+        lines = {*await jobs.lines(connection), *app.registry.lines}
+    return tuple({label for line in lines for label in line.labels})
+
+
 class _Work:
     """What is left to do for one worker."""
 
@@ -80,13 +92,11 @@ class _Work:
         worker: WorkerProcess,
         connection: asyncpg.Connection[asyncpg.Record],
         lanes: int,
-        queues: Sequence[str],
     ) -> None:
         self._clock = app.clock
         self._worker = worker
         self._connection = connection
         self._lanes = lanes
-        self._queues = queues
         self._promoter = Promoter(lanes=lanes, clock=app.clock)
 
     async def go_on(self) -> bool:
@@ -101,8 +111,8 @@ class _Work:
 
     async def _stir(self) -> bool:
         """Tell the worker which lines have something in them."""
-        lines = await jobs.lines_of(self._connection)
-        pairs = [(lane, lines[queue]) for lane in range(self._lanes) for queue in self._queues]
+        self._worker.lines.learn(await jobs.lines(self._connection))
+        pairs = [(lane, line) for lane in range(self._lanes) for line in self._worker.lines]
         rows = await runs.waiting_lines(self._connection, pairs)
         for row in rows:
             self._worker.claimer.stir(row["lane"], row["line"])

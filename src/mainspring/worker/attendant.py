@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from mainspring.clock import SystemClock
-from mainspring.store import leases, notify, runs
+from mainspring.store import jobs, leases, notify, runs
 from mainspring.store.database import CONNECTION_ERRORS, patience
 from mainspring.store.leases import Lease
 from mainspring.worker.work import Work
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from mainspring.worker.claimer import Claimer
     from mainspring.worker.executor import Executor
     from mainspring.worker.holdings import Holdings
+    from mainspring.worker.lines import Lines
     from mainspring.worker.tally import Tally
 
 log = structlog.get_logger()
@@ -47,6 +48,7 @@ class Attendant:
         clock: Clock,
         lanes: int,
         every: float,
+        lines: Lines,
         job_ids: Sequence[int],
         holdings: Holdings,
         claimer: Claimer,
@@ -59,6 +61,7 @@ class Attendant:
         self._clock = clock
         self._lanes = lanes
         self._every = every
+        self._lines = lines
         self._job_ids = list(job_ids)
         self._holdings = holdings
         self._claimer = claimer
@@ -87,6 +90,7 @@ class Attendant:
         with patience(connection, PATIENCE_SECONDS):
             if connection is not self._listening:
                 await self._begin(connection)
+            self._lines.learn(await jobs.lines(connection))
             await self.reconcile(connection)
             await self._release_held(connection)
             await self._tally.tell(connection, self._holdings.by_line())
@@ -107,11 +111,16 @@ class Attendant:
     def _hear(self, channel: str, payload: str) -> None:
         if channel == notify.READY:
             with contextlib.suppress(ValueError):
-                self._claimer.stir(*notify.parse_ready(payload))
+                self._hear_of_ready(*notify.parse_ready(payload))
         elif channel == notify.LATER:
             self._heard_of_later()
         elif payload == str(self._worker_id):
             self._woken.set()
+
+    def _hear_of_ready(self, lane: int, line: int, priority: int) -> None:
+        if self._lines.is_news(line):
+            self._woken.set()  # it may be one of ours: look at once, not at the next beat
+        self._claimer.stir(lane, line, priority)
 
     async def reconcile(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
         """Act on cancellations, and give back leases in our name that we do not hold."""

@@ -1,9 +1,12 @@
 """Takes runs out of the line, as many as the executor has room for, wherever there are some.
 
 One claim is one statement for one (lane, line). Which pairs are worth asking is known from wake-ups, from the last
-claim, and from a look at all of them at once now and then. They take turns; only what is announced as more urgent
-than what its line gave last is fetched out of turn. For each pair the claimer remembers where the line begins, per
-priority: under a transaction held open elsewhere, a scan from the very front crawls over dead entries.
+claim, and from a look at all of them at once now and then. They take turns (`turns.py`); only what is announced as more
+urgent than what its line gave last is fetched out of turn. For each pair the claimer remembers where the line begins,
+per priority: under a transaction held open elsewhere, a scan from the very front crawls over dead entries.
+
+Runs that may not wait inside a worker are claimed one at a time, when a slot is free. If none is when their turn comes,
+the next one that becomes free is kept for them: else, behind a buffer that is never empty, their turn would never come.
 """
 
 from __future__ import annotations
@@ -11,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections import deque
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -22,16 +24,20 @@ from mainspring.model.run import LEAST_URGENT, PRIORITIES
 from mainspring.store import leases, runs
 from mainspring.store.database import CONNECTION_ERRORS, patience
 from mainspring.store.leases import Lease
+from mainspring.worker.turns import Turns
 from mainspring.worker.work import PRIORITY, RANK
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from uuid import UUID
 
     from asyncpg import Record
 
     from mainspring.clock import Clock
     from mainspring.store.link import Link
+    from mainspring.worker.executor import Executor
+    from mainspring.worker.lines import Lines
+    from mainspring.worker.turns import Pair
 
 log = structlog.get_logger()
 
@@ -44,8 +50,6 @@ LOOK_SHARE = 0.05  # looks at the very front may cost this much of the time …
 LOOK_AT_MOST_EVERY, LOOK_AT_LEAST_EVERY = 0.02, 2.0  # … and are so far apart, in seconds
 ECHO_SECONDS = 0.02  # wake-ups are sent sparingly: look once more a little after one
 PATIENCE_SECONDS = 30.0
-
-Pair = tuple[int, int]  # lane, line
 
 
 class Front:
@@ -100,30 +104,29 @@ class Claimer:
         self,
         *,
         worker_id: UUID,
-        lines: Sequence[int],
+        lines: Lines,
+        weights: Mapping[str, int],
         lanes: int,
         link: Link,
         clock: Clock,
         poll_interval: float,
-        room: Callable[[], int],
-        has_room: asyncio.Event,
+        executor: Executor,
         take: Callable[[Lease, int, list[Record]], None],
     ) -> None:
         self._worker_id = worker_id
-        self._lines = list(lines)
+        self._lines = lines
         self._lanes = lanes
         self._link = link
         self._clock = clock
         self._poll_interval = poll_interval
-        self._room = room
-        self._has_room = has_room
+        self._executor = executor
         self._take = take
         self._fronts: dict[Pair, Front] = {}
-        self._hot: deque[Pair] = deque()  # worth asking, in turn
+        self._hot = Turns(weights)  # worth asking
+        self._kept: Pair | None = None  # whose turn came when no slot was free: it gets the next one
         self._urgent: dict[Pair, int] = {}  # to ask out of turn, for this priority and more urgent ones
         self._urgent_claims = 0  # since the last turn
         self._seen: set[Pair] = set()  # a look found something there
-        self._stirred = asyncio.Event()
         self._front_look_at = 0.0  # when some pair may be looked at from the very front again
         self._look_at = 0.0  # when to look at all lines again
         self._looked_at = float("-inf")
@@ -137,18 +140,18 @@ class Claimer:
         """Someone says that there is something in this line."""
         pair = (lane, line)
         if line in self._lines and 0 <= lane < self._lanes:
-            if pair not in self._hot:
-                self._hot.appendleft(pair)
-            if pair in self._fronts and priority < self._fronts[pair].last_priority:
+            if pair != self._kept:
+                self._hot.add(pair, self._lines[line].queue, first=True)
+            is_single = self._lines[line].is_claimed_singly
+            if not is_single and pair in self._fronts and priority < self._fronts[pair].last_priority:
                 self._urgent[pair] = max(priority, self._urgent.get(pair, priority))
             soon = self._clock.monotonic() + ECHO_SECONDS
             self._look_at = min(self._look_at, max(soon, self._looked_at + _pause_after(self._look_cost)))
-            self._stirred.set()
+            self._executor.has_room.set()
 
     def stop(self) -> None:
         self._is_stopping = True
-        self._stirred.set()
-        self._has_room.set()
+        self._executor.has_room.set()
 
     # ── the loop ────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -162,28 +165,35 @@ class Claimer:
                 await self._link.mend()
 
     async def _step(self) -> None:
-        if self._room() <= 0:
-            self._has_room.clear()
-            await self._has_room.wait()
+        if self._kept is not None and self._executor.free_slots() > 0:
+            await self._claim_one(self._kept)
+        elif self._executor.room() <= 0:
+            await self._rest(None)
         elif self._clock.monotonic() >= self._look_at:
             await self.look()
         elif self._urgent and not (self._urgent_claims >= URGENT_PER_TURN and self._hot):
             await self._claim_urgent()
-        elif self._hot:
-            await self._claim_next()
+        elif (pair := self._hot.take(self._may_ask)) is not None:
+            await self._claim_next(pair)
         else:
-            await self._rest()
+            await self._rest(max(0.0, self._look_at - self._clock.monotonic()))
 
-    async def _rest(self) -> None:
-        self._stirred.clear()
+    async def _rest(self, seconds: float | None) -> None:
+        """Until there is room, someone says something, or the time is over."""
+        something = self._executor.has_room
+        something.clear()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(max(0.0, self._look_at - self._clock.monotonic())):
-                await self._stirred.wait()
+            async with asyncio.timeout(seconds):
+                await something.wait()
+
+    def _may_ask(self, pair: Pair) -> bool:
+        """One slot is kept at a time: who needs another waits, and the others have their turns."""
+        return self._kept is None or not self._lines[pair[1]].is_claimed_singly
 
     async def look(self) -> None:
         """Look, with one statement, at all lines in all lanes that are not known to be worth asking anyway."""
         began = self._clock.monotonic()
-        hot = set(self._hot)
+        hot = {*self._hot.pairs(), self._kept}
         cold = [(lane, line) for lane in range(self._lanes) for line in self._lines if (lane, line) not in hot]
         connection = await self._link.get()
         with patience(connection, PATIENCE_SECONDS):
@@ -193,22 +203,42 @@ class Claimer:
         self._look_at = self._looked_at + max(self._poll_interval, _pause_after(self._look_cost))
         found = [(row["lane"], row["line"]) for row in rows]
         self._seen.update(found)
-        self._hot.extend(pair for pair in found if pair not in self._hot)
+        for pair in found:
+            self._hot.add(pair, self._lines[pair[1]].queue)
 
     async def _claim_urgent(self) -> None:
         """Fetch what is more urgent than the rest of its line, and only that; the pair's turn comes as before."""
         self._urgent_claims += 1
         pair, priority = next(iter(self._urgent.items()))
         del self._urgent[pair]
-        front, wanted = self._fronts[pair], min(MAX_BATCH, self._room())
+        front, wanted = self._fronts[pair], min(MAX_BATCH, self._executor.room())
         from_the_front = self._is_front_look_due(front)
         order = PRIORITIES[: priority + 1]
-        front.advance(await self._claim(pair, front, order, wanted, from_the_front=from_the_front))
+        rows = await self._claim(pair, front, order, wanted, from_the_front=from_the_front)
+        front.advance(rows)
+        self._hot.charge(self._lines[pair[1]].queue, len(rows))
 
-    async def _claim_next(self) -> None:
+    async def _claim_next(self, pair: Pair) -> None:
         self._urgent_claims = 0
-        pair = self._hot.popleft()
-        wanted = min(MAX_BATCH, self._room())
+        if not self._lines[pair[1]].is_claimed_singly:
+            wanted = min(MAX_BATCH, self._executor.room())
+            await self._claim_and_come_again(pair, wanted)
+            if wanted < FEW:
+                await self._clock.sleep(GAP_SECONDS)  # let a few more slots become free before asking again
+        elif self._executor.has_spare_slot:
+            await self._claim_and_come_again(pair, 1)
+        else:
+            self._kept = pair
+            self._executor.keep_a_slot()
+
+    async def _claim_one(self, pair: Pair) -> None:
+        """Into the slot that was kept for it."""
+        await self._claim_and_come_again(pair, 1)
+        self._kept = None
+        self._executor.release_slot()
+
+    async def _claim_and_come_again(self, pair: Pair, wanted: int) -> None:
+        """One turn of a pair, and another one later if it gave all that was wanted."""
         front = self._fronts.setdefault(pair, Front(random.randrange(OLDEST_FIRST_EVERY)))  # not all at once
         from_the_front = self._is_front_look_due(front)
         count = await self._claim_turn(pair, front, wanted, from_the_front=from_the_front)
@@ -216,10 +246,10 @@ class Claimer:
             # Something is there, yet not behind the hints: it went back to the front of the line.
             count = await self._claim_turn(pair, front, wanted, from_the_front=True)
         self._seen.discard(pair)
-        if count >= wanted and pair not in self._hot:  # it is when stirred meanwhile
-            self._hot.append(pair)
-        if wanted < FEW:
-            await self._clock.sleep(GAP_SECONDS)  # let a few more slots become free before asking again
+        queue = self._lines[pair[1]].queue
+        self._hot.charge(queue, count)
+        if count >= wanted:
+            self._hot.add(pair, queue)
 
     async def _claim_turn(self, pair: Pair, front: Front, count: int, *, from_the_front: bool) -> int:
         began, order = self._clock.monotonic(), front.order()

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from mainspring.store.history import Micros
     from mainspring.store.leases import Lease, Settled
     from mainspring.worker.isolation.isolation import Isolation
+    from mainspring.worker.lines import Lines
     from mainspring.worker.registry import Handler
 
 _POSTGRES_EPOCH = 946_684_800
@@ -44,6 +45,7 @@ class Executor:
         *,
         worker_id: UUID,
         handlers: dict[int, Handler],
+        lines: Lines,
         slots: int,
         cancel_grace: float,
         clock: Clock,
@@ -52,6 +54,7 @@ class Executor:
     ) -> None:
         self._worker_id = worker_id
         self._handlers = handlers
+        self._lines = lines
         self._slots = slots
         self._cancel_grace = cancel_grace
         self._clock = clock
@@ -59,6 +62,7 @@ class Executor:
         self._waiting: list[deque[Work]] = [deque() for _ in PRIORITIES]
         self._buffered = 0
         self._running: set[Work] = set()
+        self._kept = 0  # slots that stay free for a run that may not wait here
         self._abandoned = 0  # handlers that would not stop: their slots are not reused until they do
         self._performer = Performer(threads=slots, isolation=isolation)
         self._rate = Rate(clock)
@@ -73,7 +77,23 @@ class Executor:
         if self._is_stopping:
             return 0
         prefetch = min(MAX_PREFETCH, int(self._rate.per_second * PREFETCH_SECONDS))
-        return self._slots - len(self._running) - self._abandoned + prefetch - self._buffered
+        return self.free_slots() - self._kept + prefetch - self._buffered
+
+    def free_slots(self) -> int:
+        return 0 if self._is_stopping else self._slots - len(self._running) - self._abandoned
+
+    @property
+    def has_spare_slot(self) -> bool:
+        """Whether a slot is free that nothing here waits for."""
+        return self.free_slots() > self._buffered
+
+    def keep_a_slot(self) -> None:
+        """Let the next slot that becomes free stay so."""
+        self._kept = 1
+
+    def release_slot(self) -> None:
+        self._kept = 0
+        self._fill_slots()
 
     @property
     def is_idle(self) -> bool:
@@ -87,10 +107,14 @@ class Executor:
         """Accept the runs of a new lease; answers with them in the order of their positions."""
         now = self.now()
         handlers, worker_id = self._handlers, self._worker_id
+        delivery = self._lines[line].delivery
         works = [
-            Work(row, lease, position, line, worker_id, now, handlers.get(row[JOB]))
+            Work(row, lease, position, line, worker_id, now, handlers.get(row[JOB]), delivery)
             for position, row in enumerate(rows)
         ]
+        if self._lines[line].is_claimed_singly:
+            self._start_or_give_back(works)
+            return works
         waiting = self._waiting
         for work in works:
             waiting[work.row[PRIORITY]].append(work)
@@ -100,17 +124,25 @@ class Executor:
         self._fill_slots()
         return works
 
+    def _start_or_give_back(self, works: list[Work]) -> None:
+        """Runs that may not wait here: if their claim was answered so late that the slot is gone, so are they."""
+        for work in works:
+            if self.free_slots() > 0:
+                self._start(work)
+            else:
+                self._settle(work.given_back(self.now()))
+
     def _fill_slots(self) -> None:
         if self._is_stopping:
             return
-        free = self._slots - len(self._running) - self._abandoned
+        free = self.free_slots() - self._kept
         for queue in self._waiting:
             while queue and free > 0:
                 work = queue.popleft()
                 self._buffered -= 1
                 if not work.is_settled and self._start(work):
                     free -= 1
-        if free > 0 or self._buffered * 2 < MAX_PREFETCH:
+        if free > 0 or self._kept or self._buffered * 2 < MAX_PREFETCH:
             self.has_room.set()
 
     # ── executing one ───────────────────────────────────────────────────────────────────────────────────────

@@ -13,6 +13,7 @@ import structlog
 from asyncpg.pgproto.pgproto import UUID as FastUUID
 
 from mainspring.errors import QueueNotFound, did_you_mean
+from mainspring.model.line import Delivery
 from mainspring.store import jobs, workers
 from mainspring.store.database import CONNECTION_ERRORS
 from mainspring.store.leases import Fate
@@ -22,6 +23,7 @@ from mainspring.worker.claimer import Claimer
 from mainspring.worker.executor import STALE_SECONDS, Executor
 from mainspring.worker.flusher import Flusher
 from mainspring.worker.holdings import Holdings
+from mainspring.worker.lines import Lines
 from mainspring.worker.tally import Tally
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from mainspring.worker.isolation.isolation import Isolation
     from mainspring.worker.registry import Handler, Registry
     from mainspring.worker.settings import WorkerSettings
+    from mainspring.worker.work import Work
 
 log = structlog.get_logger()
 
@@ -76,6 +79,7 @@ class WorkerProcess:
         self._isolation = isolation
         self._holdings = Holdings()
         self._tally = Tally(self.id)
+        self.lines = Lines(queues=settings.queues, labels=settings.labels)
         self._links = {
             name: Link(database, clock, f"worker {name}", raw_time=True) for name in ("claim", "flush", "attend")
         }
@@ -93,27 +97,28 @@ class WorkerProcess:
         connection = await self._database.connect("worker start")
         try:
             handlers = await register_jobs(connection, self._registry, self._version)
-            lines = await self._lines(connection)
+            await self._open_lines(connection)
             await self._register(connection)
         finally:
             await connection.close()
-        self._assemble(handlers, lines)
+        self._assemble(handlers)
         if self._isolation is not None and any(handler.definition.isolated for handler in handlers.values()):
             self._isolation.start()  # now rather than when the first run waits for it
         await self.attendant.attend()
         self._last_beat = self._clock.monotonic()
         self._loops = [asyncio.create_task(loop) for loop in self._loops_to_run()]
 
-    async def _lines(self, connection: Connection) -> list[int]:
-        lines = await jobs.open_queues(connection, self._registry.queues)
-        missing = jobs.missing_queues(lines, self._settings.queues)
+    async def _open_lines(self, connection: Connection) -> None:
+        found = await jobs.open_lines(connection, self._registry.lines)
+        known = {line.queue for line in found}
+        missing = [queue for queue in self._settings.queues if queue not in known]
         if missing:
             raise QueueNotFound(
                 f"There is no queue named {missing[0]!r}.",
-                hint=did_you_mean(missing[0], lines),
+                hint=did_you_mean(missing[0], known),
                 field="queues",
             )
-        return [lines[queue] for queue in self._settings.queues]
+        self.lines.learn(found)
 
     async def _register(self, connection: Connection) -> None:
         await workers.register(
@@ -122,17 +127,19 @@ class WorkerProcess:
             host=socket.gethostname(),
             pid=os.getpid(),
             queues=self._settings.queues,
+            labels=self._settings.labels,
             handlers=self._registry.names,
             slots=self._settings.slots,
             lease_seconds=self._settings.lease_time,
             version=self._version,
         )
 
-    def _assemble(self, handlers: dict[int, Handler], lines: list[int]) -> None:
+    def _assemble(self, handlers: dict[int, Handler]) -> None:
         self.flusher = Flusher(worker_id=self.id, link=self._links["flush"], clock=self._clock, settled=self._settled)
         self.executor = Executor(
             worker_id=self.id,
             handlers=handlers,
+            lines=self.lines,
             slots=self._settings.slots,
             cancel_grace=self._settings.cancel_grace,
             clock=self._clock,
@@ -141,13 +148,13 @@ class WorkerProcess:
         )
         self.claimer = Claimer(
             worker_id=self.id,
-            lines=lines,
+            lines=self.lines,
+            weights=self._settings.weights,
             lanes=self._lanes,
             link=self._links["claim"],
             clock=self._clock,
             poll_interval=self._settings.poll_interval,
-            room=self.executor.room,
-            has_room=self.executor.has_room,
+            executor=self.executor,
             take=self._take,
         )
         self.attendant = Attendant(
@@ -156,6 +163,7 @@ class WorkerProcess:
             clock=self._clock,
             lanes=self._lanes,
             every=self._settings.beat_every,
+            lines=self.lines,
             job_ids=list(handlers),
             holdings=self._holdings,
             claimer=self.claimer,
@@ -198,14 +206,7 @@ class WorkerProcess:
             await self._clock.sleep(min(0.5, self._settings.lease_time / 10))
             self.executor.give_back_waiting(older_than=STALE_SECONDS)
             if self._clock.monotonic() - self._last_beat > limit:
-                self.executor.interrupt(
-                    [
-                        work
-                        for work in self.executor.running_works
-                        if work.handler is not None and work.handler.definition.on_disconnect == "stop"
-                    ],
-                    grace=0.0,
-                )
+                self.executor.interrupt(filter(_must_not_overlap, self.executor.running_works), grace=0.0)
 
     # ── ending ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -251,6 +252,12 @@ class WorkerProcess:
             if loop.done() and not loop.cancelled() and (error := loop.exception()):
                 return error
         return None
+
+
+def _must_not_overlap(work: Work) -> bool:
+    if work.delivery is Delivery.AT_MOST_ONCE:
+        return True
+    return work.handler is not None and work.handler.definition.on_disconnect == "stop"
 
 
 async def register_jobs(connection: Connection, registry: Registry, actor: str) -> dict[int, Handler]:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from mainspring.model.job import JobDefinition
+    from mainspring.model.line import Line
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,10 @@ class Registry:
     @property
     def names(self) -> list[str]:
         return sorted(self._handlers)
+
+    @property
+    def lines(self) -> set[Line]:
+        return {handler.definition.line for handler in self}
 
     @property
     def queues(self) -> list[str]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from mainspring.errors import InvalidInput
 from mainspring.model.job import checked_name
 
 MOST_PROCESSES = 256
+MAX_WEIGHT = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,6 +17,8 @@ class WorkerSettings:
     """Spans are in seconds. Beats must come at least three times as often as the lease time runs out."""
 
     queues: tuple[str, ...] = ("default",)
+    weights: dict[str, int] = field(default_factory=dict)  # of all these queues, or of none: then they are alike
+    labels: tuple[str, ...] = ()  # what this worker has, for runs that require it
     slots: int = 200
     processes: int = 1
     autoscale: tuple[int, int] | None = None  # fewest and most processes, by how much work there is
@@ -31,6 +34,13 @@ class WorkerSettings:
             raise _invalid("queues", self.queues, "must name at least one queue")
         for queue in self.queues:
             checked_name(queue, "queue")
+        if self.weights and set(self.weights) != set(self.queues):
+            raise _invalid("weights", self.weights, "must give a weight to each queue, or to none")
+        for weight in self.weights.values():
+            if type(weight) is not int or not 1 <= weight <= MAX_WEIGHT:
+                raise _invalid("weights", weight, f"must be whole numbers from 1 to {MAX_WEIGHT}")
+        for label in self.labels:
+            checked_name(label, "label")
         _check_range("slots", self.slots, 1, 10_000)
         _check_range("processes", self.processes, 1, MOST_PROCESSES)
         if self.autoscale is not None:

@@ -9,6 +9,7 @@ import msgspec
 
 from mainspring.errors import MainspringError
 from mainspring.model.lifecycle import Outcome, State
+from mainspring.model.line import Delivery
 from mainspring.model.payload import printable
 from mainspring.store.leases import Fate, Settled
 from mainspring.worker.isolation.echo import EchoedError
@@ -38,6 +39,7 @@ class Work:
     __slots__ = (
         "claimed_at",
         "context",
+        "delivery",
         "handler",
         "is_cancelled",
         "is_interrupted",
@@ -60,6 +62,7 @@ class Work:
         worker_id: UUID,
         claimed_at: Micros,
         handler: Handler | None,
+        delivery: Delivery = Delivery.AT_LEAST_ONCE,
     ) -> None:
         self.row = row
         self.lease = lease
@@ -68,6 +71,7 @@ class Work:
         self.worker_id = worker_id
         self.claimed_at = claimed_at
         self.handler = handler
+        self.delivery = delivery
         self.started_at: Micros | None = None
         self.task: asyncio.Future[Any] | None = None
         self.context: Context | None = None
@@ -131,6 +135,8 @@ class Work:
         self.is_settled = True
         row = self.row
         started = self.started_at
+        if self.delivery is Delivery.AT_MOST_ONCE and started is not None:
+            fate, state = _never_again(fate, state)
         payload = row[PAYLOAD]
         # In the order of AttemptRecord; a plain tuple, because this happens once per run.
         record = (
@@ -162,6 +168,20 @@ class Work:
             row[SUBMITTED_AT],
         )
         return Settled(self.lease, self.position, row[ID], row[FENCE], fate, record, payload, delay, is_traced)
+
+
+def _never_again(fate: Fate, state: State) -> tuple[Fate, State]:
+    """The rule of at-most-once: a run that has started goes nowhere from where it could start again.
+
+    What would be retried is dead; what was stopped through no fault of its own (a drain, a lost connection) is lost.
+    """
+    match fate:
+        case Fate.END | Fate.BURY:
+            return fate, state
+        case Fate.RETRY:
+            return Fate.BURY, State.DEAD
+        case Fate.GIVE_BACK | Fate.HOLD:
+            return Fate.END, State.LOST
 
 
 def error_document(error: BaseException) -> str:

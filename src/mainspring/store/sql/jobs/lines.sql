@@ -1,2 +1,2 @@
--- All lines of a tenant: the queues there are.
+-- All lines of a tenant, and so the queues there are.
 select id, queue, labels from line where tenant_id = :tenant::int order by queue

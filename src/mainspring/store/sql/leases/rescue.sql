@@ -1,5 +1,6 @@
--- Take every unfinished run out of some leases of a lost worker: back in line, or to its end if it was to be cancelled.
--- Moves: rescue, cancel.  Index: lease_worker_idx.
+-- Take every unfinished run out of some leases of a lost worker: back in line; or, if it was around at too many crashes,
+-- among the dead letters; or to its end, if it may not start again or was to be cancelled.
+-- Moves: rescue, bury, lose, cancel.  Index: lease_worker_idx.
 -- The delete is the guard: it waits for nobody (a lease being settled right now is skipped and seen next time), and
 -- whoever settles afterwards finds no lease. A started attempt leaves a trace, so each run gets its row of history.
 with abandoned as materialized (
@@ -9,7 +10,12 @@ with abandoned as materialized (
     delete from lease where lane = :lane::smallint and id = any (array(select id from abandoned))
     returning lane, claimed_at, runs, done, cancel
 ), unfinished as materialized (
-    select ended.lane, ended.claimed_at, run.*, get_bit(ended.cancel, run.ordinality::int - 1) = 1 as is_cancelled
+    select ended.lane, ended.claimed_at, run.*,
+           case when get_bit(ended.cancel, run.ordinality::int - 1) = 1 then 'cancelled'
+                when exists (select from line
+                             where line.id = run.line_id and line.labels @> array['delivery=at_most_once']) then 'lost'
+                when run.crashes + 1 >= :most_crashes::int then 'dead'
+                else 'ready' end::run_state as state
     from ended cross join lateral unnest(ended.runs) with ordinality as run
     where get_bit(ended.done, run.ordinality::int - 1) = 0
 ), rescued as (
@@ -19,19 +25,33 @@ with abandoned as materialized (
     select lane, id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes + 1, revision,
            due_at, retry_until, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at,
            retry_until, coalesce(first_started_at, claimed_at), overrides, (date_part('epoch', ready_at) * 1000000)::bigint
-    from unfinished where not is_cancelled
+    from unfinished where state = 'ready'
+), buried as (
+    insert into dead (lane, id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes, revision,
+                      due_at, expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at,
+                      retry_until, first_started_at, overrides)
+    select lane, id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes + 1, revision,
+           due_at, retry_until, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at,
+           retry_until, coalesce(first_started_at, claimed_at), overrides
+    from unfinished where state = 'dead'
 ), recorded as (
     insert into attempt (lane, run_id, fence, attempt, tenant_id, job_id, job_version, line_id, priority, outcome,
                          state, due_at, ready_at, claimed_at, worker_id, error, codec, payload, headers, tags,
                          idempotency_key, submitted_by, submitted_at)
     select lane, id, fence, attempt + 1, tenant_id, job_id, job_version, line_id, priority,
-           case when is_cancelled then 'cancelled' else 'crashed' end::attempt_outcome,
-           case when is_cancelled then 'cancelled' else 'ready' end::run_state,
-           due_at, ready_at, claimed_at, :worker::uuid,
-           jsonb_build_object('code', 'worker-lost', 'message', 'The worker stopped beating; its runs were taken over.'),
-           codec, case when is_cancelled then payload end, headers, tags, idempotency_key, submitted_by, submitted_at
+           case when state = 'cancelled' then 'cancelled' else 'crashed' end::attempt_outcome,
+           state, due_at, ready_at, claimed_at, :worker::uuid,
+           case when state = 'dead'
+                then jsonb_build_object('code', 'crashed-too-often', 'message',
+                                        'Its worker was lost ' || crashes + 1 || ' times while it ran.')
+                else jsonb_build_object('code', 'worker-lost', 'message', case when state = 'lost'
+                                        then 'The worker stopped beating; delivered at most once, it does not start again.'
+                                        else 'The worker stopped beating; its runs were taken over.' end) end,
+           codec, case when state in ('cancelled', 'lost') then payload end, headers, tags, idempotency_key,
+           submitted_by, submitted_at
     from unfinished
 )
-select (select count(*) from ended) as leases, count(*) filter (where not is_cancelled) as rescued,
-       count(*) filter (where is_cancelled) as cancelled
+select (select count(*) from ended) as leases, count(*) filter (where state = 'ready') as rescued,
+       count(*) filter (where state = 'cancelled') as cancelled, count(*) filter (where state = 'lost') as lost,
+       count(*) filter (where state = 'dead') as buried
 from unfinished

@@ -1,5 +1,5 @@
 -- A worker process begins to live.
-insert into worker (id, host, pid, queues, handlers, slots, lease_seconds, version)
-values (:worker::uuid, :host::text, :pid::int, :queues::text[], :handlers::text[], :slots::int,
+insert into worker (id, host, pid, queues, labels, handlers, slots, lease_seconds, version)
+values (:worker::uuid, :host::text, :pid::int, :queues::text[], :labels::text[], :handlers::text[], :slots::int,
         :lease_seconds::double precision, :version::text)
 on conflict (id) do nothing

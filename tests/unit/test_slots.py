@@ -1,0 +1,130 @@
+"""Slots of an executor: who waits for one, who may not wait, and a slot that is kept."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pytest
+
+from mainspring.clock import SystemClock
+from mainspring.model.job import JobDefinition
+from mainspring.model.line import Delivery, Line
+from mainspring.store.leases import Lease
+from mainspring.worker import work as columns
+from mainspring.worker.executor import Executor
+from mainspring.worker.lines import Lines
+from mainspring.worker.registry import handler_of
+
+if TYPE_CHECKING:
+    from mainspring.store.leases import Settled
+
+PLAIN, ONCE = 1, 2
+THE_JOB = 7
+
+
+class Bench:
+    """An executor whose handlers run until they are told to end."""
+
+    def __init__(self, slots: int) -> None:
+        self.settled: list[Settled] = []
+        self.gate = asyncio.Semaphore(0)
+        lines = Lines(queues=["default"], labels=[])
+        lines.learn({Line("default"): PLAIN, Line("default", (), Delivery.AT_MOST_ONCE): ONCE})
+        self.executor = Executor(
+            worker_id=uuid4(),
+            handlers={THE_JOB: handler_of(JobDefinition(name="wait"), self._wait)},
+            lines=lines,
+            slots=slots,
+            cancel_grace=1.0,
+            clock=SystemClock(),
+            settle=self.settled.append,
+        )
+
+    async def _wait(self) -> None:
+        await self.gate.acquire()
+
+    def take(self, line: int, count: int) -> list[columns.Work]:
+        rows: list[Any] = [_row() for _ in range(count)]
+        return self.executor.take(Lease(0, uuid4(), count), line, rows)
+
+    async def finish_one(self) -> None:
+        before = len(self.settled)
+        self.gate.release()
+        while len(self.settled) == before:
+            await asyncio.sleep(0)
+
+
+def _row() -> dict[int, Any]:
+    row = dict.fromkeys(range(columns.SPECIAL + 1))
+    numbers = dict.fromkeys((columns.ATTEMPT, columns.FENCE, columns.CODEC), 0)
+    return row | numbers | {columns.ID: uuid4(), columns.JOB: THE_JOB, columns.PRIORITY: 5, columns.PAYLOAD: b"{}"}
+
+
+@pytest.fixture
+async def bench() -> Bench:
+    return Bench(slots=2)
+
+
+async def test_what_may_wait_waits_for_a_slot_and_what_may_not_starts_at_once(bench: Bench) -> None:
+    bench.take(PLAIN, 1)
+    assert bench.executor.has_spare_slot
+    (once,) = bench.take(ONCE, 1)
+    assert once.started_at is not None
+    assert not bench.executor.has_spare_slot
+    (waiting,) = bench.take(PLAIN, 1)
+
+    assert waiting.started_at is None
+    await bench.finish_one()
+    assert waiting.started_at is not None
+
+
+async def test_a_slot_for_which_others_wait_is_not_spare(bench: Bench) -> None:
+    bench.take(PLAIN, 4)
+    await bench.finish_one()
+
+    assert bench.executor.free_slots() == 0, "whoever waited has it"
+    assert not bench.executor.has_spare_slot
+
+
+async def test_a_slot_that_is_kept_stays_free_whoever_waits_until_it_is_released(bench: Bench) -> None:
+    bench.take(PLAIN, 4)
+    bench.executor.keep_a_slot()
+    bench.executor.has_room.clear()
+    await bench.finish_one()
+
+    assert bench.executor.free_slots() == 1
+    assert bench.executor.has_room.is_set(), "the claimer has to hear of it"
+    (once,) = bench.take(ONCE, 1)
+    assert once.started_at is not None
+    bench.executor.release_slot()
+    assert bench.executor.free_slots() == 0
+
+
+async def test_a_kept_slot_for_which_nobody_came_goes_to_who_waits(bench: Bench) -> None:
+    *_, last = bench.take(PLAIN, 3)
+    bench.executor.keep_a_slot()
+    await bench.finish_one()
+    assert last.started_at is None
+
+    bench.executor.release_slot()
+
+    assert last.started_at is not None
+
+
+async def test_what_may_not_wait_and_comes_too_late_for_its_slot_goes_back_unstarted(bench: Bench) -> None:
+    """Its claim was answered late: by then the slot was gone."""
+    bench.take(PLAIN, 2)
+    (once,) = bench.take(ONCE, 1)
+
+    (settled,) = bench.settled
+    assert (settled.run_id, settled.fate.value, settled.is_traced) == (once.row[columns.ID], "give_back", False)
+    assert once.started_at is None
+
+
+async def test_nothing_starts_during_a_drain(bench: Bench) -> None:
+    bench.executor.stop_taking()
+    bench.take(ONCE, 1)
+
+    assert [(each.fate.value, each.is_traced) for each in bench.settled] == [("give_back", False)]
