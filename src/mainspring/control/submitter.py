@@ -17,7 +17,14 @@ from mainspring.clock import instant
 from mainspring.errors import IdempotencyConflict, InvalidInput, KeyBusy, OutcomeUnknown
 from mainspring.model.ids import lane_of, lane_of_key
 from mainspring.store import notify, submissions
-from mainspring.store.database import CONNECTION_ERRORS, patience, read_only_error, transaction, uncancelled
+from mainspring.store.database import (
+    CONNECTION_ERRORS,
+    disk_full_error,
+    patience,
+    read_only_error,
+    transaction,
+    uncancelled,
+)
 from mainspring.store.jobs import DEFAULT_TENANT
 from mainspring.store.link import Link
 
@@ -36,7 +43,7 @@ MAX_BATCH = 100_000
 COPY_ROWS = 1_000  # per lane before the next lane takes its turn
 GATHER = 1_000  # single submissions per commit
 ANSWER_SECONDS = 30.0  # how long to find out what became of a COMMIT
-READ_ONLY_SECONDS = 5.0  # how long a failover may leave us with a server that accepts no writes
+REFUSED_SECONDS = 5.0  # how long a server may refuse all writes: during a failover, or while its disk is full
 # A key may be in use in somebody's open transaction. We wait for it a moment at a time and step aside in between, so
 # that nobody waits behind us.
 KEY_WAIT = "20ms"
@@ -282,8 +289,11 @@ def check_verdicts(verdicts: Sequence[submissions.Verdict], runs: Sequence[NewRu
 def _raise_if_hopeless(error: BaseException, waited: float, ids: list[UUID]) -> None:
     """Give up after a while, saying what is known: a server that is read-only did nothing, else we cannot tell."""
     if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
-        if waited >= READ_ONLY_SECONDS:
+        if waited >= REFUSED_SECONDS:
             raise read_only_error() from error
+    elif isinstance(error, asyncpg.DiskFullError):
+        if waited >= REFUSED_SECONDS:
+            raise disk_full_error() from error
     elif waited >= ANSWER_SECONDS:
         raise _unknown(error, ids) from error
 

@@ -49,6 +49,7 @@ CONNECTION_ERRORS: tuple[type[BaseException], ...] = (
     asyncpg.ReadOnlySQLTransactionError,
     asyncpg.TooManyConnectionsError,
     asyncpg.DeadlockDetectedError,  # its victim did nothing, and may just do it again
+    asyncpg.DiskFullError,  # nothing was done; some space will be made, or the server stops
     OSError,
     TimeoutError,
     DatabaseUnreachable,
@@ -165,6 +166,14 @@ def read_only_error() -> DatabaseUnsuitable:
         "The server accepts no writes (it is a standby, or read-only).",
         code="database-read-only",
         hint="Connect to the primary: add target_session_attrs=read-write to MAINSPRING_DATABASE_URL.",
+    )
+
+
+def disk_full_error() -> DatabaseUnsuitable:
+    return DatabaseUnsuitable(
+        "The disk of PostgreSQL is full; nothing was accepted.",
+        code="database-disk-full",
+        hint="Make room on that disk; what waits goes on by itself.",
     )
 
 

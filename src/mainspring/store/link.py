@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from mainspring.store.database import Database
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
+LASTING_SECONDS = 1.0  # a connection that served so long was a good one
 
 
 class Link:
@@ -38,6 +39,7 @@ class Link:
         self._raw_time = raw_time
         self._longest_pause = longest_pause
         self._connection: asyncpg.Connection[asyncpg.Record] | None = None
+        self._since = 0.0
         self._pause = FIRST_PAUSE
 
     async def get(self) -> asyncpg.Connection[asyncpg.Record]:
@@ -46,12 +48,17 @@ class Link:
             name = f"{self._role} {secrets.token_hex(4)}"
             self._connection = await self._database.connect(name, raw_time=self._raw_time)
             self.name = name
-            self._pause = FIRST_PAUSE
+            self._since = self._clock.monotonic()
         return self._connection
 
     async def mend(self) -> None:
-        """After a failure: drop what may be broken and wait a little, longer each time until one succeeds."""
+        """After a failure: drop what may be broken and wait a little, longer each time until a connection lasts.
+
+        To be let in is not enough: a server whose disk is full accepts connections and nothing else.
+        """
         if self._connection is not None:
+            if self._clock.monotonic() - self._since >= LASTING_SECONDS:
+                self._pause = FIRST_PAUSE
             self._connection.terminate()
             self._connection = None
         await self._clock.sleep(self._pause * random.uniform(0.5, 1.0))
