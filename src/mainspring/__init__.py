@@ -13,38 +13,51 @@ if TYPE_CHECKING:
     from mainspring.model.filter import RunFilter
     from mainspring.model.lifecycle import Outcome, State
     from mainspring.model.listing import Page, RunSummary
-    from mainspring.model.policy import RetryPolicy
+    from mainspring.model.policy import BackOff, Jitter, RetryPolicy
     from mainspring.model.run import Attempt, Run
+    from mainspring.model.steering import Cancel, Fail, Retry, Snooze
 
 __all__ = [
     "Attempt",
+    "BackOff",
+    "Cancel",
     "Context",
+    "Fail",
     "Handle",
+    "Jitter",
     "Job",
     "Mainspring",
     "MainspringError",
     "Outcome",
     "Page",
+    "Retry",
     "RetryPolicy",
     "Run",
     "RunFilter",
     "RunSummary",
+    "Snooze",
     "State",
 ]
 
 _HOMES = {
     "Attempt": "mainspring.model.run",
+    "BackOff": "mainspring.model.policy",
+    "Cancel": "mainspring.model.steering",
     "Context": "mainspring.model.context",
+    "Fail": "mainspring.model.steering",
     "Handle": "mainspring.app.handle",
+    "Jitter": "mainspring.model.policy",
     "Job": "mainspring.app.job",
     "Mainspring": "mainspring.app.mainspring",
     "MainspringError": "mainspring.errors",
     "Outcome": "mainspring.model.lifecycle",
     "Page": "mainspring.model.listing",
+    "Retry": "mainspring.model.steering",
     "RetryPolicy": "mainspring.model.policy",
     "Run": "mainspring.model.run",
     "RunFilter": "mainspring.model.filter",
     "RunSummary": "mainspring.model.listing",
+    "Snooze": "mainspring.model.steering",
     "State": "mainspring.model.lifecycle",
 }
 

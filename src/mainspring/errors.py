@@ -11,6 +11,7 @@
     ├── OutcomeUnknown                     COMMIT was sent and its answer was lost
     ├── RunNotSucceeded                    what `handle.result()` raises instead of returning
     │   ├── RunFailed · RunCancelled · RunExpired · RunLost
+    ├── AttemptTimedOut (TimeoutError)     why an attempt was stopped; retry policies know it as a TimeoutError
     ├── ResultTimeout (TimeoutError)
     ├── ProcessCrashed                     the process of an isolated run ended without a result
     ├── OutOfMemory (MemoryError)          an isolated run reached its memory limit
@@ -139,6 +140,10 @@ class RunExpired(RunNotSucceeded):
 
 class RunLost(RunNotSucceeded):
     code = "run-lost"
+
+
+class AttemptTimedOut(MainspringError, TimeoutError):
+    code = "attempt-timed-out"
 
 
 class ResultTimeout(MainspringError, TimeoutError):

@@ -10,7 +10,7 @@ from mainspring.model.lifecycle import ENDS, MOVES, VERBS, State, allows
 ACTING = tuple(move.verb for move in MOVES if move.sources)
 
 # Verbs of a worker that has the run; they name its lease and are stale without one.
-SETTLING = frozenset({"complete", "retry", "bury", "hold", "give_back", "lose"})
+SETTLING = frozenset({"complete", "retry", "snooze", "bury", "hold", "give_back", "lose"})
 
 # Verbs of keepers and claimers take what they find and pass over what somebody else holds at that moment.
 PASSING_OVER = frozenset({"promote", "release", "claim", "rescue", "expire"})

@@ -55,7 +55,7 @@ def _counts(seen: Seen) -> tuple[int, int, int]:
 
 
 def _expected_counts(before: Seen, verb: str) -> tuple[int, int, int]:
-    """Failing spends an attempt; a crash, a drain or a missing handler does not; requeueing starts again."""
+    """Failing spends an attempt; a snooze, a crash, a drain or a missing handler does not; requeueing starts again."""
     if verb == "requeue":
         return 0, 0, before.revision + 1
     return (
@@ -107,7 +107,7 @@ async def test_a_worker_cannot_settle_what_another_one_claimed(stage: Stage, ver
     assert await stage.contents() == before
 
 
-@pytest.mark.parametrize("verb", sorted({"retry", "bury", "hold", "give_back", "rescue"}))
+@pytest.mark.parametrize("verb", sorted({"retry", "snooze", "bury", "hold", "give_back", "rescue"}))
 async def test_a_run_that_was_asked_to_stop_never_goes_back_to_wait(stage: Stage, verb: str) -> None:
     subject = await stage.set_up(State.RUNNING)
     await VERBS["cancel"](stage.second, subject, State.RUNNING)

@@ -19,7 +19,13 @@ if TYPE_CHECKING:
 
     from .verbs import Stage
 
-BACK = {"retry": State.SCHEDULED, "bury": State.DEAD, "hold": State.HELD, "give_back": State.READY}
+BACK = {
+    "retry": State.SCHEDULED,
+    "snooze": State.SCHEDULED,
+    "bury": State.DEAD,
+    "hold": State.HELD,
+    "give_back": State.READY,
+}
 
 
 async def three_in_one_lease(stage: Stage, worker_id: UUID | None = None) -> list[Subject]:

@@ -20,6 +20,7 @@ from mainspring.model.lifecycle import ENDS, State
 from mainspring.model.line import Delivery
 from mainspring.model.policy import RetryPolicy
 from mainspring.model.run import PRIORITIES, NewRun
+from mainspring.model.steering import Snooze
 from mainspring.store import jobs, leases, runs, submissions, workers
 from mainspring.store.leases import Lease, Settlement
 from mainspring.worker.registry import handler_of
@@ -207,6 +208,12 @@ async def retry(actor: Actor, subject: Subject, seen: State) -> Settlement:
     return await _settle(actor, subject, PATIENT, lambda work: work.failed(ValueError("once more"), micros_now()))
 
 
+async def snooze(actor: Actor, subject: Subject, seen: State) -> Settlement:
+    nap = Snooze("later", until=AN_HOUR_AGO)
+    nap.delay = 0.0  # so that it can be promoted at once
+    return await _settle(actor, subject, PATIENT, lambda work: work.steered(nap, micros_now()))
+
+
 async def bury(actor: Actor, subject: Subject, seen: State) -> Settlement:
     return await _settle(actor, subject, HOPELESS, lambda work: work.failed(ValueError("never"), micros_now()))
 
@@ -285,6 +292,7 @@ VERBS: dict[str, Callable[[Actor, Subject, State], Awaitable[Any]]] = {
         claim,
         complete,
         retry,
+        snooze,
         bury,
         hold,
         give_back,

@@ -117,13 +117,16 @@ class Mainspring:
         queue: str = "default",
         priority: int = DEFAULT_PRIORITY,
         retry: RetryPolicy = ...,
-        max_age: timedelta | None = None,
+        max_age: timedelta | float | None = None,
         on_disconnect: str = "continue",
         isolated: bool = False,
         memory: str | int | None = None,
         cpu: timedelta | None = None,
         delivery: Delivery | str = ...,
         labels: Iterable[str] = (),
+        timeout: timedelta | float | None = None,
+        run_timeout: timedelta | float | None = None,
+        start_within: timedelta | float | None = None,
     ) -> JobDecorator: ...
 
     def job(self, *decorated: Any, **options: Any) -> Any:

@@ -15,7 +15,7 @@ from mainspring.errors import InvalidInput
 from mainspring.model.limits import checked_cpu, checked_memory
 from mainspring.model.line import Delivery, Line
 from mainspring.model.payload import quoted
-from mainspring.model.policy import RetryPolicy
+from mainspring.model.policy import MICROSECOND, RetryPolicy
 from mainspring.model.run import DEFAULT_PRIORITY, LEAST_URGENT, MOST_URGENT
 
 MAX_TAGS = 50
@@ -43,12 +43,17 @@ class JobDefinition:
     cpu: timedelta | None = None
     delivery: Delivery = Delivery.AT_LEAST_ONCE
     labels: tuple[str, ...] = ()
+    timeout: timedelta | None = None  # of an attempt
+    run_timeout: timedelta | None = None  # of all attempts, from the first start
+    start_within: timedelta | None = None  # from when it is due
 
     def __post_init__(self) -> None:
         checked_name(self.name, "job")
         checked_name(self.queue, "queue")
         checked_priority(self.priority)
-        checked_max_age(self.max_age)
+        checked_retry(self.retry)
+        for name in ("max_age", "timeout", "run_timeout", "start_within"):
+            object.__setattr__(self, name, checked_span(getattr(self, name), name))
         if self.on_disconnect not in ("continue", "stop"):
             raise _invalid("on_disconnect", self.on_disconnect, "must be 'continue' or 'stop'")
         object.__setattr__(self, "delivery", checked_delivery(self.delivery))
@@ -109,17 +114,34 @@ def checked_at(at: object, name: str = "at") -> datetime | None:
     return at
 
 
-def checked_delay(delay: object) -> float | None:
-    seconds = _seconds(delay, "delay")
+def checked_delay(delay: object, name: str = "delay") -> float | None:
+    seconds = _seconds(delay, name)
     if seconds is not None and not 0 <= seconds <= MAX_DELAY.total_seconds():
-        raise _invalid("delay", delay, "must be from 0 to 10 years")
+        raise _invalid(name, delay, "must be from 0 to 10 years")
     return seconds
 
 
 def checked_max_age(max_age: object) -> float | None:
-    seconds = _seconds(max_age, "max_age")
+    return checked_limit(max_age, "max_age")
+
+
+def checked_retry(retry: object) -> RetryPolicy:
+    if not isinstance(retry, RetryPolicy):
+        raise _invalid("retry", retry, "must be a RetryPolicy")
+    return retry
+
+
+def checked_span(limit: object, name: str) -> timedelta | None:
+    """A limit as definitions keep it; in whole microseconds, as the database counts."""
+    seconds = checked_limit(limit, name)
+    return None if seconds is None else max(MICROSECOND, timedelta(seconds=seconds))
+
+
+def checked_limit(limit: object, name: str) -> float | None:
+    """How long something may take."""
+    seconds = _seconds(limit, name)
     if seconds is not None and not 0 < seconds <= MAX_DELAY.total_seconds():
-        raise _invalid("max_age", max_age, "must be more than 0 and at most 10 years")
+        raise _invalid(name, limit, "must be more than 0 and at most 10 years")
     return seconds
 
 
@@ -190,7 +212,7 @@ def content_digest(*parts: object) -> bytes:
 def _invalid(name: str, value: object, rule: str) -> InvalidInput:
     return InvalidInput(
         f"{name} is {quoted(value)}; it {rule}.",
-        code=f"invalid-{name.replace('_', '-')}",
+        code=f"invalid-{name.strip('_').replace('_', '-')}",
         field=name,
         value=quoted(value),
         rule=rule,

@@ -96,6 +96,7 @@ MOVES = (
     move("claim", _S.READY, to=_S.RUNNING),
     move("complete", _S.RUNNING, to=_S.SUCCEEDED),
     move("retry", _S.RUNNING, to=_S.SCHEDULED),
+    move("snooze", _S.RUNNING, to=_S.SCHEDULED),
     move("bury", _S.RUNNING, to=_S.DEAD),
     move("hold", _S.RUNNING, to=_S.HELD),
     move("give_back", _S.RUNNING, to=_S.READY),

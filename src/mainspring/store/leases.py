@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from asyncpg import Record
 
     from mainspring.store.database import Connection
+    from mainspring.store.history import Micros
 
 CLAIM = load("runs/claim")
 SETTLE = load("leases/settle")
@@ -44,7 +45,7 @@ class Fate(Enum):
     """Where a settled run goes."""
 
     END = "end"  # to history
-    RETRY = "retry"
+    RETRY = "retry"  # or snooze, which spends no attempt
     BURY = "bury"
     HOLD = "hold"
     GIVE_BACK = "give_back"
@@ -62,6 +63,8 @@ class Settled(NamedTuple):
     payload: bytes | None = None  # goes into history if the run ends here after all
     delay: float = 0.0
     is_traced: bool = True  # a run that never started goes back without a row of history
+    not_before: Micros | None = None  # an instant to wait for, besides the delay
+    spent: int = 1  # attempts, if it waits for another one or is out of them
 
 
 @dataclass(slots=True)
@@ -223,8 +226,11 @@ async def _send_back(connection: Connection, lane: int, accepted: list[Settled])
         }
         if fate is not Fate.HOLD:
             values["starts"] = [each.record[STARTED_AT] for each in some]
+        if fate in (Fate.RETRY, Fate.BURY):
+            values["spent"] = [each.spent for each in some]
         if fate is Fate.RETRY:
             values["delays"] = [each.delay for each in some]
+            values["not_before"] = [each.not_before for each in some]
         if fate is Fate.HOLD:
             values["reason"] = HoldReason.NO_HANDLER.value
         await load(f"leases/{fate.value}").execute(connection, **values)

@@ -79,6 +79,7 @@ union all
 select 'cancelled runs without an audit row', run_id
 from attempt left join act on act.subject = attempt.run_id::text and act.kind = 'end'
 where attempt.state = 'cancelled' and act.subject is null
+  and attempt.error ->> 'code' is distinct from 'cancelled-by-handler'
 union all
 select 'runs that are not over', id from placed where state <> 'dead'
 union all

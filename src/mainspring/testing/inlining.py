@@ -1,7 +1,8 @@
 """Inline mode: submitting a job executes it at once, here, without a database.
 
 Arguments and results are encoded and decoded as in real life, so what could not be stored fails here too. One
-attempt is made; delays, keys, limits and a caller's connection mean nothing. For those there is `run_until_idle`.
+attempt is made, so a handler that asks for another one or snoozes has failed; delays, keys, limits, timeouts and a
+caller's connection mean nothing. For those there is `run_until_idle`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from mainspring.model.context import Context
 from mainspring.model.ids import run_id_bytes
 from mainspring.model.lifecycle import State
 from mainspring.model.payload import MAX_RESULT_BYTES, encode
+from mainspring.model.steering import Cancel, Steering
 from mainspring.worker.work import error_document
 
 if TYPE_CHECKING:
@@ -113,9 +115,11 @@ def _call(job: Job[Any, Any], run_id: UUID, payload: bytes) -> Callable[[], Any]
 
 
 def _succeeded(result: Any) -> End:
+    if isinstance(result, Steering):
+        return _failed(result)
     data = None if result is None else encode(result, what="result", limit=MAX_RESULT_BYTES)
     return End(State.SUCCEEDED, data, None)
 
 
 def _failed(error: Exception) -> End:
-    return End(State.DEAD, None, error_document(error))
+    return End(State.CANCELLED if isinstance(error, Cancel) else State.DEAD, None, error_document(error))

@@ -10,12 +10,18 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+import structlog
+
 from mainspring.errors import InvalidInput, ProcessCrashed, RunCancelled
 from mainspring.model.payload import MAX_RESULT_BYTES, encode
 from mainspring.model.run import PRIORITIES
+from mainspring.model.steering import Steering
 from mainspring.worker.isolation.echo import EchoedError
+from mainspring.worker.limit import limit_of
 from mainspring.worker.performer import Performer
-from mainspring.worker.work import EXPIRES_AT, JOB, PRIORITY, Work
+from mainspring.worker.timekeeper import Timekeeper
+from mainspring.worker.work import EXPIRES_AT, ID, JOB, PRIORITY, SPECIAL, Work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -30,10 +36,13 @@ if TYPE_CHECKING:
     from mainspring.worker.lines import Lines
     from mainspring.worker.registry import Handler
 
+log = structlog.get_logger()
+
 _POSTGRES_EPOCH = 946_684_800
 PREFETCH_SECONDS = 0.05  # how much work, at the present speed, may wait here
 MAX_PREFETCH = 2_000
 STALE_SECONDS = 1.0  # a run that waited here this long is given back
+MOST_ABANDONED = 3  # handlers that would not stop; with more of them, a process had better be replaced
 _RATE_WINDOW = 0.1
 
 
@@ -64,7 +73,10 @@ class Executor:
         self._running: set[Work] = set()
         self._kept = 0  # slots that stay free for a run that may not wait here
         self._abandoned = 0  # handlers that would not stop: their slots are not reused until they do
-        self._performer = Performer(threads=slots, isolation=isolation)
+        self.timekeeper = Timekeeper(
+            clock=clock, grace=cancel_grace, time_is_up=self._time_is_up, time_is_over=self._abandon
+        )
+        self._performer = Performer(threads=slots, begins=self.timekeeper.watch, isolation=isolation)
         self._rate = Rate(clock)
         self._is_stopping = False
         self.has_room = asyncio.Event()
@@ -102,6 +114,11 @@ class Executor:
     @property
     def running(self) -> int:
         return len(self._running)
+
+    @property
+    def is_worn(self) -> bool:
+        """Whether so many handlers would not stop that a fresh process is better than this one."""
+        return self._abandoned >= min(MOST_ABANDONED, self._slots)
 
     def take(self, lease: Lease, line: int, rows: Sequence[Record]) -> list[Work]:
         """Accept the runs of a new lease; answers with them in the order of their positions."""
@@ -158,6 +175,8 @@ class Executor:
             self._settle(work.held(now))
         elif expires_at is not None and expires_at <= now:
             self._settle(work.expired(now))
+        elif (handler.is_timed or work.row[SPECIAL] is not None) and not self._is_within_limits(work, handler, now):
+            pass
         else:
             work.started_at = now
             work.task = asyncio.get_running_loop().create_task(self._execute(work, handler))
@@ -165,11 +184,23 @@ class Executor:
             return True
         return False
 
+    def _is_within_limits(self, work: Work, handler: Handler, now: Micros) -> bool:
+        """Find out how long it may take; settle it if there is no time left."""
+        try:
+            work.limit = limit_of(handler.definition, work.special, now)
+        except msgspec.ValidationError as error:
+            self._settle(work.ungovernable(error, now))
+            return False
+        if work.limit is not None and work.limit.seconds <= 0:
+            self._settle(work.out_of_time(now))
+            return False
+        return True
+
     async def _execute(self, work: Work, handler: Handler) -> None:
         try:
             result = await self._performer.perform(work, handler)
-        except asyncio.CancelledError:
-            settled = self._stopped(work)
+        except asyncio.CancelledError as error:
+            settled = self._stopped(work, error)
         except (
             Exception,
             SystemExit,
@@ -183,6 +214,8 @@ class Executor:
     def _succeeded(self, work: Work, result: Any) -> Settled:
         if result is None:
             return work.succeeded(None, self.now())
+        if isinstance(result, Steering):
+            return work.steered(result, self.now())
         try:
             data = encode(result, what="result", limit=MAX_RESULT_BYTES)
         except InvalidInput as error:
@@ -190,23 +223,24 @@ class Executor:
         return work.succeeded(data, self.now())
 
     def _failed(self, work: Work, error: BaseException) -> Settled:
-        if work.is_cancelled and isinstance(error, RunCancelled):
-            return work.cancelled(self.now())
+        if isinstance(error, Steering):
+            return work.steered(error, self.now())
+        if work.is_over_time or (work.is_told_to_stop and isinstance(error, RunCancelled)):
+            return work.stopped(self.now(), error)
         if isinstance(error, ProcessCrashed):
             return work.crashed(error, self.now())
         if isinstance(error, EchoedError) and error.is_unkeepable:
             return work.unkeepable(error, self.now())
         return work.failed(error, self.now())
 
-    def _stopped(self, work: Work) -> Settled:
-        """The handler's task was cancelled: by someone's wish, by a drain, or by the handler itself."""
-        if work.is_cancelled:
-            return work.cancelled(self.now())
-        if work.is_interrupted:
-            return work.interrupted(self.now())
+    def _stopped(self, work: Work, error: asyncio.CancelledError) -> Settled:
+        """The handler's task was cancelled: by someone's wish, for its time was up, by a drain, or by itself."""
+        if work.is_told_to_stop:
+            return work.stopped(self.now(), error)
         return work.failed(asyncio.CancelledError("The handler cancelled itself."), self.now())
 
     def _finish(self, work: Work, settled: Settled) -> None:
+        self.timekeeper.forget(work)
         if work in self._running:
             self._running.discard(work)
             self._settle(settled)
@@ -227,7 +261,7 @@ class Executor:
         work.is_cancelled = True
         if work in self._running:
             self._performer.tell(work)
-            asyncio.get_running_loop().call_later(self._cancel_grace, self._abandon, work, Work.cancelled)
+            asyncio.get_running_loop().call_later(self._cancel_grace, self._abandon, work)
 
     def interrupt(self, works: Iterable[Work], grace: float) -> None:
         """Stop these runs, which did nothing wrong; they go back in line."""
@@ -235,14 +269,22 @@ class Executor:
             if work in self._running and not work.is_interrupted:
                 work.is_interrupted = True
                 self._performer.tell(work)
-                asyncio.get_running_loop().call_later(grace, self._abandon, work, Work.interrupted)
+                asyncio.get_running_loop().call_later(grace, self._abandon, work)
 
-    def _abandon(self, work: Work, end: Callable[[Work, Micros], Settled]) -> None:
+    def _time_is_up(self, work: Work) -> None:
+        """Its time is up: tell it. If it has not stopped at the hard limit, it is abandoned."""
+        assert work.limit is not None
+        work.limit.exceed()
+        if work in self._running and not work.is_cancelled and not work.is_interrupted:
+            self._performer.tell(work)
+
+    def _abandon(self, work: Work) -> None:
         """As much force as there is: killed if it can be; else settled, while code that would not stop runs on."""
         if work in self._running and not self._performer.kill(work):
             self._running.discard(work)
             self._abandoned += 1
-            self._settle(end(work, self.now()))
+            self._settle(work.stopped(self.now()))
+            log.warning("a handler would not stop and was abandoned", run=str(work.row[ID]), abandoned=self._abandoned)
 
     def give_back_waiting(self, *, older_than: float = 0.0) -> None:
         """Return runs that have not started."""
@@ -265,6 +307,7 @@ class Executor:
         self.interrupt(self._running, grace=0.0)
 
     def close(self) -> None:
+        self.timekeeper.close()
         self._performer.close()
 
     @property

@@ -17,15 +17,18 @@ from mainspring.model.payload import JSON_CODEC
 from mainspring.worker.work import ATTEMPT, CODEC, FENCE, ID, PAYLOAD
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mainspring.worker.isolation.isolation import Isolation
     from mainspring.worker.registry import Handler
     from mainspring.worker.work import Work
 
 
 class Performer:
-    """Without `isolation` every handler is called in this process."""
+    """Without `isolation` every handler is called in this process. `begins` hears of limited ones before they begin."""
 
-    def __init__(self, *, threads: int, isolation: Isolation | None = None) -> None:
+    def __init__(self, *, threads: int, begins: Callable[[Work], None], isolation: Isolation | None = None) -> None:
+        self._begins = begins
         self._isolation = isolation
         self._threads = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="mainspring-handler")
 
@@ -33,7 +36,9 @@ class Performer:
         if work.row[CODEC] != JSON_CODEC:
             raise InvalidInput(f"Codec {work.row[CODEC]} is not known to this worker.", code="unknown-codec")
         if self._isolation is not None and self._isolation.is_for(work, handler):
-            return await self._isolation.perform(work, handler)
+            return await self._isolation.perform(work, handler, self._begins)
+        if work.limit is not None:
+            self._begins(work)
         positional, named = handler.arguments.decode(work.row[PAYLOAD])
         if handler.arguments.wants_context:
             positional = (_context_of(work, handler), *positional)

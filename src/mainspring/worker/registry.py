@@ -24,6 +24,7 @@ class Handler:
     function: Callable[..., Any]
     arguments: Arguments
     is_async: bool
+    is_timed: bool = False  # its attempts may take only so long
 
     @property
     def name(self) -> str:
@@ -36,6 +37,7 @@ def handler_of(definition: JobDefinition, function: Callable[..., Any]) -> Handl
         function,
         Arguments(definition.name, function),
         inspect.iscoroutinefunction(function),
+        definition.timeout is not None or definition.run_timeout is not None,
     )
 
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import traceback
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from mainspring.errors import MainspringError
+from mainspring.errors import AttemptTimedOut, MainspringError
 from mainspring.model.lifecycle import Outcome, State
 from mainspring.model.line import Delivery
 from mainspring.model.payload import printable
+from mainspring.model.policy import MICROSECOND
+from mainspring.model.steering import Cancel, Fail, Retry, Snooze, Steering
 from mainspring.store.leases import Fate, Settled
 from mainspring.worker.isolation.echo import EchoedError
+from mainspring.worker.limit import special_of
 
 if TYPE_CHECKING:
     import asyncio
@@ -21,8 +25,10 @@ if TYPE_CHECKING:
     from asyncpg import Record
 
     from mainspring.model.context import Context
+    from mainspring.model.policy import RetryPolicy
     from mainspring.store.history import Micros
     from mainspring.store.leases import Lease
+    from mainspring.worker.limit import Limit, Special
     from mainspring.worker.registry import Handler
 
 MAX_ERROR_LENGTH = 2_000
@@ -31,6 +37,8 @@ MAX_TRACEBACK_LENGTH = 8_000
 # The columns of a claimed row, by position: a row is read once per run, and names would cost a look-up each.
 ID, TENANT, JOB, VERSION, PRIORITY, RANK, ATTEMPT, FENCE, DUE_AT, READY_AT, EXPIRES_AT, CODEC, PAYLOAD = range(13)
 HEADERS, TAGS, KEY, SUBMITTED_BY, SUBMITTED_AT, SPECIAL = range(13, 19)
+
+_POSTGRES_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 class Work:
@@ -45,6 +53,7 @@ class Work:
         "is_interrupted",
         "is_settled",
         "lease",
+        "limit",
         "line",
         "position",
         "row",
@@ -78,6 +87,30 @@ class Work:
         self.is_cancelled = False
         self.is_interrupted = False
         self.is_settled = False
+        self.limit: Limit | None = None
+
+    # ── what governs it ──────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def special(self) -> Special:
+        return special_of(self.row[SPECIAL])
+
+    @property
+    def retry_policy(self) -> RetryPolicy:
+        assert self.handler is not None
+        overrides = self.special.overrides
+        return (overrides and overrides.retry) or self.handler.definition.retry
+
+    @property
+    def is_over_time(self) -> bool:
+        return self.limit is not None and self.limit.exceeded is not None
+
+    @property
+    def is_told_to_stop(self) -> bool:
+        return self.is_cancelled or self.is_interrupted or self.is_over_time
+
+    def _has_time_until(self, due: int) -> bool:
+        return self.limit is None or self.limit.leaves_time_until(due)
 
     # ── how it may end ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -90,13 +123,81 @@ class Work:
 
     def failed(self, error: BaseException, now: Micros, outcome: Outcome = Outcome.FAILED) -> Settled:
         """A failed attempt: another one after a while, or the dead letters."""
-        assert self.handler is not None
+        policy = self.retry_policy
+        if not policy.is_worth_retrying(error):
+            return self._settled(Fate.BURY, outcome, State.DEAD, now, error=error)
+        return self._again(policy, error, now, outcome=outcome)
+
+    def _again(
+        self,
+        policy: RetryPolicy,
+        error: BaseException,
+        now: Micros,
+        *,
+        outcome: Outcome = Outcome.FAILED,
+        delay: float | None = None,
+        at: datetime | None = None,
+    ) -> Settled:
+        """Another attempt, if there is one left, and time for it."""
         spent = self.row[ATTEMPT] + 1
-        policy = self.handler.definition.retry
-        if policy.may_retry(spent):
-            delay = policy.delay_after(spent).total_seconds()
-            return self._settled(Fate.RETRY, outcome, State.SCHEDULED, now, error=error, delay=delay)
+        if delay is None:
+            delay = policy.delay_after(spent, self.row[ID]).total_seconds()
+        if policy.may_retry(spent) and self._has_time_until(_due(now, delay, at)):
+            return self._settled(Fate.RETRY, outcome, State.SCHEDULED, now, error=error, delay=delay, at=at)
         return self._settled(Fate.BURY, outcome, State.DEAD, now, error=error)
+
+    def steered(self, steering: Steering, now: Micros) -> Settled:
+        """The handler said itself what is to become of its run."""
+        match steering:
+            case Retry():
+                return self._again(self.retry_policy, steering, now, delay=steering.delay, at=steering.at)
+            case Snooze():
+                return self._snoozed(steering, now)
+            case Cancel():
+                return self._settled(Fate.END, Outcome.CANCELLED, State.CANCELLED, now, error=steering)
+            case Fail():
+                return self._settled(Fate.BURY, Outcome.FAILED, State.DEAD, now, error=steering)
+            case _:
+                raise TypeError(f"{type(steering).__name__} does not say what is to become of the run")
+
+    def _snoozed(self, snooze: Snooze, now: Micros) -> Settled:
+        if not self._has_time_until(_due(now, snooze.delay, snooze.at)):
+            error = AttemptTimedOut("The run asked to wait for longer than its time.", code="run-timed-out")
+            return self._settled(Fate.BURY, Outcome.TIMED_OUT, State.DEAD, now, error=error, spent=0)
+        return self._settled(
+            Fate.RETRY,
+            Outcome.SNOOZED,
+            State.SCHEDULED,
+            now,
+            error=snooze,
+            delay=snooze.delay,
+            at=snooze.at,
+            spent=0,
+        )
+
+    def stopped(self, now: Micros, cause: BaseException | None = None) -> Settled:
+        """Told to stop, it did or was abandoned: because someone wished it, for it took too long, or by a drain."""
+        if self.is_cancelled:
+            return self.cancelled(now)
+        if self.limit is not None and self.limit.exceeded is not None:
+            self.limit.exceeded.__cause__ = cause
+            return self._timed_out(self.limit.exceeded, now)
+        return self.interrupted(now)
+
+    def _timed_out(self, error: AttemptTimedOut, now: Micros) -> Settled:
+        assert self.limit is not None
+        if self.limit.is_last:
+            return self._settled(Fate.BURY, Outcome.TIMED_OUT, State.DEAD, now, error=error)
+        return self.failed(error, now, Outcome.TIMED_OUT)
+
+    def out_of_time(self, now: Micros) -> Settled:
+        """The run's time was up before this attempt could begin."""
+        error = AttemptTimedOut("The run's time was up before it could be tried again.", code="run-timed-out")
+        return self._settled(Fate.BURY, Outcome.TIMED_OUT, State.DEAD, now, error=error, spent=0)
+
+    def ungovernable(self, error: Exception, now: Micros) -> Settled:
+        """Its own policies cannot be read: someone has to look at it."""
+        return self._settled(Fate.BURY, Outcome.FAILED, State.DEAD, now, error=error, spent=0)
 
     def unkeepable(self, error: BaseException, now: Micros) -> Settled:
         """The handler did its work and returned what cannot be stored: doing it again would not help."""
@@ -130,6 +231,8 @@ class Work:
         result: bytes | None = None,
         error: BaseException | None = None,
         delay: float = 0.0,
+        at: datetime | None = None,
+        spent: int = 1,
         is_traced: bool = True,
     ) -> Settled:
         self.is_settled = True
@@ -167,7 +270,20 @@ class Work:
             row[SUBMITTED_BY],
             row[SUBMITTED_AT],
         )
-        return Settled(self.lease, self.position, row[ID], row[FENCE], fate, record, payload, delay, is_traced)
+        not_before = None if at is None else _micros(at)
+        return Settled(
+            self.lease, self.position, row[ID], row[FENCE], fate, record, payload, delay, is_traced, not_before, spent
+        )
+
+
+def _micros(at: datetime) -> Micros:
+    return ((at - _POSTGRES_EPOCH) // MICROSECOND,)
+
+
+def _due(now: Micros, delay: float, at: datetime | None) -> int:
+    """About when a run is due again, in microseconds since 2000; the database decides."""
+    after = now[0] + round(delay * 1_000_000)
+    return after if at is None else max(after, _micros(at)[0])
 
 
 def _never_again(fate: Fate, state: State) -> tuple[Fate, State]:
@@ -193,7 +309,7 @@ def error_document(error: BaseException) -> str:
         "message": printable(message_of(error), MAX_ERROR_LENGTH),
         "traceback": printable(trace[-MAX_TRACEBACK_LENGTH:], MAX_TRACEBACK_LENGTH),
     }
-    if isinstance(error, (MainspringError, EchoedError)) and error.code is not None:
+    if isinstance(error, (MainspringError, EchoedError, Steering)) and error.code is not None:
         document["code"] = printable(error.code, 100)
     return msgspec.json.encode(document).decode()
 

@@ -17,6 +17,7 @@ from mainspring.errors import InvalidInput, MainspringError, OutOfMemory, RunCan
 from mainspring.model.context import Context
 from mainspring.model.limits import readable_size
 from mainspring.model.payload import MAX_RESULT_BYTES, encode, printable
+from mainspring.model.steering import Steering
 from mainspring.worker.isolation import processes
 from mainspring.worker.isolation.wire import Answer, Ask, Done, Failed, Frames, Start, Tell, framed, to_child
 from mainspring.worker.work import MAX_ERROR_LENGTH, MAX_TRACEBACK_LENGTH, message_of
@@ -137,6 +138,9 @@ class Life:
     # ── last words ──────────────────────────────────────────────────────────────────────────────────────────
 
     def _finish(self, result: Any) -> None:
+        if isinstance(result, Steering):
+            self._fail(result)
+            return
         try:
             encode(result, what="result", limit=MAX_RESULT_BYTES)
         except InvalidInput as error:
@@ -156,6 +160,7 @@ class Life:
             message=printable(message_of(error), MAX_ERROR_LENGTH),
             traceback=_traceback_of(error),
             code=error.code if isinstance(error, MainspringError) else None,
+            steering=error.as_document() if isinstance(error, Steering) else None,
             **flags,
         )
 

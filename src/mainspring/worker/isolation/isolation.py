@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from mainspring.errors import ProcessCrashed
+from mainspring.model.steering import steering_of
 from mainspring.worker.isolation.conversation import Listener, Silence
 from mainspring.worker.isolation.echo import crash_of, echo_of
 from mainspring.worker.isolation.wire import Done, Start
@@ -35,16 +36,19 @@ class Isolation:
 
     def is_for(self, work: Work, handler: Handler) -> bool:
         """Whether a run needs a process of its own: its job says so, or it was there when a worker crashed."""
-        return handler.definition.isolated or (work.row[SPECIAL] is not None and _crashes(work.row[SPECIAL]) > 0)
+        return handler.definition.isolated or (work.row[SPECIAL] is not None and work.special.crashes > 0)
 
     def holds(self, work: Work) -> bool:
         return work in self._children
 
-    async def perform(self, work: Work, handler: Handler) -> Any:
+    async def perform(self, work: Work, handler: Handler, begins: Callable[[Work], None]) -> Any:
+        """`begins` hears of a limited run when its handler begins: waiting for a child is not counted."""
         self._children[work] = None
         child = None
         try:
             child = self._children[work] = await self._starter.take()
+            if work.limit is not None:
+                begins(work)
             word = await child.hold(start_of(work, handler), self._listener(work))
             return _result_of(word, child, handler)
         finally:
@@ -91,6 +95,8 @@ def _result_of(word: Any, child: Conversation, handler: Handler) -> Any:
     """What the handler returned, or why it did not."""
     if isinstance(word, Done):
         return word.result
+    if word is not None and word.steering is not None:
+        raise steering_of(word.steering)
     if child.is_killed or (child.is_told and (word is None or word.is_cancelled)):
         raise asyncio.CancelledError
     if word is not None:
@@ -98,7 +104,3 @@ def _result_of(word: Any, child: Conversation, handler: Handler) -> Any:
     if child.fault is not None:
         raise ProcessCrashed(f"The process of this run was ended because of what it sent. {child.fault}")
     raise crash_of(child.status, handler.definition)
-
-
-def _crashes(special: str) -> int:
-    return int(msgspec.json.decode(special)["crashes"])

@@ -75,6 +75,7 @@ class Failed(msgspec.Struct, tag="failed"):
     code: str | None = None
     is_cancelled: bool = False  # it stopped because it was told to
     is_unkeepable: bool = False  # it returned what cannot be stored
+    steering: dict[str, Any] | None = None  # it is not an error, but says what is to become of the run
 
 
 FromChild = Tell | Ask | Done | Failed

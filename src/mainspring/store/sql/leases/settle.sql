@@ -1,6 +1,6 @@
 -- The one guarded statement through which every run leaves its lease: it sets the runs' `done` bits if none of them
 -- was set and the lease is still this worker's, and says which of them someone asked to cancel.
--- Moves: complete, retry, bury, hold, give_back, lose, cancel, expire.  Hot.  Index: lease primary key.
+-- Moves: complete, retry, snooze, bury, hold, give_back, lose, cancel, expire.  Hot.  Index: lease primary key.
 -- A lease that does not come back was settled before (a resent COMMIT) or is no longer ours: the caller looks which.
 update lease set done = lease.done | result.mask::varbit
 from unnest(:leases::uuid[], :masks::text[]) as result (id, mask)
