@@ -7,6 +7,7 @@ more, so it drains and ends.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import os
 import signal
@@ -29,7 +30,9 @@ from mainspring.worker.charge import (
     EXIT_DRAINED,
     EXIT_LOST,
     EXIT_MISCONFIGURED,
+    EXIT_WORN,
     HURRY,
+    LIMIT,
     LOST,
     READY,
 )
@@ -59,6 +62,7 @@ class Child:
         loop.add_signal_handler(signal.SIGTERM, self._asked_to_stop)
         loop.add_signal_handler(signal.SIGINT, lambda: None)  # a terminal's Ctrl-C is the supervisor's business
         await self._worker.start()
+        self._worker.executor.timekeeper.announce = self._announce
         _calm_garbage_collection()
         writer.write(READY)
         listening = asyncio.create_task(self._listen(reader))
@@ -66,6 +70,11 @@ class Child:
         await self._worker.drain(self._grace, self._hurry)
         listening.cancel()
         return self._exit_code
+
+    def _announce(self, hard_limit: float) -> None:
+        """Say by when our handlers have to be over. Not through the loop: the next handler may block it at once."""
+        with contextlib.suppress(OSError):
+            os.write(self._channel.fileno(), b"%s%.3f\n" % (LIMIT, hard_limit))
 
     def _asked_to_stop(self) -> None:
         if self._stopping.is_set():
@@ -98,6 +107,10 @@ class Child:
                 log.error("a loop of this worker ended", exc_info=fault)
                 self._exit_code = EXIT_FAULT
                 self._hurry.set()
+                return
+            if self._worker.executor.is_worn:
+                log.warning("too many handlers would not stop; a fresh process takes over")
+                self._exit_code = EXIT_WORN
                 return
             try:
                 async with asyncio.timeout(0.5):

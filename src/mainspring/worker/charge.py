@@ -13,13 +13,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from uuid import UUID
 
-# What is said over the socket, one word a line. The child says READY once its worker is registered.
-READY = b"ready\n"
+# What is said over the socket, one word a line. The child says READY once its worker is registered, and LIMIT with an
+# instant of the monotonic clock, which it shares with us: if it says nothing newer until then, its loop is blocked.
+READY, LIMIT = b"ready\n", b"limit "
 BEAT, LOST, DRAIN, HURRY = b"beat\n", b"lost\n", b"drain\n", b"hurry\n"
 
 # How a child may end.
 EXIT_DRAINED = 0
 EXIT_LOST = 75  # declared lost: begin anew at once
+EXIT_WORN = 76  # drained because handlers that would not stop hold too many slots: begin anew at once
 EXIT_MISCONFIGURED = 78  # would fail the same way again
 
 
@@ -41,6 +43,9 @@ class Charge:
         self.is_told_lost = False
         self.is_retiring = False  # asked to drain, not to be replaced
         self.kill_at = float("inf")
+        self.hard_limit = float("inf")  # of what it executes, as it said last
+        self._overdue_looks = 0
+        self._heard = b""
         self.exit_code: int | None = None
         self._channel, theirs = socket.socketpair()
         self._channel.setblocking(False)
@@ -67,8 +72,24 @@ class Charge:
 
     def _hear(self) -> None:
         with contextlib.suppress(BlockingIOError, OSError):
-            if READY.strip() in self._channel.recv(1024):
-                self.is_ready = True
+            while said := self._channel.recv(4096):
+                *lines, self._heard = (self._heard + said).split(b"\n")
+                for line in lines:
+                    self._heed(line + b"\n")
+
+    def _heed(self, word: bytes) -> None:
+        if word == READY:
+            self.is_ready = True
+        elif word.startswith(LIMIT):
+            self.hard_limit = float(word.removeprefix(LIMIT))
+
+    def is_stuck(self, now: float, looks: int) -> bool:
+        """Whether the child has been past its hard limit for so many looks: it had its chance to say that it is not.
+
+        Looks are counted, not time: after all of us were stopped for a while, the child needs a moment as well.
+        """
+        self._overdue_looks = self._overdue_looks + 1 if now > self.hard_limit and not self.is_frozen else 0
+        return self._overdue_looks > looks
 
     def _note(self, status: int) -> None:
         if os.WIFSTOPPED(status):

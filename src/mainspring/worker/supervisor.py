@@ -2,7 +2,8 @@
 
 Only what is certain is acted on: a child that exited is declared lost at once, and its runs are rescued without
 waiting for its lease time. One that is stopped (SIGSTOP, a debugger) is simply not beaten for; if that lasts, some
-rescuer declares it lost, and when it wakes up it is told so and begins anew under another id.
+rescuer declares it lost, and when it wakes up it is told so and begins anew under another id. One that said by when
+its handlers have to be over, and is silent long after that, is stuck in one of them: it is killed.
 """
 
 from __future__ import annotations
@@ -17,7 +18,17 @@ import structlog
 from mainspring.store import queues, workers
 from mainspring.store.database import CONNECTION_ERRORS, patience
 from mainspring.worker.autoscaler import Autoscaler
-from mainspring.worker.charge import BEAT, DRAIN, EXIT_DRAINED, EXIT_LOST, EXIT_MISCONFIGURED, HURRY, LOST, Charge
+from mainspring.worker.charge import (
+    BEAT,
+    DRAIN,
+    EXIT_DRAINED,
+    EXIT_LOST,
+    EXIT_MISCONFIGURED,
+    EXIT_WORN,
+    HURRY,
+    LOST,
+    Charge,
+)
 from mainspring.worker.process import DELIVERY_SECONDS, new_worker_id
 
 if TYPE_CHECKING:
@@ -34,6 +45,7 @@ log = structlog.get_logger()
 LOOK_SECONDS = 0.05
 YOUNG_SECONDS = 5.0  # a child that ends younger than this is restarted more slowly each time
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0
+STUCK_SECONDS = 1.0  # past the hard limit of its handlers, at least, before a child is killed
 MARGIN_SECONDS = 5.0  # beyond grace and delivery, before a draining child is killed
 
 
@@ -120,10 +132,18 @@ class Supervisor:
                 self._bury(charge, charge.exit_code)
             elif self._clock.monotonic() >= charge.kill_at:
                 charge.kill()
+            elif charge.is_stuck(self._clock.monotonic(), self._stuck_looks):
+                log.warning("a worker process is stuck in a handler past its time", worker=str(charge.worker_id))
+                charge.kill()
+
+    @property
+    def _stuck_looks(self) -> int:
+        """How often to look at a child past its hard limit: as long as a beat takes, for a slow machine's sake."""
+        return round(max(STUCK_SECONDS, self._settings.beat_every) / LOOK_SECONDS)
 
     def _bury(self, charge: Charge, exit_code: int) -> None:
         """A child has ended: remember what it left behind, and arrange its replacement."""
-        if exit_code != EXIT_DRAINED:
+        if exit_code not in (EXIT_DRAINED, EXIT_WORN):
             self._departed.add(charge.worker_id)
             log.warning("a worker process ended", worker=str(charge.worker_id), exit_code=exit_code)
         if exit_code == EXIT_MISCONFIGURED:
@@ -135,7 +155,7 @@ class Supervisor:
             self._births.append(self._clock.monotonic() + self._pause_before_rebirth(charge, exit_code))
 
     def _pause_before_rebirth(self, charge: Charge, exit_code: int) -> float:
-        if exit_code == EXIT_LOST:
+        if exit_code in (EXIT_LOST, EXIT_WORN):
             return 0.0
         is_young = self._clock.monotonic() - charge.born_at < YOUNG_SECONDS
         self._pause = min(LONGEST_PAUSE, self._pause * 2) if is_young else FIRST_PAUSE
