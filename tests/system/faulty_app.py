@@ -6,15 +6,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import re
 import signal
 import time
 from datetime import timedelta
+from typing import Any
 
 import asyncpg
 from tests.system import sabotage
 
-from mainspring import Context, Mainspring, RetryPolicy
+from mainspring import Context, Fail, Mainspring, Retry, RetryPolicy
 
 sabotage.apply()
 app = Mainspring()
@@ -87,6 +90,78 @@ async def fail_twice(context: Context) -> str:
     if context.attempt < 3:
         raise RuntimeError(f"attempt {context.attempt}")
     return "at last"
+
+
+# ── handlers that take too long ─────────────────────────────────────────────────────────────────────────────────
+
+ONCE = RetryPolicy(max_attempts=1)
+TOO_LONG = 600.0
+
+
+@app.job(timeout=0.5, retry=ONCE)
+async def oversleep(context: Context) -> None:
+    """It yields, so it can be cancelled."""
+    await note(context, "start")
+    await asyncio.sleep(TOO_LONG)
+
+
+@app.job(timeout=0.5, retry=ONCE)
+async def oversleep_deaf(context: Context) -> None:
+    """It yields, and goes on when it is cancelled."""
+    await note(context, "start")
+    while True:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(TOO_LONG)
+
+
+@app.job(timeout=0.5, retry=ONCE)
+def oversleep_and_look(context: Context) -> None:
+    """In a thread, looking at its context now and then."""
+    while True:
+        context.raise_if_cancelled()
+        time.sleep(0.01)
+
+
+@app.job(timeout=0.5, retry=ONCE)
+def oversleep_blindly() -> None:
+    """In a thread, looking at nothing."""
+    time.sleep(TOO_LONG)
+
+
+@app.job(timeout=0.5, retry=ONCE, isolated=True)
+def oversleep_isolated() -> None:
+    """In a process of its own, looking at nothing."""
+    time.sleep(TOO_LONG)
+
+
+@app.job(isolated=True)
+def decide_isolated(context: Context) -> Any:
+    """In a process of its own; raises a decision, then returns one."""
+    if context.fence == 1:
+        raise Retry("not yet", after=0.1)
+    return Fail("never")
+
+
+@app.job(timeout=0.5)
+async def block_the_loop(context: Context) -> str:
+    """It never yields, the first time."""
+    if context.fence == 1:
+        time.sleep(TOO_LONG)
+    return "went through"
+
+
+@app.job(timeout=0.5)
+def hold_the_gil_in_c(context: Context) -> str:
+    """A call into C that lets nobody else in, the first time."""
+    if context.fence == 1:
+        re.fullmatch(r"(a+)+", "a" * 60 + "b")
+    return "went through"
+
+
+@app.job(run_timeout=3.0, retry=RetryPolicy(max_attempts=1_000, first_delay=timedelta(milliseconds=50), factor=1))
+async def fail_for_ever(context: Context) -> None:
+    await note(context, "start")
+    raise RuntimeError(f"attempt {context.attempt}")
 
 
 if not os.environ.get("WITHOUT_NEW_JOB"):

@@ -15,6 +15,7 @@ from mainspring.worker.claimer import Claimer
 from mainspring.worker.executor import Executor
 from mainspring.worker.flusher import Flusher
 from mainspring.worker.supervisor import Supervisor
+from mainspring.worker.timekeeper import Timekeeper
 
 
 def apply() -> None:
@@ -136,6 +137,21 @@ def _no_leash() -> None:
     Zygote._end = lambda self: None  # type: ignore[method-assign]
 
 
+def _no_timeouts() -> None:
+    """Nobody watches how long attempts take."""
+    Timekeeper.watch = lambda self, work: None  # type: ignore[method-assign]
+
+
+def _no_recycling() -> None:
+    """A process keeps its slots full of handlers that would not stop."""
+    Executor.is_worn = property(lambda self: False)  # type: ignore[assignment]
+
+
+def _no_stuck() -> None:
+    """The supervisor does not mind what its child says about its limits."""
+    Charge.is_stuck = lambda self, now, looks: False  # type: ignore[method-assign]
+
+
 _SABOTAGES = {
     "rescue": _no_rescue,
     "guard": _no_guard,
@@ -149,4 +165,7 @@ _SABOTAGES = {
     "blame": _no_blame,
     "families": _no_families,
     "leash": _no_leash,
+    "timeouts": _no_timeouts,
+    "recycling": _no_recycling,
+    "stuck": _no_stuck,
 }

@@ -9,14 +9,16 @@ from mainspring.app.transactions import CallersConnection, callers_connection
 from mainspring.errors import InvalidInput
 from mainspring.model import job as rules
 from mainspring.model.line import Line
+from mainspring.model.policy import NO_OVERRIDES, Overrides
 from mainspring.model.run import NewRun
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from datetime import datetime, timedelta
 
     from mainspring.app.handle import Handle
     from mainspring.app.mainspring import Mainspring
+    from mainspring.model.policy import RetryPolicy
     from mainspring.worker.registry import Handler
 
 P = ParamSpec("P")
@@ -35,6 +37,8 @@ class Options:
     tags: tuple[str, ...] | None = None
     key: str | None = None
     max_age: float | None = None
+    start_within: float | None = None
+    overrides: Overrides = NO_OVERRIDES
     connection: CallersConnection | None = None
 
 
@@ -48,6 +52,10 @@ def checked_options(
     tags: Iterable[str] | None,
     key: str | None,
     max_age: timedelta | float | None,
+    retry: RetryPolicy | None = None,
+    timeout: timedelta | float | None = None,
+    run_timeout: timedelta | float | None = None,
+    start_within: timedelta | float | None = None,
     connection: object | None,
 ) -> Options:
     if at is not None and delay is not None:
@@ -67,6 +75,12 @@ def checked_options(
         tags=None if checked is None else tuple(checked),
         key=rules.checked_key(key),
         max_age=rules.checked_max_age(max_age),
+        start_within=rules.checked_limit(start_within, "start_within"),
+        overrides=Overrides(
+            retry=None if retry is None else rules.checked_retry(retry),
+            timeout=rules.checked_span(timeout, "timeout"),
+            run_timeout=rules.checked_span(run_timeout, "run_timeout"),
+        ),
         connection=None if connection is None else callers_connection(connection),
     )
 
@@ -99,11 +113,16 @@ class Job(Generic[P, R]):
         tags: Iterable[str] | None = None,
         key: str | None = None,
         max_age: timedelta | float | None = None,
+        retry: RetryPolicy | None = None,
+        timeout: timedelta | float | None = None,
+        run_timeout: timedelta | float | None = None,
+        start_within: timedelta | float | None = None,
         connection: object | None = None,
     ) -> Job[P, R]:
         """The same job with other options for what is submitted through it.
 
         `labels` are what a worker must have, instead of those the job names.
+        `retry`, `timeout`, `run_timeout`, `start_within` and `max_age` replace what the job says.
         `connection` is your own asyncpg, psycopg or SQLAlchemy connection: the run exists if and only if your
         transaction commits.
         """
@@ -116,6 +135,10 @@ class Job(Generic[P, R]):
             tags=tags,
             key=key,
             max_age=max_age,
+            retry=retry,
+            timeout=timeout,
+            run_timeout=run_timeout,
+            start_within=start_within,
             connection=connection,
         )
         return Job(self._app, self.handler, options)
@@ -176,7 +199,6 @@ class Job(Generic[P, R]):
     def template(self, job_id: int, job_version: int, line_id: int, submitted_by: str) -> NewRun:
         """Everything about a new run but its payload."""
         definition, options = self.handler.definition, self._options
-        max_age = options.max_age if options.max_age is not None else _seconds(definition.max_age)
         return NewRun(
             job_id=job_id,
             job_version=job_version,
@@ -187,8 +209,10 @@ class Job(Generic[P, R]):
             submitted_by=submitted_by,
             at=options.at,
             delay=options.delay,
-            max_age=max_age,
+            max_age=options.max_age or _seconds(definition.max_age),
             key=options.key,
+            start_within=options.start_within or _seconds(definition.start_within),
+            overrides=options.overrides.as_json(),
         )
 
     def filled(self, template: NewRun, payload: bytes) -> NewRun:
@@ -196,8 +220,8 @@ class Job(Generic[P, R]):
         if template.key is not None:
             line = self.line
             content = (self.name, payload.decode(), line.queue, template.priority, template.tags)
-            labels = (line.labels,) if line.labels else ()  # without any, what an older program computed
-            digest = rules.content_digest(*content, template.at, template.delay, template.max_age, *labels)
+            spans = (template.at, template.delay, template.max_age)
+            digest = rules.content_digest(*content, *spans, *_since_then(line, template))
         return template._replace(payload=payload, digest=digest)
 
     def filled_many(self, template: NewRun, payloads: Iterable[bytes]) -> list[NewRun]:
@@ -205,6 +229,14 @@ class Job(Generic[P, R]):
         place = NewRun._fields.index("payload")
         before, after = template[:place], template[place + 1 :]
         return [NewRun._make((*before, payload, *after)) for payload in payloads]
+
+
+def _since_then(line: Line, template: NewRun) -> Iterator[object]:
+    """What the content of a run has besides what it always had: without it, the digest that older programs computed."""
+    if line.labels:
+        yield line.labels
+    if template.start_within is not None or template.overrides is not None:
+        yield {"start_within": template.start_within, "overrides": template.overrides}
 
 
 def _seconds(span: timedelta | None) -> float | None:

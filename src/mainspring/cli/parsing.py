@@ -10,14 +10,26 @@ import msgspec
 
 from mainspring.errors import InvalidInput
 from mainspring.model.payload import quoted
+from mainspring.model.policy import RetryPolicy
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 _SPAN = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+")
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
 _LONGEST = 999_999_999 * 86_400.0
+
+_RETRY_OPTIONS: dict[str, Callable[[str, str], Any]] = {
+    "max_attempts": lambda text, _: _value(text),
+    "back_off": lambda text, _: text,
+    "first_delay": lambda text, option: parse_span(text, option),
+    "factor": lambda text, _: _value(text),
+    "cap": lambda text, option: parse_span(text, option),
+    "jitter": lambda text, _: text,
+    "retry_on": lambda text, _: text.split("+"),
+    "never_on": lambda text, _: text.split("+"),
+}
 
 
 def parse_span(text: str | None, option: str) -> timedelta | None:
@@ -38,6 +50,19 @@ def parse_bounds(text: str, option: str) -> tuple[int, int]:
     if not (colon and least.isdecimal() and most.isdecimal() and len(text) <= 20):
         raise _invalid(option, text, "must be two whole numbers with a colon between", "For example 1:8.")
     return int(least), int(most)
+
+
+def parse_retry(text: str | None) -> RetryPolicy | None:
+    """A retry policy such as max_attempts=3,back_off=constant,first_delay=5s,jitter=full."""
+    if text is None:
+        return None
+    options: dict[str, Any] = {}
+    for part in text.split(","):
+        name, sign, value = part.partition("=")
+        if not sign or name not in _RETRY_OPTIONS or name in options:
+            raise _invalid("retry", text, "must be a list of name=value", f"Known names: {', '.join(_RETRY_OPTIONS)}.")
+        options[name] = _RETRY_OPTIONS[name](value, f"retry {name}")
+    return RetryPolicy(**options)
 
 
 def parse_instant(text: str | None, option: str) -> datetime | None:

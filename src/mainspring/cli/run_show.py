@@ -74,6 +74,8 @@ def _lines_about(run: Run) -> Iterator[tuple[str, str | Text]]:
     yield "due", as_instant(run.due_at)
     if run.expires_at is not None:
         yield "expires", as_instant(run.expires_at)
+    for name, value in run.overrides.items():
+        yield name.replace("_", " "), as_json(value, indent=0)
     yield "submitted", f"{as_instant(run.submitted_at)} by {run.submitted_by or 'unknown'}"
     if run.idempotency_key is not None:
         yield "key", run.idempotency_key

@@ -9,7 +9,7 @@ from mainspring.app.job import checked_options
 from mainspring.app.loading import load_app
 from mainspring.app.mainspring import Mainspring
 from mainspring.cli.command import Flag, InSession, Repeatable, command
-from mainspring.cli.parsing import parse_instant, parse_payload, parse_span
+from mainspring.cli.parsing import parse_instant, parse_payload, parse_retry, parse_span
 from mainspring.cli.session import Session
 from mainspring.cli.submission import submit_by_name, submit_through
 from mainspring.cli.text import as_json
@@ -23,7 +23,8 @@ starts a worker or submits a run.
 Examples:
   mainspring run submit greet --arg name=Ada
   mainspring run submit greet --payload '{"name": "Ada"}' --wait -o json
-  mainspring run submit report --delay 15m --key report-2026-11 --tag monthly"""
+  mainspring run submit report --delay 15m --key report-2026-11 --tag monthly
+  mainspring run submit report --attempt-timeout 5m --retry max_attempts=2"""
 
 commands = command("submit", NOTES)
 
@@ -47,7 +48,15 @@ async def submit(
     at: Annotated[str | None, Parameter(help="Start at an instant: 2026-12-24T18:00:00+01:00.")] = None,
     key: Annotated[str | None, Parameter(help="Idempotency key: submitting again returns the first run.")] = None,
     tag: Annotated[tuple[str, ...], Repeatable, Parameter(help="May be given several times.")] = (),
-    max_age: Annotated[str | None, Parameter(help="Expire if not started so long after it is due.")] = None,
+    max_age: Annotated[
+        str | None, Parameter(help="Expire if not started, or started again, so long after it is due.")
+    ] = None,
+    start_within: Annotated[str | None, Parameter(help="Expire if its first attempt has not begun by then.")] = None,
+    attempt_timeout: Annotated[str | None, Parameter(help="How long an attempt may take.")] = None,
+    run_timeout: Annotated[str | None, Parameter(help="How long all attempts may take, from the first start.")] = None,
+    retry: Annotated[
+        str | None, Parameter(help="Instead of the job's policy: max_attempts=3,first_delay=5s,jitter=full.")
+    ] = None,
     wait: Annotated[bool, Flag, Parameter(help="Wait for the end and print the result.")] = False,
     timeout: Annotated[str | None, Parameter(help="How long to wait: 30s. Without it, for ever.")] = None,
     session: InSession,
@@ -64,6 +73,10 @@ async def submit(
         tags=tag or None,
         key=key,
         max_age=parse_span(max_age, "max-age"),
+        retry=parse_retry(retry),
+        timeout=parse_span(attempt_timeout, "attempt-timeout"),
+        run_timeout=parse_span(run_timeout, "run-timeout"),
+        start_within=parse_span(start_within, "start-within"),
         connection=None,
     )
     application = None if app is None else load_app(app)

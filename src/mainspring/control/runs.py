@@ -255,6 +255,8 @@ def _as_run(
         submitted_by=latest["submitted_by"],
         idempotency_key=latest["idempotency_key"],
         expires_at=row["expires_at"] if row is not None else None,
+        retry_until=row["retry_until"] if row is not None else None,
+        overrides={} if row is None or row["overrides"] is None else msgspec.json.decode(row["overrides"]),
         held_for=row["reason"] if row is not None else None,
         is_cancelling=bool(row["is_cancelling"]) if row is not None else False,
         worker_id=latest["worker_id"],

@@ -92,7 +92,9 @@ class Run:
     submitted_at: datetime
     submitted_by: str | None = None
     idempotency_key: str | None = None
-    expires_at: datetime | None = None
+    expires_at: datetime | None = None  # unless it starts, or starts again, before
+    retry_until: datetime | None = None  # by its maximum age
+    overrides: dict[str, Any] = field(default_factory=dict)  # its own policies, instead of its job's
     held_for: str | None = None
     is_cancelling: bool = False
     worker_id: UUID | None = None

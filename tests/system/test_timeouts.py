@@ -1,0 +1,134 @@
+"""Handlers of each kind take too long: what force there is ends them, and their neighbours finish. With controls."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mainspring.errors import RunFailed
+
+if TYPE_CHECKING:
+    from mainspring import Handle
+
+    from .machinery import System
+
+QUICK: dict[str, Any] = {"cancel_grace": 0.2, "lease_time": 3.0}
+
+
+async def outcomes(*handles: Handle[Any]) -> list[list[str]]:
+    return [[attempt.outcome.value for attempt in (await handle.find()).attempts] for handle in handles]
+
+
+async def is_dead(system: System, *handles: Handle[Any], seconds: float = 30.0) -> bool:
+    query = "select count(*) = $2 from dead where id = any ($1::uuid[])"
+    ids = [handle.id for handle in handles]
+    return bool(await system.eventually(lambda: system.value(query, ids, len(ids)), seconds))
+
+
+@pytest.mark.parametrize(
+    "kind", ["oversleep", "oversleep_deaf", "oversleep_and_look", "oversleep_blindly", "oversleep_isolated"]
+)
+async def test_an_attempt_that_takes_too_long_is_ended_and_its_neighbours_finish(
+    system: System, jobs: Any, kind: str
+) -> None:
+    """Cancelled if it yields, told if it looks, killed if it is isolated; otherwise abandoned."""
+    tree = system.start(**QUICK)
+    assert await system.live_workers(1)
+    neighbours = await jobs.nap.submit_many([{"seconds": 1.0}] * 3)
+    slow = await getattr(jobs, kind).submit()
+
+    assert await is_dead(system, slow)
+    assert await outcomes(slow) == [["timed_out"]]
+    with pytest.raises(RunFailed, match=r"took longer than 0\.5 s"):
+        await slow.result(timeout=10)
+    assert [await each.result(timeout=20) for each in neighbours] == ["rested"] * 3
+    assert await system.count("worker") == 1  # one that would not stop is no reason for a fresh process yet
+    assert len(tree.children()) == 1
+    report = await system.report([slow.id, *(each.id for each in neighbours)], must_be_drained=True)
+    assert report.violations == [], report
+
+
+@pytest.mark.parametrize("kind", ["oversleep", "oversleep_blindly"])
+async def test_without_anyone_watching_it_goes_on_for_ever(system: System, jobs: Any, kind: str) -> None:
+    """The control."""
+    system.start(sabotage="timeouts", **QUICK)
+    assert await system.live_workers(1)
+    slow = await getattr(jobs, kind).submit()
+
+    assert not await is_dead(system, slow, seconds=4)
+    assert (await slow.find()).state == "running"
+
+
+async def test_an_isolated_handler_steers_its_run_as_any_other(system: System, jobs: Any) -> None:
+    system.start(**QUICK)
+    assert await system.live_workers(1)
+    handle = await jobs.decide_isolated.submit()
+
+    assert await is_dead(system, handle)
+    run = await handle.find()
+    assert [attempt.error["code"] for attempt in run.attempts] == ["retry-asked", "failed-by-handler"]
+
+
+@pytest.mark.parametrize("sabotage", ["", "recycling"])
+async def test_a_process_full_of_handlers_that_would_not_stop_is_replaced(
+    system: System, jobs: Any, sabotage: str
+) -> None:
+    """Their slots are not reused; a few of them, and a fresh process takes over. That is no crash."""
+    system.start(sabotage=sabotage, slots=4, **QUICK)
+    assert await system.live_workers(1)
+    neighbour = await jobs.nap.submit(seconds=2.0)
+    assert await system.eventually(lambda: system.started(1))
+    slow = await jobs.oversleep_blindly.submit_many([{}] * 3)
+    assert await is_dead(system, *slow)
+
+    after = await jobs.nap.submit_many([{"seconds": 0.1}] * 20)
+    assert await neighbour.result(timeout=20) == "rested"
+    assert await outcomes(*slow, neighbour) == [["timed_out"]] * 3 + [["succeeded"]]
+    if sabotage:  # the control: one slot is left of four, and the process stays
+        await asyncio.sleep(2)
+        assert await system.count("worker") == 1
+        return
+    assert [await each.result(timeout=20) for each in after] == ["rested"] * 20
+    assert await system.count("worker", "state = 'live'") == 1
+    assert await system.count("worker", "state = 'lost'") == 0
+    assert await system.count("attempt", "outcome = 'crashed'") == 0
+
+
+@pytest.mark.parametrize("sabotage", ["", "stuck"])
+@pytest.mark.parametrize("kind", ["block_the_loop", "hold_the_gil_in_c"])
+async def test_a_process_stuck_in_a_handler_past_its_hard_limit_is_killed(
+    system: System, jobs: Any, kind: str, sabotage: str
+) -> None:
+    """Nobody inside it can act any more. Its supervisor knows by when it should have been heard of."""
+    system.start(sabotage=sabotage, **QUICK)
+    assert await system.live_workers(1)
+    neighbours = await jobs.nap.submit_many([{"seconds": 3.0}] * 3)
+    assert await system.eventually(lambda: system.started(3))
+    stuck = await getattr(jobs, kind).submit()
+
+    if sabotage:  # the control: it is beaten for, and keeps its runs from everyone
+        assert not await system.ended(1, seconds=8)
+        return
+    assert [await each.result(timeout=30) for each in neighbours] == ["rested"] * 3
+    assert await stuck.result(timeout=30) == "went through"
+    assert await outcomes(stuck) == [["crashed", "succeeded"]]
+    report = await system.report([stuck.id, *(each.id for each in neighbours)], must_be_drained=True)
+    assert report.violations == [], report
+
+
+async def test_the_time_of_a_run_is_counted_over_attempts_and_workers(system: System, jobs: Any) -> None:
+    for _ in range(2):
+        system.start(**QUICK)
+    assert await system.live_workers(2)
+    handle = await jobs.fail_for_ever.submit()
+
+    assert await is_dead(system, handle)
+    run = await handle.find()
+    assert run.attempts[0].started_at is not None
+    ages = [each.started_at - run.attempts[0].started_at for each in run.attempts if each.started_at is not None]
+    assert 2 < len(ages) < 1_000
+    assert max(ages) < timedelta(seconds=3.0)
+    assert run.state == "dead"
