@@ -5,9 +5,10 @@
     │   ├── InvalidArguments               the arguments of a job do not fit its signature
     │   └── FilterTooWide                  too many runs would have to be looked at
     ├── NotFound (LookupError)
-    │   ├── JobNotFound · QueueNotFound · RunNotFound · WorkerNotFound
+    │   ├── JobNotFound · QueueNotFound · RunNotFound · WorkerNotFound · OperationNotFound
     ├── Conflict                           someone got there first
-    │   ├── RunAlreadyStarted · RunAlreadyEnded · RunNotDead · RevisionConflict · IdempotencyConflict · KeyBusy
+    │   ├── RunAlreadyStarted · RunAlreadyEnded · RunNotDead · RunNotEnded
+    │   ├── RevisionConflict · IdempotencyConflict · KeyBusy
     ├── OutcomeUnknown                     COMMIT was sent and its answer was lost
     ├── RunNotSucceeded                    what `handle.result()` raises instead of returning
     │   ├── RunFailed · RunCancelled · RunExpired · RunLost
@@ -86,6 +87,10 @@ class WorkerNotFound(NotFound):
     code = "worker-not-found"
 
 
+class OperationNotFound(NotFound):
+    code = "operation-not-found"
+
+
 class Conflict(MainspringError):
     code = "conflict"
 
@@ -100,6 +105,10 @@ class RunAlreadyEnded(Conflict):
 
 class RunNotDead(Conflict):
     code = "run-not-dead"
+
+
+class RunNotEnded(Conflict):
+    code = "run-not-ended"
 
 
 class RevisionConflict(Conflict):

@@ -15,8 +15,10 @@ import msgspec
 from mainspring.clock import Clock, SystemClock
 from mainspring.control.dead import DeadLetters
 from mainspring.control.lists import Lists
+from mainspring.control.operations import Operations
 from mainspring.control.queues import Queues, Workers
 from mainspring.control.results import Results
+from mainspring.control.retries import Retries
 from mainspring.control.runs import Runs
 from mainspring.control.submitter import Submitter
 from mainspring.keeper.expirer import Expirer
@@ -116,6 +118,8 @@ class Services:
     runs: Runs
     dead: DeadLetters
     lists: Lists
+    retries: Retries
+    operations: Operations
     results: Results
     queues: Queues
     workers: Workers
@@ -128,12 +132,17 @@ class Services:
 
 def services(store: Store, clock: Clock) -> Services:
     runs = Runs(database=store.database, lanes=store.lanes)
+    dead = DeadLetters(database=store.database, runs=runs)
+    lists = Lists(database=store.database, lanes=store.lanes)
+    retries = Retries(database=store.database, clock=clock, runs=runs, dead=dead)
     return Services(
         store=store,
         submitter=Submitter(database=store.database, clock=clock, lanes=store.lanes),
         runs=runs,
-        dead=DeadLetters(database=store.database, runs=runs),
-        lists=Lists(database=store.database, lanes=store.lanes),
+        dead=dead,
+        lists=lists,
+        retries=retries,
+        operations=Operations(database=store.database, lists=lists, runs=runs, retries=retries),
         results=Results(database=store.database, clock=clock),
         queues=Queues(database=store.database, lanes=store.lanes),
         workers=Workers(database=store.database),

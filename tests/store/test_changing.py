@@ -209,9 +209,11 @@ async def test_the_statement_itself_refuses_a_revision_that_has_passed(
     await app.change(run.id, priority=1)
     before = await stage.contents()
 
-    late = await runs.change_if_revision(stage.observer, run.id, 0, {"priority": 2}, actor="late", detail="{}")
+    late = await runs.change(
+        stage.observer, lane_of(run.id), [run.id], {"priority": 2}, revision=0, actor="late", detail="{}"
+    )
 
-    assert late is None
+    assert late == []
     assert await stage.contents() == before
 
 

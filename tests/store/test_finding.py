@@ -228,12 +228,14 @@ async def expect_few_pages(connection: Connection, running: UUID, waiting: UUID)
     """The runs of its own lease for one that runs, since they lie together; next to nothing for all else."""
     place = {"lane": LANE, "run": running}
     assert ONE_LEASE <= await pages_touched(connection, "runs/find", **place) <= 2 * ONE_LEASE
-    by = {"actor": "tester", "reason": ""}
+    by = {"actor": "tester", "reason": "", "detail": "{}"}
     few = {
         "find a waiting run": await pages_touched(connection, "runs/find", lane=LANE, run=waiting),
         "find nothing": await pages_touched(connection, "runs/find", lane=LANE, run=unknown_id(LANE)),
         "ask whether it exists": await pages_touched(connection, "runs/exists", **place),
         "ask it to stop": await pages_touched(connection, "leases/request_cancel", **place, tenant=1, **by),
-        "end it where it waits": await pages_touched(connection, "runs/cancel_waiting", lane=LANE, run=waiting, **by),
+        "end it where it waits": await pages_touched(
+            connection, "runs/cancel_waiting", lane=LANE, runs=[waiting], **by
+        ),
     }
     assert max(few.values()) < 200, few

@@ -45,6 +45,16 @@ pytestmark = [
 
 # A value for each parameter that test_plans has none for.
 MORE_SAMPLES = {
+    "change": "'{}'",
+    "cursor": "null",
+    "done": "1",
+    "expected": "1",
+    "filter": "'{}'",
+    "id": "'00000000-0000-4000-8000-00000000cccc'",
+    "is_over": "false",
+    "keeps_plans": "170000",
+    "kind": "'cancel'",
+    "skipped": "0",
     "at_least": "1000",
     "beat": "null",
     "bound": "1000",

@@ -14,6 +14,7 @@ from mainspring.app.acts import QueueActs, WorkerActs
 from mainspring.app.blocking import BackgroundLoop
 from mainspring.app.handle import Handle
 from mainspring.app.job import Job
+from mainspring.app.operations import OperationCollection
 from mainspring.app.runs import RunCollection
 from mainspring.clock import Clock, SystemClock
 from mainspring.control.runs import Changes
@@ -228,8 +229,13 @@ class Mainspring:
 
     @property
     def runs(self) -> RunCollection:
-        """All runs there are: list, count, requeue, purge."""
+        """All runs there are: list, count, requeue, purge, retry."""
         return RunCollection(self)
+
+    @property
+    def operations(self) -> OperationCollection:
+        """Acts on many runs, chosen by a filter, that can be cut off and resumed."""
+        return OperationCollection(self)
 
     async def find(self, run_id: UUID | str) -> Run:
         """A run wherever it is, with its attempts and transitions."""

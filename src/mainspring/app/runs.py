@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mainspring.app.handle import Handle
 from mainspring.errors import InvalidInput
 from mainspring.model.filter import RunFilter, run_filter
 
@@ -80,6 +81,15 @@ class RunCollection:
         """End dead runs for good. Their history stays; those that are not dead are skipped."""
         dead = (await self._app.services()).dead
         return await dead.purge(run_ids, reason=reason, actor=self._app.submitted_by)
+
+    async def retry(
+        self, run_id: UUID | str, *, arguments: dict[str, Any] | None = None, reason: str = ""
+    ) -> Handle[Any]:
+        """Try a run again that is over: a dead one is requeued, one that ended gets a new run (its `rerun_of`)."""
+        payload = None if arguments is None else await self._encoded((run_id,), arguments)
+        retries = (await self._app.services()).retries
+        actor = self._app.submitted_by
+        return Handle(self._app, await retries.retry(run_id, payload=payload, reason=reason, actor=actor))
 
     async def _encoded(self, run_ids: tuple[UUID | str, ...], arguments: dict[str, Any]) -> bytes:
         if len(run_ids) != 1:

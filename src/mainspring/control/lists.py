@@ -81,7 +81,7 @@ class Lists:
     async def page(self, wanted: RunFilter, *, limit: int = 50, cursor: str | None = None) -> Page:
         """One page of runs, newest first, and the cursor of the next one."""
         limit, start = checked_limit(limit), parse_cursor(cursor, wanted)
-        async with self._database.acquire() as connection, _snapshot(connection):
+        async with self._database.acquire() as connection, snapshot(connection):
             names = await self._names(connection)
             found = await self._look(connection, wanted, names, start, limit + 1)
             shown = await _with_errors(connection, found[:limit])
@@ -102,7 +102,7 @@ class Lists:
             cursor = page.cursor
 
     async def count(self, wanted: RunFilter, bound: int = MOST_COUNTED) -> Count:
-        async with self._database.acquire() as connection, _snapshot(connection):
+        async with self._database.acquire() as connection, snapshot(connection):
             found = await self.find(connection, wanted, None, bound + 1)
         return Count(min(len(found), bound), len(found) <= bound)
 
@@ -294,7 +294,7 @@ async def _with_errors(connection: Connection, found: list[Found]) -> list[Found
     return [each._replace(error=each.error or errors.get(each.row["id"])) for each in found]
 
 
-def _snapshot(connection: Connection) -> Any:
+def snapshot(connection: Connection) -> Any:
     """Everything in one snapshot: between two, a run could slip from one place into another."""
     return connection.transaction(isolation="repeatable_read", readonly=True)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import msgspec
 
@@ -28,7 +29,6 @@ from mainspring.store.database import transaction, uncancelled
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime, timedelta
-    from uuid import UUID
 
     from asyncpg import Record
 
@@ -94,7 +94,7 @@ class Runs:
     async def _cancel(self, run_id: UUID, reason: str, actor: str) -> State:
         async with self._database.acquire() as connection:
             for _ in range(LOOKS):
-                if await store.cancel_waiting(connection, run_id, actor=actor, reason=reason):
+                if await store.cancel_waiting(connection, lane_of(run_id), [run_id], actor=actor, reason=reason):
                     return State.CANCELLED
                 async with transaction(connection):
                     worker = await store.request_cancel(
@@ -124,11 +124,12 @@ class Runs:
         """Change a waiting run wherever it waits, if its revision is still the given one (or whatever it is now)."""
         parsed = self.parse(run_id)
         async with self._database.acquire() as connection:
-            values = await self._values(connection, changes)
+            values = await self.checked(connection, changes)
             await uncancelled(self._change(connection, parsed, values, revision, actor))
         return await self.find(parsed)
 
-    async def _values(self, connection: Connection, changes: Changes) -> dict[str, Any]:
+    async def checked(self, connection: Connection, changes: Changes) -> dict[str, Any]:
+        """What is to be changed, as the store takes it; refuses what breaks a rule."""
         values: dict[str, Any] = {}
         if changes.priority is not None:
             values["priority"] = rules.checked_priority(changes.priority)
@@ -169,12 +170,12 @@ class Runs:
                     hint="Look at it again and repeat the change.",
                     revision=row["revision"],
                 )
-            with_line = await self._with_line(connection, values, row["line_id"])
+            with_line = await self.with_line(connection, values, row["line_id"])
             if await self._change_and_wake(connection, run_id, row["revision"], with_line, actor, detail):
                 return
         raise _restless(run_id)
 
-    async def _with_line(self, connection: Connection, values: dict[str, Any], present: int) -> dict[str, Any]:
+    async def with_line(self, connection: Connection, values: dict[str, Any], present: int) -> dict[str, Any]:
         """Another queue is another line; what it requires of a worker and how it is delivered stays."""
         if "line" not in values:
             return values
@@ -192,16 +193,20 @@ class Runs:
         detail: str,
     ) -> bool:
         async with transaction(connection):
-            changed = await store.change_if_revision(connection, run_id, revision, values, actor=actor, detail=detail)
-            if changed is None:
-                return False
-            wake_up = (
-                notify.ready(lane_of(run_id), changed["line_id"], changed["priority"])
-                if changed["state"] == State.READY
-                else notify.later()
+            changed = await store.change(
+                connection, lane_of(run_id), [run_id], values, revision=revision, actor=actor, detail=detail
             )
-            await notify.send(connection, [wake_up])
-        return True
+            await wake_changed(connection, lane_of(run_id), changed)
+        return bool(changed)
+
+
+async def wake_changed(connection: Connection, lane: int, changed: list[Record]) -> None:
+    """Wake whoever may start what was changed, when the caller's transaction commits."""
+    wake_ups = (
+        notify.ready(lane, row["line_id"], row["priority"]) if row["state"] == State.READY else notify.later()
+        for row in changed
+    )
+    await notify.send(connection, list(dict.fromkeys(wake_ups)))
 
 
 async def _read(connection: Connection, run_id: UUID) -> tuple[Record | None, list[Record], list[Record]]:
@@ -260,9 +265,19 @@ def _as_run(
         held_for=row["reason"] if row is not None else None,
         is_cancelling=bool(row["is_cancelling"]) if row is not None else False,
         worker_id=latest["worker_id"],
+        rerun_of=_rerun_of(latest["headers"]),
         attempts=tries,
         transitions=_transitions(row, latest["submitted_at"], tries, acts),
     )
+
+
+def _rerun_of(headers: str | None) -> UUID | None:
+    """Which run this one repeats: it travels with the run, like its trace."""
+    original = None if headers is None else msgspec.json.decode(headers).get("rerun_of")
+    try:
+        return None if original is None else UUID(original)
+    except (ValueError, TypeError, AttributeError):
+        return None  # not ours
 
 
 def _as_attempt(row: Record) -> Attempt:

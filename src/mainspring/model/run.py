@@ -101,5 +101,6 @@ class Run:
     labels: list[str] = field(default_factory=list)  # what a worker must have to start it
     delivery: Delivery = Delivery.AT_LEAST_ONCE
     lacks: str | None = None  # why no worker will start it, if none will
+    rerun_of: UUID | None = None
     attempts: list[Attempt] = field(default_factory=list)
     transitions: list[Transition] = field(default_factory=list)

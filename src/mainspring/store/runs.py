@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from mainspring.model.ids import lane_of
+from mainspring.model.ids import lane_of, made_at
 from mainspring.model.lifecycle import HoldReason
 from mainspring.model.run import PRIORITIES
+from mainspring.store.history import HOST_CLOCK_SLACK
 from mainspring.store.jobs import DEFAULT_TENANT
 from mainspring.store.statements import load
 
@@ -27,36 +28,73 @@ async def find(connection: Connection, run_id: UUID) -> Record | None:
     return await load("runs/find").fetchrow(connection, lane=lane_of(run_id), run=run_id)
 
 
-async def cancel_waiting(connection: Connection, run_id: UUID, *, actor: str, reason: str) -> bool:
-    count = await load("runs/cancel_waiting").fetchval(
-        connection, lane=lane_of(run_id), run=run_id, actor=actor, reason=reason
+async def cancel_waiting(
+    connection: Connection, lane: int, run_ids: Sequence[UUID], *, actor: str, reason: str, detail: str = "{}"
+) -> list[UUID]:
+    """End those of these runs of one lane that wait; answers with them."""
+    rows = await load("runs/cancel_waiting").fetch(
+        connection, lane=lane, runs=list(run_ids), actor=actor, reason=reason, detail=detail
     )
-    return bool(count)
+    return [row["id"] for row in rows]
 
 
 async def request_cancel(
-    connection: Connection, run_id: UUID, *, tenant_id: int, actor: str, reason: str
+    connection: Connection, run_id: UUID, *, tenant_id: int, actor: str, reason: str, detail: str = "{}"
 ) -> UUID | None:
     """Ask the worker that has the run to stop it; answers with that worker."""
     row = await load("leases/request_cancel").fetchrow(
-        connection, lane=lane_of(run_id), run=run_id, tenant=tenant_id, actor=actor, reason=reason
+        connection, lane=lane_of(run_id), run=run_id, tenant=tenant_id, actor=actor, reason=reason, detail=detail
     )
     return None if row is None else row["worker_id"]
 
 
-async def change_if_revision(
-    connection: Connection, run_id: UUID, revision: int, changes: dict[str, Any], *, actor: str, detail: str
-) -> Record | None:
-    """Change a waiting run; None if no waiting run has that revision."""
+async def change(
+    connection: Connection,
+    lane: int,
+    run_ids: Sequence[UUID],
+    changes: dict[str, Any],
+    *,
+    revision: int | None = None,
+    present_line: int | None = None,
+    actor: str,
+    detail: str,
+) -> list[Record]:
+    """Change those of these runs of one lane that wait and are as the caller saw them; answers with them."""
     values = dict.fromkeys(("line", "priority", "due_at", "max_age", "codec", "payload", "tags")) | changes
-    return await load("runs/change").fetchrow(
+    return await load("runs/change").fetch(
         connection,
-        lane=lane_of(run_id),
-        run=run_id,
+        lane=lane,
+        runs=list(run_ids),
         revision=revision,
+        present_line=present_line,
         actor=actor,
         detail=detail,
         **values,
+    )
+
+
+async def rerun(
+    connection: Connection,
+    lane: int,
+    run_ids: Sequence[UUID],
+    new_ids: Sequence[UUID],
+    *,
+    tenant_id: int,
+    actor: str,
+    detail: str,
+    payload: bytes | None = None,
+) -> list[Record]:
+    """Make a new run of each of these that ended, with the id at its place; answers with old and new."""
+    return await load("runs/rerun").fetch(
+        connection,
+        lane=lane,
+        runs=list(run_ids),
+        ids=list(new_ids),
+        since=made_at(min(run_ids)) - HOST_CLOCK_SLACK,
+        tenant=tenant_id,
+        actor=actor,
+        detail=detail,
+        payload=payload,
     )
 
 

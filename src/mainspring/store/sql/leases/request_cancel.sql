@@ -9,7 +9,7 @@ with asked as (
 ), audited as (
     insert into audit (lane, tenant_id, actor, action, subject, detail)
     select :lane::smallint, :tenant::int, :actor::text, 'run.cancel', :run::text,
-           jsonb_build_object('reason', :reason::text)
+           jsonb_build_object('reason', :reason::text) || :detail::jsonb
     from asked
 )
 select worker_id, id from asked

@@ -1,12 +1,12 @@
--- End one waiting run at once, wherever it waits.
+-- End waiting runs at once, wherever they wait.
 -- Moves: cancel.  Index: primary keys.
--- No row: it is running, has ended, never was, or moved while we looked; the caller looks again with a new snapshot.
+-- One that does not come back is running, has ended, never was, or moved while we looked: the caller looks again.
 with from_ready as (
-    delete from ready where lane = :lane::smallint and id = :run::uuid returning *
+    delete from ready where lane = :lane::smallint and id = any (:runs::uuid[]) returning *
 ), from_later as (
-    delete from later where lane = :lane::smallint and id = :run::uuid returning *
+    delete from later where lane = :lane::smallint and id = any (:runs::uuid[]) returning *
 ), from_held as (
-    delete from held where lane = :lane::smallint and id = :run::uuid returning *
+    delete from held where lane = :lane::smallint and id = any (:runs::uuid[]) returning *
 ), cancelled as materialized (
     select lane, id, tenant_id, job_id, job_version, line_id, priority, fence, due_at, ready_at, codec, payload,
            headers, tags, idempotency_key, submitted_by, submitted_at from from_ready
@@ -26,7 +26,7 @@ with from_ready as (
     from cancelled
 ), audited as (
     insert into audit (lane, tenant_id, actor, action, subject, detail)
-    select lane, tenant_id, :actor::text, 'run.cancel', id::text, jsonb_build_object('reason', :reason::text)
+    select lane, tenant_id, :actor::text, 'run.cancel', id::text, jsonb_build_object('reason', :reason::text) || :detail::jsonb
     from cancelled
 )
-select count(*) from cancelled
+select id from cancelled

@@ -1,10 +1,13 @@
--- Change a waiting run wherever it waits, if its revision is still the one the caller saw; a new time may move it
--- between `later` and `ready`, and moves its expiry along. A null parameter leaves its attribute as it is.
+-- Change waiting runs wherever they wait, if their revision is still the one the caller saw (or none was seen), and so
+-- their line; a new time may move them between `later` and `ready`, and moves their expiry along. A null parameter
+-- leaves its attribute as it is.
 -- Moves: change.  Index: primary keys.
 with from_ready as (
-    delete from ready where lane = :lane::smallint and id = :run::uuid and revision = :revision::int returning *
+    delete from ready where lane = :lane::smallint and id = any (:runs::uuid[])
+      and revision = coalesce(:revision::int, revision) and line_id = coalesce(:present_line::int, line_id) returning *
 ), from_later as (
-    delete from later where lane = :lane::smallint and id = :run::uuid and revision = :revision::int returning *
+    delete from later where lane = :lane::smallint and id = any (:runs::uuid[])
+      and revision = coalesce(:revision::int, revision) and line_id = coalesce(:present_line::int, line_id) returning *
 ), taken as materialized (
     select lane, id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes, revision, due_at,
            expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at,
@@ -50,7 +53,8 @@ with from_ready as (
                case when :max_age::double precision is not null
                     then coalesce(:due_at::timestamptz, due_at) + :max_age::double precision * interval '1 second'
                     else retry_until + (coalesce(:due_at::timestamptz, due_at) - due_at) end as retry_until
-    from held where lane = :lane::smallint and id = :run::uuid and revision = :revision::int
+    from held where lane = :lane::smallint and id = any (:runs::uuid[])
+      and revision = coalesce(:revision::int, revision) and line_id = coalesce(:present_line::int, line_id)
     for update
 ), in_held as (
     update held set line_id = coalesce(:line::int, held.line_id), revision = held.revision + 1,
@@ -70,4 +74,4 @@ with from_ready as (
     insert into audit (lane, tenant_id, actor, action, subject, detail)
     select lane, tenant_id, :actor::text, 'run.change', id::text, :detail::jsonb from result
 )
-select line_id, priority, revision, state from result
+select id, line_id, priority, revision, state from result

@@ -1,0 +1,271 @@
+"""Acts on many runs: chosen by a filter, worked off in batches, resumed by whoever comes after a cut.
+
+A batch is one transaction: the runs it moves, their audit rows, and the operation's cursor. It is done as a whole or
+not at all, so an operation that was cut off goes on after its last batch, in any process, and treats no run twice.
+Two who work on one operation take turns: a batch begins only where the operation still is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from uuid import UUID, uuid4
+
+import asyncpg
+import msgspec
+
+from mainspring.control.dead import requeue_in_lane
+from mainspring.control.lists import snapshot
+from mainspring.control.runs import Changes, wake_changed
+from mainspring.errors import InvalidInput, OperationNotFound
+from mainspring.model import job as rules
+from mainspring.model.filter import filter_of
+from mainspring.model.ids import by_lane
+from mainspring.model.listing import cursor_of, parse_cursor
+from mainspring.model.operation import Operation, OperationKind, fitting_states
+from mainspring.model.payload import quoted
+from mainspring.store import dead, jobs, notify, operations
+from mainspring.store import runs as store
+from mainspring.store.database import transaction, uncancelled
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from datetime import timedelta
+
+    from asyncpg import Record
+
+    from mainspring.control.lists import Lists
+    from mainspring.control.retries import Retries
+    from mainspring.control.runs import Runs
+    from mainspring.model.filter import RunFilter
+    from mainspring.store.database import Connection, Database
+
+BATCH = 500
+DEADLOCKS = 5  # how often in a row a batch may be the victim of one before we give up
+
+
+class Operations:
+    """Starts, works off and shows the operations of one tenant."""
+
+    def __init__(
+        self,
+        *,
+        database: Database,
+        lists: Lists,
+        runs: Runs,
+        retries: Retries,
+        tenant_id: int = jobs.DEFAULT_TENANT,
+    ) -> None:
+        self._database = database
+        self._lists = lists
+        self._runs = runs
+        self._retries = retries
+        self._tenant_id = tenant_id
+
+    # ── starting and finding ────────────────────────────────────────────────────────────────────────────────
+
+    def aimed(self, kind: OperationKind, wanted: RunFilter) -> RunFilter:
+        """The filter with the states that this kind of operation acts on; they can be counted before it starts."""
+        return replace(wanted, states=fitting_states(kind, wanted.states))
+
+    async def start(
+        self,
+        kind: OperationKind,
+        wanted: RunFilter,
+        *,
+        priority: int | None = None,
+        queue: str | None = None,
+        max_age: timedelta | float | None = None,
+        reason: str = "",
+        actor: str,
+    ) -> Operation:
+        """Write down what is to be done. Nothing is done before `work` is called, here or elsewhere."""
+        wanted = self.aimed(kind, wanted)
+        change = _checked_change(kind, priority, queue, rules.checked_max_age(max_age))
+        expected = await self._lists.count(wanted)
+        operation_id = uuid4()
+        async with self._database.acquire() as connection:
+            if kind is OperationKind.CHANGE:
+                await self._runs.checked(connection, _changes(change))
+                queues = await jobs.queue_names(connection, tenant_id=self._tenant_id)
+                jobs.lines_of_queues(queues, [queue] if queue is not None else [])
+            async with transaction(connection):
+                await operations.start(
+                    connection,
+                    operation_id=operation_id,
+                    tenant_id=self._tenant_id,
+                    kind=kind.value,
+                    wanted=wanted.as_document(),
+                    change=change,
+                    actor=actor,
+                    reason=rules.checked_reason(reason),
+                    expected=expected.number if expected.is_exact else None,
+                )
+        return await self.find(operation_id)
+
+    async def find(self, operation_id: UUID | str) -> Operation:
+        parsed = parse_operation_id(operation_id)
+        async with self._database.acquire() as connection:
+            return await self._read(connection, parsed)
+
+    async def latest(self, count: int = 20) -> list[Operation]:
+        async with self._database.acquire() as connection:
+            rows = await operations.latest(connection, count, tenant_id=self._tenant_id)
+        return [_as_operation(row) for row in rows]
+
+    async def _read(self, connection: Connection, operation_id: UUID) -> Operation:
+        row = await operations.find(connection, operation_id, tenant_id=self._tenant_id)
+        if row is None:
+            raise OperationNotFound(
+                f"There is no operation {operation_id}.",
+                hint="See which there are: mainspring operation list",
+                operation_id=str(operation_id),
+            )
+        return _as_operation(row)
+
+    # ── working off ─────────────────────────────────────────────────────────────────────────────────────────
+
+    async def work(self, operation_id: UUID | str, *, batch: int = BATCH) -> AsyncIterator[Operation]:
+        """Work an operation off from where it is; tells how far it got after each batch."""
+        operation, deadlocks = await self.find(operation_id), 0
+        yield operation
+        while not operation.is_over:
+            try:
+                await uncancelled(self._step(operation.id, batch))
+            except asyncpg.DeadlockDetectedError:
+                deadlocks += 1
+                if deadlocks == DEADLOCKS:
+                    raise
+            else:
+                deadlocks = 0
+            operation = await self.find(operation.id)
+            yield operation
+
+    async def _step(self, operation_id: UUID, batch: int) -> None:
+        """One batch. It is chosen in a snapshot of its own: in it no run slips from one place into another unseen."""
+        async with self._database.acquire() as connection:
+            async with snapshot(connection):
+                operation = await self._read(connection, operation_id)
+                start = parse_cursor(operation.cursor, operation.wanted)
+                found = await self._lists.find(connection, operation.wanted, start, batch)
+            async with transaction(connection):
+                if not await operations.lock_if_at(
+                    connection, operation.id, operation.cursor, tenant_id=self._tenant_id
+                ):
+                    return  # someone else worked this batch off
+                lines = {each.row["id"]: each.row["line_id"] for each in found}
+                done = await self._act(connection, operation, lines)
+                await operations.advance(
+                    connection,
+                    operation.id,
+                    tenant_id=self._tenant_id,
+                    cursor=cursor_of(found[-1].position, operation.wanted) if found else operation.cursor,
+                    done=done,
+                    skipped=len(lines) - done,
+                    is_over=len(found) < batch,
+                )
+
+    async def _act(self, connection: Connection, operation: Operation, lines: dict[UUID, int]) -> int:
+        """Act on these runs; answers on how many. The others moved on: that is reported, and no failure."""
+        act = dead.Act(self._tenant_id, operation.actor, _detail(operation))
+        done = 0
+        for lane, some in by_lane(lines):
+            match operation.kind:
+                case OperationKind.CANCEL:
+                    done += await self._cancel(connection, lane, some, operation, act)
+                case OperationKind.CHANGE:
+                    done += await self._change(connection, lane, {each: lines[each] for each in some}, operation, act)
+                case OperationKind.REQUEUE:
+                    age = operation.change.get("max_age")
+                    done += len(await requeue_in_lane(connection, lane, some, act, max_age=age))
+                case OperationKind.PURGE:
+                    done += len(await dead.purge(connection, lane, some, act, reason=operation.reason))
+                case OperationKind.RETRY:
+                    done += len(await self._retries.retry_in_lane(connection, lane, some, act))
+        return done
+
+    async def _change(
+        self, connection: Connection, lane: int, lines: dict[UUID, int], operation: Operation, act: dead.Act
+    ) -> int:
+        """Line by line: what a run requires of its worker goes with it into another queue."""
+        done, values = 0, await self._runs.checked(connection, _changes(operation.change))
+        for line in sorted(set(lines.values())):
+            rows = await store.change(
+                connection,
+                lane,
+                [run_id for run_id in lines if lines[run_id] == line],
+                await self._runs.with_line(connection, values, line),
+                present_line=line,
+                actor=act.actor,
+                detail=act.detail,
+            )
+            await wake_changed(connection, lane, rows)
+            done += len(rows)
+        return done
+
+    async def _cancel(
+        self, connection: Connection, lane: int, run_ids: list[UUID], operation: Operation, act: dead.Act
+    ) -> int:
+        """Where they wait; then in their leases; then once more where they wait, for those that went back."""
+        said: dict[str, str] = {"actor": act.actor, "reason": operation.reason, "detail": act.detail}
+        done = set(await store.cancel_waiting(connection, lane, run_ids, **said))
+        for run_id in run_ids:
+            if run_id not in done:
+                worker = await store.request_cancel(connection, run_id, tenant_id=act.tenant_id, **said)
+                if worker is not None:
+                    done.add(run_id)
+                    await notify.send(connection, [notify.cancel(worker)])
+        left = [run_id for run_id in run_ids if run_id not in done]
+        if left:
+            done |= set(await store.cancel_waiting(connection, lane, left, **said))
+        return len(done)
+
+
+def parse_operation_id(text: UUID | str) -> UUID:
+    try:
+        return text if isinstance(text, UUID) else UUID(str(text))
+    except ValueError:
+        raise InvalidInput(
+            f"{quoted(text)} is not an operation's id.",
+            code="invalid-operation-id",
+            hint="See which there are: mainspring operation list",
+            field="id",
+            value=quoted(text),
+            rule="must be a UUID",
+        ) from None
+
+
+def _detail(operation: Operation) -> str:
+    detail: dict[str, Any] = {"reason": operation.reason, "operation": operation.id}
+    if operation.kind is OperationKind.CHANGE:
+        detail["changed"] = sorted(operation.change)
+    return msgspec.json.encode(detail).decode()
+
+
+def _checked_change(
+    kind: OperationKind, priority: int | None, queue: str | None, max_age: float | None
+) -> dict[str, Any]:
+    change = {"priority": priority, "queue": queue, "max_age": max_age}
+    given = {name: value for name, value in change.items() if value is not None}
+    fitting = {OperationKind.CHANGE: {"priority", "queue"}, OperationKind.REQUEUE: {"max_age"}}.get(kind, set())
+    for name in given.keys() - fitting:
+        raise InvalidInput(
+            f"{name} has no meaning for {kind}.", code="invalid-change", hint="Leave it out.", field=name
+        )
+    return given
+
+
+def _changes(change: dict[str, Any]) -> Changes:
+    return Changes(priority=change.get("priority"), queue=change.get("queue"))
+
+
+def _as_operation(row: Record) -> Operation:
+    values = dict(row)
+    return Operation(
+        **values
+        | {
+            "kind": OperationKind(row["kind"]),
+            "change": msgspec.json.decode(row["change"]),
+            "wanted": filter_of(msgspec.json.decode(values.pop("filter"))),
+        }
+    )

@@ -1,0 +1,89 @@
+"""Trying again what is over: a dead run is requeued and stays itself; one that ended gets a new run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mainspring.clock import instant
+from mainspring.control.dead import requeue_in_lane
+from mainspring.errors import RunNotEnded
+from mainspring.model.ids import lane_of
+from mainspring.store import jobs, notify, submissions
+from mainspring.store import runs as store
+from mainspring.store.database import transaction, uncancelled
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from mainspring.clock import Clock
+    from mainspring.control.dead import DeadLetters
+    from mainspring.control.runs import Runs
+    from mainspring.store import dead
+    from mainspring.store.database import Connection, Database
+
+
+class Retries:
+    """Tries runs of one tenant again."""
+
+    def __init__(
+        self,
+        *,
+        database: Database,
+        clock: Clock,
+        runs: Runs,
+        dead: DeadLetters,
+        tenant_id: int = jobs.DEFAULT_TENANT,
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._runs = runs
+        self._dead = dead
+        self._tenant_id = tenant_id
+
+    async def retry(self, run_id: UUID | str, *, payload: bytes | None = None, reason: str = "", actor: str) -> UUID:
+        """Try a run again that is over; answers with the run that stands for it now: the same, or a new one."""
+        parsed = self._runs.parse(run_id)
+        act = self._dead.act(actor, reason, changed=() if payload is None else ("payload",))
+        return await uncancelled(self._retry(parsed, act, payload))
+
+    async def _retry(self, run_id: UUID, act: dead.Act, payload: bytes | None) -> UUID:
+        async with self._database.acquire() as connection, transaction(connection):
+            tried = await self.retry_in_lane(connection, lane_of(run_id), [run_id], act, payload=payload)
+        if run_id in tried:
+            return tried[run_id]
+        run = await self._runs.find(run_id)
+        raise RunNotEnded(
+            f"Run {run_id} is {run.state}; it is not over, so there is nothing to retry.",
+            hint=f"See where it is: mainspring run show {run_id}",
+            run_id=str(run_id),
+            state=run.state.value,
+        )
+
+    async def retry_in_lane(
+        self, connection: Connection, lane: int, run_ids: list[UUID], act: dead.Act, *, payload: bytes | None = None
+    ) -> dict[UUID, UUID]:
+        """Try runs of one lane again within the caller's transaction; answers with what stands for each."""
+        requeued = set(await requeue_in_lane(connection, lane, run_ids, act, payload=payload))
+        ended = [run_id for run_id in run_ids if run_id not in requeued]
+        tried = {run_id: run_id for run_id in requeued}
+        if ended:
+            tried |= await self._rerun(connection, lane, ended, act, payload)
+        return tried
+
+    async def _rerun(
+        self, connection: Connection, lane: int, run_ids: list[UUID], act: dead.Act, payload: bytes | None
+    ) -> dict[UUID, UUID]:
+        new_ids = submissions.new_run_ids(len(run_ids), lane, instant(self._clock))
+        rows = await store.rerun(
+            connection,
+            lane,
+            run_ids,
+            new_ids,
+            tenant_id=act.tenant_id,
+            actor=act.actor,
+            detail=act.detail,
+            payload=payload,
+        )
+        lines = dict.fromkeys((row["line_id"], row["priority"]) for row in rows)
+        await notify.send(connection, [notify.ready(lane, line, priority) for line, priority in lines])
+        return {row["run_id"]: row["id"] for row in rows}

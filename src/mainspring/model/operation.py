@@ -1,0 +1,73 @@
+"""Operations: one act on many runs, chosen by a filter, worked off in batches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from mainspring.errors import InvalidInput
+from mainspring.model.lifecycle import ENDS, WAITING, State
+
+if TYPE_CHECKING:
+    from datetime import datetime
+    from uuid import UUID
+
+    from mainspring.model.filter import RunFilter
+
+
+class OperationKind(StrEnum):
+    CANCEL = "cancel"
+    CHANGE = "change"  # their priority, their queue
+    REQUEUE = "requeue"
+    PURGE = "purge"
+    RETRY = "retry"  # requeue what is dead, run again what ended
+
+
+# On which runs a kind acts, and on which if no state is named: what succeeded is not run again by oversight.
+ALLOWED = {
+    OperationKind.CANCEL: WAITING | {State.RUNNING},
+    OperationKind.CHANGE: WAITING,
+    OperationKind.REQUEUE: frozenset({State.DEAD}),
+    OperationKind.PURGE: frozenset({State.DEAD}),
+    OperationKind.RETRY: ENDS | {State.DEAD},
+}
+USUAL = ALLOWED | {OperationKind.RETRY: frozenset({State.DEAD})}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """How far an operation has got."""
+
+    id: UUID
+    kind: OperationKind
+    wanted: RunFilter
+    change: dict[str, Any]
+    actor: str
+    reason: str
+    expected: int | None  # None: more than were counted
+    done: int
+    skipped: int  # moved on before their turn came
+    cursor: str | None
+    started_at: datetime
+    worked_at: datetime
+    ended_at: datetime | None
+
+    @property
+    def is_over(self) -> bool:
+        return self.ended_at is not None
+
+
+def fitting_states(kind: OperationKind, states: tuple[State, ...]) -> tuple[State, ...]:
+    """The states of the runs that are meant, or an error that names one on which this cannot be done."""
+    for state in states:
+        if state not in ALLOWED[kind]:
+            raise InvalidInput(
+                f"There is nothing to {kind} about runs that are {state}.",
+                code="invalid-state",
+                hint=f"It can be done to runs that are {' or '.join(sorted(ALLOWED[kind]))}.",
+                field="state",
+                value=state.value,
+                rule=f"must be one that {kind} acts on",
+            )
+    return states or tuple(sorted(USUAL[kind]))
