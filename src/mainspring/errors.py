@@ -3,6 +3,7 @@
     MainspringError
     ├── InvalidInput (ValueError)          a value breaks a rule: field, value, rule
     │   ├── InvalidArguments               the arguments of a job do not fit its signature
+    │   ├── InvalidSchedule                when a job shall run cannot be read, or never comes
     │   └── FilterTooWide                  too many runs would have to be looked at
     ├── NotFound (LookupError)
     │   ├── JobNotFound · QueueNotFound · RunNotFound · WorkerNotFound · OperationNotFound
@@ -61,6 +62,12 @@ class InvalidInput(MainspringError, ValueError):
 
 class InvalidArguments(InvalidInput):
     code = "invalid-arguments"
+
+
+class InvalidSchedule(InvalidInput):
+    """A schedule that cannot be read, or never fires. `fields` point at the character and say what is allowed there."""
+
+    code = "invalid-schedule"
 
 
 class FilterTooWide(InvalidInput):

@@ -1,0 +1,55 @@
+"""What is wrong with a schedule: which character, what is allowed there, and the nearest form that is valid."""
+
+from __future__ import annotations
+
+from mainspring.errors import InvalidSchedule, shortened
+
+SHOWN = 72  # how much of a text is shown around the culprit
+
+
+def fault(
+    text: str,
+    position: int,
+    problem: str,
+    *,
+    allowed: str = "",
+    suggestion: str = "",
+    code: str = "invalid-schedule",
+    field: str = "schedule",
+    hint: str | None = None,
+) -> InvalidSchedule:
+    """An error that points at a character of `text`. Its hint is made of what is allowed and suggested, or given."""
+    hints = [f"Allowed here: {allowed}." if allowed else "", f"Did you mean {suggestion!r}?" if suggestion else ""]
+    return InvalidSchedule(
+        f"{shortened(text)} is not a schedule: {problem} (character {position + 1}).",
+        code=code,
+        hint=hint or " ".join(filter(None, hints)) or None,
+        field=field,
+        value=shortened(text),
+        rule=problem,
+        position=position,
+        allowed=allowed,
+        suggestion=suggestion,
+        pointer=pointer(text, position),
+    )
+
+
+def broken_rule(
+    field: str, value: object, rule: str, *, code: str = "invalid-schedule", hint: str = ""
+) -> InvalidSchedule:
+    """An error about a value that is no text."""
+    return InvalidSchedule(
+        f"{field} is {shortened(value)}; it {rule}.",
+        code=code,
+        hint=hint or None,
+        field=field,
+        value=shortened(value),
+        rule=rule,
+    )
+
+
+def pointer(text: str, position: int) -> str:
+    """Two lines: the text around the culprit, and a caret below it."""
+    begin = max(0, min(position - SHOWN // 2, len(text) - SHOWN))
+    shown = "".join(c if c.isprintable() else "·" for c in text[begin : begin + SHOWN])
+    return f"{shown}\n{' ' * (position - begin)}^"

@@ -1,0 +1,79 @@
+"""Instants: a list of points in time, each fired once."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from mainspring.schedule.faults import broken_rule
+from mainspring.schedule.timeline import EARLIEST, LATEST
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from mainspring.schedule.timeline import Setting, Timeline
+
+MAX_INSTANTS = 10_000
+
+
+@dataclass(frozen=True)
+class Instants:
+    """Sorted, without doubles, in UTC."""
+
+    at: tuple[datetime, ...]
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.at) <= MAX_INSTANTS:
+            raise broken_rule(
+                "instants", f"{len(self.at)} instants", f"must be 1 to {MAX_INSTANTS}", code="schedule-too-large"
+            )
+        for instant in self.at:
+            check_instant(instant, "instants")
+        object.__setattr__(self, "at", tuple(sorted({instant.astimezone(UTC) for instant in self.at})))
+
+    @staticmethod
+    def of(*instants: datetime) -> Instants:
+        return Instants(instants)
+
+    @cached_property
+    def text(self) -> str:
+        return ", ".join(instant_text(instant) for instant in self.at)
+
+    def timeline(self, setting: Setting) -> Timeline:
+        return ListedTimeline(self.at)
+
+
+class ListedTimeline:
+    """A sorted list of instants."""
+
+    def __init__(self, instants: Iterable[datetime]) -> None:
+        self._instants = tuple(instants)
+
+    def next_after(self, instant: datetime) -> datetime | None:
+        at = bisect_right(self._instants, instant)
+        return self._instants[at] if at < len(self._instants) else None
+
+    def prev_before(self, instant: datetime) -> datetime | None:
+        at = bisect_left(self._instants, instant)
+        return self._instants[at - 1] if at > 0 else None
+
+
+def instant_text(instant: datetime) -> str:
+    return instant.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def check_instant(value: object, field: str) -> datetime:
+    if not isinstance(value, datetime) or value.utcoffset() is None:
+        raise broken_rule(field, value, "must be a datetime with a time zone", code="invalid-instant")
+    try:
+        fits = EARLIEST <= value <= LATEST
+    except OverflowError:
+        fits = False
+    if not fits:
+        raise broken_rule(
+            field, value, f"must be between the years {EARLIEST.year} and {LATEST.year}", code="invalid-instant"
+        )
+    return value.astimezone(UTC)

@@ -1,0 +1,141 @@
+"""Intervals: every so much elapsed time, or so many days, months or years on the calendar, counted from an anchor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from mainspring.schedule.cron_pattern import month_length
+from mainspring.schedule.faults import broken_rule
+from mainspring.schedule.spans import Span, read_span, span_text
+from mainspring.schedule.walls import TICK, WallTimeline
+from mainspring.schedule.zones import instant_of, wall_of
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
+
+    from mainspring.schedule.timeline import Setting, Timeline
+
+# A Monday, and the first of a month, a year and a century: "every week" without an anchor means Mondays.
+DEFAULT_ANCHOR = datetime(2001, 1, 1)  # noqa: DTZ001 - a wall, in whatever zone the schedule has
+NO_TIME, SHORTEST, LONGEST = timedelta(0), timedelta(seconds=1), timedelta(days=366 * 100)
+LIMITS = {"months": 1_200, "days": 36_600}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interval:
+    """One of months, days or elapsed time. The anchor says where to count from, in both directions: it is no bound.
+
+    A naive anchor is a wall in the schedule's zone. Without one: the schedule's `starts_at`, else 2001-01-01 00:00.
+    """
+
+    months: int = 0
+    days: int = 0
+    elapsed: timedelta = NO_TIME
+    anchor: datetime | None = None
+
+    def __post_init__(self) -> None:
+        if sum(map(bool, (self.months, self.days, self.elapsed))) != 1:
+            raise broken_rule(
+                "interval",
+                span_text(self.months, self.days, self.elapsed),
+                "must count one thing: months and years, or days and weeks, or hours, minutes and seconds",
+                code="invalid-interval",
+                hint="Elapsed time says a day and a half as PT36H.",
+            )
+        for unit, most in LIMITS.items():
+            if not 0 <= getattr(self, unit) <= most:
+                raise broken_rule(
+                    f"interval.{unit}", getattr(self, unit), f"must be 1 to {most}", code="invalid-interval"
+                )
+        if self.elapsed and not SHORTEST <= self.elapsed <= LONGEST:
+            text = span_text(elapsed=abs(self.elapsed))
+            raise broken_rule("interval", text, "must be from one second to 100 years", code="invalid-interval")
+        if self.anchor is not None and self.anchor.tzinfo is not None:
+            object.__setattr__(self, "anchor", self.anchor.astimezone(UTC))
+
+    @staticmethod
+    def every(span: str | timedelta | Span, anchor: datetime | None = None) -> Interval:
+        """Every `15m`, `PT15M`, `P1M` or timedelta; whole days of a timedelta are days of the calendar."""
+        if isinstance(span, timedelta):
+            days = span.days if span == timedelta(days=span.days) else 0
+            span = Span(days=days) if days else Span(elapsed=span)
+        elif isinstance(span, str):
+            span = read_span(span)
+        return Interval(months=span.months, days=span.days, elapsed=span.elapsed, anchor=anchor)
+
+    @cached_property
+    def text(self) -> str:
+        span = span_text(self.months, self.days, self.elapsed)
+        return span if self.anchor is None else f"{span}/{self.anchor.isoformat().replace('+00:00', 'Z')}"
+
+    def timeline(self, setting: Setting) -> Timeline:
+        anchor = self.anchor or setting.starts_at or DEFAULT_ANCHOR
+        if self.elapsed:
+            return ElapsedTimeline(self.elapsed, _as_instant(anchor, setting))
+        wall = anchor if anchor.tzinfo is None else wall_of(setting.zone, anchor)
+        pattern = MonthPattern(self.months, wall) if self.months else DayPattern(self.days, wall)
+        return WallTimeline(pattern, setting)
+
+
+def _as_instant(anchor: datetime, setting: Setting) -> datetime:
+    zone: ZoneInfo = setting.zone
+    if anchor.tzinfo is not None:
+        return anchor
+    # Without an anchor, hours are counted in UTC: the same instants in every zone.
+    return anchor.replace(tzinfo=UTC) if anchor is DEFAULT_ANCHOR else instant_of(zone, anchor)
+
+
+class ElapsedTimeline:
+    """Every so much elapsed time, whatever clocks show."""
+
+    def __init__(self, every: timedelta, anchor: datetime) -> None:
+        self._every, self._anchor = every, anchor
+
+    def next_after(self, instant: datetime) -> datetime | None:
+        return self._anchor + ((instant - self._anchor) // self._every + 1) * self._every
+
+    def prev_before(self, instant: datetime) -> datetime | None:
+        return self._anchor + ((instant - TICK - self._anchor) // self._every) * self._every
+
+
+class DayPattern:
+    """Every so many days at one time of day."""
+
+    def __init__(self, every: int, anchor: datetime) -> None:
+        self._every, self._anchor = timedelta(days=every), anchor
+
+    def next_wall(self, wall: datetime) -> datetime | None:
+        return self._anchor + ((wall - self._anchor) // self._every + 1) * self._every
+
+    def prev_wall(self, wall: datetime) -> datetime | None:
+        return self._anchor + ((wall - TICK - self._anchor) // self._every) * self._every
+
+
+class MonthPattern:
+    """Every so many months on the anchor's day, or on the last day of shorter months."""
+
+    def __init__(self, every: int, anchor: datetime) -> None:
+        self._every, self._anchor = every, anchor
+
+    def next_wall(self, wall: datetime) -> datetime | None:
+        count = self._count_near(wall) - 1
+        while (found := self._wall(count)) <= wall:
+            count += 1
+        return found
+
+    def prev_wall(self, wall: datetime) -> datetime | None:
+        count = self._count_near(wall) + 1
+        while (found := self._wall(count)) >= wall:
+            count -= 1
+        return found
+
+    def _count_near(self, wall: datetime) -> int:
+        return (12 * (wall.year - self._anchor.year) + wall.month - self._anchor.month) // self._every
+
+    def _wall(self, count: int) -> datetime:
+        months = 12 * self._anchor.year + self._anchor.month - 1 + count * self._every
+        year, month = months // 12, months % 12 + 1
+        return self._anchor.replace(year=year, month=month, day=min(self._anchor.day, month_length(year, month)))

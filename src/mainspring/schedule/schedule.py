@@ -1,0 +1,239 @@
+"""A schedule: when (cron, interval, instants, rule, or sets of them), in a zone, with exceptions and bounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mainspring.schedule import spread
+from mainspring.schedule.calendar_timeline import with_calendars
+from mainspring.schedule.cron import Cron
+from mainspring.schedule.daylight import GapPolicy, RepeatPolicy
+from mainspring.schedule.faults import broken_rule
+from mainspring.schedule.instants import check_instant
+from mainspring.schedule.interval import Interval
+from mainspring.schedule.sets import When, forms_of
+from mainspring.schedule.timeline import EARLIEST, LATEST, Setting, Timeline
+from mainspring.schedule.walls import TICK
+from mainspring.schedule.zones import TZDATA_VERSION, zone_named
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from mainspring.schedule.calendar import CalendarUse
+from mainspring.schedule.canonical import document_of, text_of
+
+MAX_RUNS = 10_000
+MAX_CALENDARS = 32
+LONGEST_SPREAD = timedelta(days=366)
+REMEMBERED = 65_536  # answers, some 20 MB
+
+
+class Occurrence(NamedTuple):
+    """One nominal instant of a schedule, when it is due, and which tzdata both were computed with."""
+
+    nominal_at: datetime
+    due_at: datetime
+    tzdata: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule:
+    """A frozen value. Instants are in UTC; all walls (of cron, of calendars …) are in `zone`.
+
+    `starts_at` is the first instant that may count, `ends_at` the first that does not any more. `max_runs` counts from
+    `starts_at`. In all questions, `job` is the id of the job that asks: `H` and the spread depend on it.
+    """
+
+    when: When
+    zone: str = "UTC"
+    gap: GapPolicy = GapPolicy.AS_CRON
+    repeat: RepeatPolicy = RepeatPolicy.AS_CRON
+    calendars: tuple[CalendarUse, ...] = ()
+    starts_at: datetime | None = None
+    ends_at: datetime | None = None
+    max_runs: int | None = None
+    spread: timedelta | None = None
+
+    def __post_init__(self) -> None:
+        zone_named(self.zone)
+        for field in ("starts_at", "ends_at"):
+            value = getattr(self, field)
+            if value is not None:
+                object.__setattr__(self, field, check_instant(value, field))
+        self._check_bounds()
+        self._check_sizes()
+
+    def next_after(self, instant: datetime, *, job: str = "") -> Occurrence | None:
+        """The first occurrence after an instant."""
+        found = self._next_nominal(check_question(instant), job)
+        return None if found is None else self._occurrence(found, job)
+
+    def prev_before(self, instant: datetime, *, job: str = "") -> Occurrence | None:
+        """The last occurrence before an instant."""
+        instant = check_question(instant)
+        last_at = self._last_at(job)
+        if self.ends_at is not None:
+            instant = min(instant, self.ends_at)
+        if last_at is not None:
+            instant = min(instant, last_at + TICK)
+        found = _prev(self._timeline(job), instant)
+        if found is None or (self.starts_at is not None and found < self.starts_at):
+            return None
+        return self._occurrence(found, job)
+
+    def between(self, begin: datetime, end: datetime, *, job: str = "") -> Iterator[Occurrence]:
+        """All occurrences from `begin` on and before `end`, one by one as they are asked for."""
+        end = check_question(end)
+        found = self.next_after(check_question(begin) - TICK, job=job)
+        while found is not None and found.nominal_at < end:
+            yield found
+            found = self.next_after(found.nominal_at, job=job)
+
+    def is_due(self, instant: datetime, *, job: str = "") -> bool:
+        """Whether an instant is one of the nominal instants."""
+        instant = check_question(instant)
+        return self._next_nominal(instant - TICK, job) == instant
+
+    def never_fires(self) -> str | None:
+        """Why there is no occurrence at all; None if there is one."""
+        if self._next_nominal(EARLIEST, "") is not None:
+            return None
+        if _next(_timeline(self.when, self.zone, self.gap, self.repeat, (), self._anchor, ""), EARLIEST) is None:
+            return f"{self.when.text} names no day or time that ever comes"
+        if _next(self._timeline(""), EARLIEST) is None:
+            return f"the calendars leave nothing of {self.when.text}"
+        return f"{self.when.text} has no instant between its bounds"
+
+    @cached_property
+    def text(self) -> str:
+        """The canonical text: equal schedules have equal texts. Calendars go by name."""
+        return text_of(self)
+
+    def as_document(self) -> dict[str, Any]:
+        """The canonical JSON document, calendars included."""
+        return document_of(self)
+
+    def _next_nominal(self, instant: datetime, job: str) -> datetime | None:
+        if self.starts_at is not None and instant < self.starts_at:
+            instant = self.starts_at - TICK
+        found = _next(self._timeline(job), instant)
+        if found is None or (self.ends_at is not None and found >= self.ends_at):
+            return None
+        last_at = self._last_at(job)
+        return None if last_at is not None and found > last_at else found
+
+    def _occurrence(self, nominal_at: datetime, job: str) -> Occurrence:
+        if self.spread is None:
+            return Occurrence(nominal_at, nominal_at, TZDATA_VERSION)
+        following = _next(self._timeline(job), nominal_at)
+        window = self.spread if following is None else min(self.spread, following - nominal_at)
+        return Occurrence(nominal_at, nominal_at + spread.delay(job, nominal_at, window), TZDATA_VERSION)
+
+    def _last_at(self, job: str) -> datetime | None:
+        return None if self.max_runs is None else self._last_of_runs(job)
+
+    @cached_property
+    def _last_of_runs(self) -> Callable[[str], datetime]:
+        @lru_cache(maxsize=256)
+        def last(job: str) -> datetime:
+            assert self.starts_at is not None
+            assert self.max_runs is not None
+            timeline, last_at = self._timeline(job), self.starts_at - TICK
+            for _ in range(self.max_runs):
+                following = timeline.next_after(last_at)
+                if following is None:
+                    break
+                last_at = following
+            return last_at
+
+        return last
+
+    def _timeline(self, job: str) -> Timeline:
+        return self._timelines(job) if self._is_hashed else self._shared_timeline
+
+    @cached_property
+    def _is_hashed(self) -> bool:
+        return any(isinstance(form, Cron) and form.is_hashed for form in forms_of(self.when))
+
+    @cached_property
+    def _anchor(self) -> datetime | None:
+        """Where intervals without an anchor count from. Other forms share their timelines whenever they start."""
+        floats = any(isinstance(form, Interval) and form.anchor is None for form in forms_of(self.when))
+        return self.starts_at if floats else None
+
+    @cached_property
+    def _shared_timeline(self) -> Timeline:
+        return _timeline(self.when, self.zone, self.gap, self.repeat, self.calendars, self._anchor, "")
+
+    @cached_property
+    def _timelines(self) -> Callable[[str], Timeline]:
+        @lru_cache(maxsize=4096)
+        def timeline(job: str) -> Timeline:
+            when = self.when.resolved(job) if isinstance(self.when, Cron) else self.when
+            left = "" if isinstance(when, Cron) else job  # jobs with the same numbers share what is known about them
+            return _timeline(when, self.zone, self.gap, self.repeat, self.calendars, self._anchor, left)
+
+        return timeline
+
+    def _check_bounds(self) -> None:
+        if self.starts_at is not None and self.ends_at is not None and self.ends_at <= self.starts_at:
+            raise broken_rule(
+                "ends_at",
+                self.ends_at.isoformat(),
+                f"must be after starts_at, {self.starts_at.isoformat()}",
+                code="contradictory-bounds",
+            )
+        if self.max_runs is None:
+            return
+        if type(self.max_runs) is not int or not 1 <= self.max_runs <= MAX_RUNS:
+            raise broken_rule("max_runs", self.max_runs, f"must be a whole number, 1 to {MAX_RUNS:,}")
+        if self.starts_at is None:
+            hint = "Give starts_at as well: runs are counted from there."
+            raise broken_rule("max_runs", self.max_runs, "needs starts_at", code="max-runs-needs-start", hint=hint)
+
+    def _check_sizes(self) -> None:
+        if self.spread is not None and not timedelta(0) < self.spread <= LONGEST_SPREAD:
+            raise broken_rule("spread", str(self.spread), "must be more than nothing and at most 366 days")
+        if len(self.calendars) > MAX_CALENDARS:
+            rule = f"must be at most {MAX_CALENDARS}"
+            raise broken_rule("calendars", f"{len(self.calendars)} calendars", rule, code="schedule-too-large")
+
+
+def check_question(instant: datetime) -> datetime:
+    """An instant to ask about; those far away are as good as the edges of time."""
+    if not isinstance(instant, datetime) or instant.tzinfo is None:
+        raise broken_rule("instant", instant, "must be a datetime with a time zone", code="invalid-instant")
+    if EARLIEST <= instant <= LATEST:
+        return instant
+    return EARLIEST if instant < EARLIEST else LATEST
+
+
+@lru_cache(maxsize=8192)
+def _timeline(
+    when: When,
+    zone: str,
+    gap: GapPolicy,
+    repeat: RepeatPolicy,
+    calendars: tuple[CalendarUse, ...],
+    starts_at: datetime | None,
+    job: str,
+) -> Timeline:
+    """One timeline for all schedules that mean the same: what is remembered about it serves all of them."""
+    info = zone_named(zone)
+    setting = Setting(zone=info, gap=gap, repeat=repeat, starts_at=starts_at, job=job)
+    return with_calendars(when.timeline(setting), calendars, info)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _next(timeline: Timeline, instant: datetime) -> datetime | None:
+    found = timeline.next_after(instant)
+    return None if found is None or found >= LATEST else found
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _prev(timeline: Timeline, instant: datetime) -> datetime | None:
+    found = timeline.prev_before(instant)
+    return None if found is None or found < EARLIEST else found

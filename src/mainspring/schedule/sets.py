@@ -1,0 +1,155 @@
+"""Schedules made of schedules: a union fires whenever one of its parts does; an exclusion where the other does not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from mainspring.errors import InvalidSchedule
+from mainspring.schedule.cron import Cron
+from mainspring.schedule.faults import broken_rule
+from mainspring.schedule.instants import Instants
+from mainspring.schedule.interval import Interval
+from mainspring.schedule.rule import Rule
+from mainspring.schedule.walls import TICK
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from datetime import datetime
+
+    from mainspring.schedule.timeline import Setting, Timeline
+
+MAX_PARTS = 64
+MAX_DEPTH = 8
+MAX_CANDIDATES = 20_000  # so many instants in a row are looked at before a search is given up
+
+
+@dataclass(frozen=True)
+class Union:
+    """Whenever one of the parts fires; once when several do. Nested unions are one; the order of parts says nothing."""
+
+    parts: tuple[When, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.parts) > MAX_PARTS:
+            raise _too_many(len(self.parts))
+        flat = [each for part in self.parts for each in (part.parts if isinstance(part, Union) else (part,))]
+        unique = {each.text: each for each in flat}
+        if not 2 <= len(unique) <= MAX_PARTS:
+            raise _too_many(len(unique))
+        object.__setattr__(self, "parts", tuple(unique[text] for text in sorted(unique)))
+        _check_depth(self)
+
+    @cached_property
+    def text(self) -> str:
+        return " | ".join(_grouped(part) for part in self.parts)
+
+    def timeline(self, setting: Setting) -> Timeline:
+        return UnionTimeline([part.timeline(setting) for part in self.parts])
+
+
+@dataclass(frozen=True)
+class Except:
+    """When `base` fires and `minus` does not."""
+
+    base: When
+    minus: When
+
+    def __post_init__(self) -> None:
+        _check_depth(self)
+
+    @cached_property
+    def text(self) -> str:
+        return f"{_grouped(self.base)} but not {_grouped(self.minus)}"
+
+    def timeline(self, setting: Setting) -> Timeline:
+        return ExceptTimeline(self.base.timeline(setting), self.minus.timeline(setting))
+
+
+When = Cron | Interval | Instants | Rule | Union | Except
+
+
+def union_of(parts: list[When]) -> When:
+    """The union of some forms; one alone is itself."""
+    unique = {part.text: part for part in parts[: MAX_PARTS + 1]}
+    return Union(tuple(parts)) if len(unique) != 1 or len(parts) > MAX_PARTS else parts[0]
+
+
+def forms_of(when: When) -> Iterator[Cron | Interval | Instants | Rule]:
+    """The forms that are no sets, of which a form is made."""
+    match when:
+        case Union(parts):
+            for part in parts:
+                yield from forms_of(part)
+        case Except(base, minus):
+            yield from forms_of(base)
+            yield from forms_of(minus)
+        case _:
+            yield when
+
+
+def _grouped(when: When) -> str:
+    return f"({when.text})" if isinstance(when, (Union, Except)) else when.text
+
+
+def _depth(when: When) -> int:
+    match when:
+        case Union(parts):
+            return 1 + max(map(_depth, parts))
+        case Except(base, minus):
+            return 1 + max(_depth(base), _depth(minus))
+        case _:
+            return 0
+
+
+def _check_depth(when: When) -> None:
+    if _depth(when) > MAX_DEPTH:
+        raise broken_rule(
+            "schedule", "nested sets", f"must be nested at most {MAX_DEPTH} deep", code="schedule-too-large"
+        )
+
+
+def _too_many(count: int) -> InvalidSchedule:
+    rule = f"must have 2 to {MAX_PARTS} different parts"
+    return broken_rule("union", f"{count} parts", rule, code="schedule-too-large")
+
+
+class UnionTimeline:
+    def __init__(self, parts: list[Timeline]) -> None:
+        self._parts = parts
+
+    def next_after(self, instant: datetime) -> datetime | None:
+        return min(filter(None, (part.next_after(instant) for part in self._parts)), default=None)
+
+    def prev_before(self, instant: datetime) -> datetime | None:
+        return max(filter(None, (part.prev_before(instant) for part in self._parts)), default=None)
+
+
+class ExceptTimeline:
+    def __init__(self, base: Timeline, minus: Timeline) -> None:
+        self._base, self._minus = base, minus
+
+    def next_after(self, instant: datetime) -> datetime | None:
+        return self._first_left(instant, self._base.next_after)
+
+    def prev_before(self, instant: datetime) -> datetime | None:
+        return self._first_left(instant, self._base.prev_before)
+
+    def _first_left(self, instant: datetime, further: Callable[[datetime], datetime | None]) -> datetime | None:
+        for _ in range(MAX_CANDIDATES):
+            candidate = further(instant)
+            if candidate is None or self._minus.next_after(candidate - TICK) != candidate:
+                return candidate
+            instant = candidate
+        raise too_sparse()
+
+
+def too_sparse() -> InvalidSchedule:
+    return InvalidSchedule(
+        f"None of {MAX_CANDIDATES:,} instants in a row is left after exclusions.",
+        code="schedule-too-sparse",
+        hint="Say when it shall run rather than when not, or exclude with a calendar.",
+        field="schedule",
+        rule="an instant must be left among so many",
+    )

@@ -1,0 +1,151 @@
+"""Schedules from text: one way to read all forms. `canonical.py` writes them.
+
+    0 9 * * 1-5 zone=Europe/Berlin gap=skip spread=PT5M not=holidays
+    PT15M/2026-01-01T00:00:00Z | 0 12 * * 0
+    (0 9 * * * | 0 17 * * *) but not 0 9 1 1 *
+
+First comes when, then settings as `key=value`. Calendars go by name: whoever reads has to know them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mainspring.errors import InvalidSchedule, did_you_mean
+from mainspring.schedule.calendar import BlackoutPolicy, Calendar, CalendarUse, Use
+from mainspring.schedule.daylight import GapPolicy, RepeatPolicy
+from mainspring.schedule.faults import broken_rule, fault
+from mainspring.schedule.form_text import read_instant, read_when
+from mainspring.schedule.schedule import Schedule
+from mainspring.schedule.spans import read_elapsed
+from mainspring.schedule.zones import zone_named
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime, timedelta
+
+    from mainspring.schedule.sets import When
+
+MAX_LENGTH = 10_000
+KEYS = ("zone", "gap", "repeat", "starts", "ends", "runs", "spread", "only", "not", "blackout")
+_SETTING = re.compile(r"(?:^|\s)([a-z]+)=(\S+)\s*$")
+
+
+class _Setting(NamedTuple):
+    key: str
+    value: str
+    position: int
+
+
+def parse(
+    text: str,
+    *,
+    zone: str = "UTC",
+    gap: GapPolicy = GapPolicy.AS_CRON,
+    repeat: RepeatPolicy = RepeatPolicy.AS_CRON,
+    calendars: Mapping[str, Calendar] | None = None,
+    starts_at: datetime | None = None,
+    ends_at: datetime | None = None,
+    max_runs: int | None = None,
+    spread: timedelta | str | None = None,
+    anchor: datetime | None = None,
+    now: datetime | None = None,
+) -> Schedule:
+    """The schedule a text says. The arguments say what it is when the text does not. One that never fires is refused.
+
+    `anchor` is for intervals without one. `now` is for plain English that speaks of today or tomorrow.
+    """
+    when_text, settings = _split(text)
+    options: dict[str, Any] = {"zone": zone, "gap": gap, "repeat": repeat, "starts_at": starts_at, "ends_at": ends_at}
+    options |= {"max_runs": max_runs, "spread": None if spread is None else read_elapsed(spread, "spread")}
+    options |= _options(text, settings, calendars or {}, options["zone"])
+    when = read_when(when_text, zone_named(options["zone"]), anchor=anchor, now=now)
+    return fired(_put_together(when, options))
+
+
+def fired(schedule: Schedule) -> Schedule:
+    """The schedule itself, if there is an instant at which it fires."""
+    reason = schedule.never_fires()
+    if reason is None:
+        return schedule
+    raise InvalidSchedule(f"The schedule never fires: {reason}.", code="never-fires", field="schedule", rule=reason)
+
+
+def _put_together(when: When | Schedule, options: dict[str, Any]) -> Schedule:
+    if not isinstance(when, Schedule):
+        return Schedule(when=when, **options)
+    plain = Schedule(when=when.when)  # plain English may name zone and bounds too; what it does not name is as given
+    named = [field for field in options if getattr(when, field) != getattr(plain, field)]
+    return replace(plain, **{**options, **{field: getattr(when, field) for field in named}})
+
+
+def _split(text: object) -> tuple[str, list[_Setting]]:
+    """When, and the settings after it, last one first."""
+    if not isinstance(text, str):
+        raise broken_rule("schedule", text, "must be a text")
+    if len(text) > MAX_LENGTH:
+        raise fault(text, MAX_LENGTH, f"a schedule has at most {MAX_LENGTH:,} characters", code="schedule-too-large")
+    settings = []
+    when = text
+    while (match := _SETTING.search(when)) and match.start():
+        settings.append(_Setting(match[1], match[2], match.start(1)))
+        when = when[: match.start()]
+    return when, settings
+
+
+def _options(text: str, settings: list[_Setting], known: Mapping[str, Calendar], zone: str) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    uses: list[CalendarUse] = []
+    zone = next((each.value for each in settings if each.key == "zone"), zone)
+    for each in reversed(settings):
+        if each.key in ("only", "not", "blackout"):
+            uses.append(_use(text, each, known))
+            continue
+        field, value = _option(text, each, zone)
+        if field in options:
+            raise fault(text, each.position, f"{each.key} is given twice")
+        options[field] = value
+    return options | {"calendars": tuple(uses)} if uses else options
+
+
+def _option(text: str, setting: _Setting, zone: str) -> tuple[str, object]:
+    value = setting.value
+    match setting.key:
+        case "zone":
+            return "zone", value
+        case "gap" | "repeat":
+            return setting.key, _policy(text, setting)
+        case "starts" | "ends":
+            at = setting.position + len(setting.key) + 1
+            return f"{setting.key}_at", read_instant(text, at, value, zone_named(zone))
+        case "runs" if value.isascii() and value.isdigit() and len(value) < 10:
+            return "max_runs", int(value)
+        case "spread":
+            return "spread", read_elapsed(value, "spread")
+        case _:
+            problem = f"{setting.key}={value[:30]} is no setting"
+            raise fault(text, setting.position, problem, allowed=", ".join(f"{key}=" for key in KEYS))
+
+
+def _policy(text: str, setting: _Setting) -> GapPolicy | RepeatPolicy:
+    policies = GapPolicy if setting.key == "gap" else RepeatPolicy
+    try:
+        return policies(setting.value)
+    except ValueError:
+        allowed = ", ".join(each.value for each in policies)
+        at = setting.position + len(setting.key) + 1
+        raise fault(text, at, f"{setting.value[:30]!r} is no policy", allowed=allowed) from None
+
+
+def _use(text: str, setting: _Setting, known: Mapping[str, Calendar]) -> CalendarUse:
+    name, colon, policy = setting.value.partition(":")
+    if name not in known:
+        raise broken_rule("calendar", name, "is not known", code="unknown-calendar", hint=did_you_mean(name, known))
+    if setting.key != "blackout":
+        return CalendarUse(calendar=known[name], use=Use.INCLUDE if setting.key == "only" else Use.EXCLUDE)
+    if policy not in ("", *BlackoutPolicy):
+        at = setting.position + len(setting.key) + 1 + len(name) + len(colon)
+        raise fault(text, at, f"{policy[:30]!r} is no policy", allowed=", ".join(BlackoutPolicy))
+    return CalendarUse(calendar=known[name], use=Use.BLACKOUT, then=BlackoutPolicy(policy or "drop"))
