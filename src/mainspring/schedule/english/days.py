@@ -1,0 +1,266 @@
+"""Days: `weekdays`, `mondays and fridays`, `the 15th of the month`, `the last friday of the month`, `24 december`.
+
+A day is kept as cron would write it: an item of the day-of-month field, of the day-of-week field, or a date in a year.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from mainspring.schedule.english.errors import unclear
+from mainspring.schedule.english.reader import Reader, listed
+from mainspring.schedule.english.vocabulary import (
+    DAY_NUMBERS,
+    MONTH_NUMBERS,
+    MONTHS,
+    ORDINALS,
+    WEEKDAYS,
+    WEEKEND,
+    WORKDAYS,
+)
+
+A_WEEKDAY = "a day of the week"
+A_MONTH = "a month"
+LONGEST = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+
+
+@dataclass(frozen=True, slots=True)
+class Days:
+    """Some days. `recurs` says whether the words alone mean that they come again, as plurals do."""
+
+    weekdays: frozenset[int] = frozenset()
+    of_month: tuple[str, ...] = ()  # items of cron's day-of-month field: 15, L, L-1, LW, 15W
+    weekdays_of_month: tuple[str, ...] = ()  # items of cron's day-of-week field: 1#2, 5L
+    dates: tuple[tuple[int, int], ...] = ()  # month and day
+    months: frozenset[int] = field(default=frozenset())
+    recurs: bool = False
+
+
+def read_days(reader: Reader) -> Days | None:
+    """One of the ways to name days. `on` and `the` may come before it."""
+    reader.skip("on")
+    return (
+        reader.attempt(_dates)
+        or reader.attempt(_days_of_month)
+        or reader.attempt(_weekdays)
+        or reader.attempt(_all_days)
+    )
+
+
+def _all_days(reader: Reader) -> Days | None:
+    return Days(weekdays=frozenset(range(7)), recurs=True) if reader.word("days") else None
+
+
+# ── days of the week ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _weekdays(reader: Reader) -> Days | None:
+    found = listed(reader, _some_weekdays)
+    if found is None:
+        return None
+    return Days(weekdays=frozenset().union(*(days for days, _ in found)), recurs=all(plural for _, plural in found))
+
+
+def _some_weekdays(reader: Reader) -> tuple[frozenset[int], bool] | None:
+    if word := reader.word("weekdays", "weekday", want=A_WEEKDAY):
+        return WORKDAYS, word.endswith("s")
+    if word := reader.word("weekends", "weekend", want=A_WEEKDAY):
+        if word == "weekend":
+            reader.skip("day", "days")
+        return WEEKEND, word.endswith("s")
+    first = reader.attempt(_weekday)
+    if first is None:
+        return None
+    last = reader.attempt(_to_weekday)
+    return _span(first, last)
+
+
+def _span(first: tuple[int, bool], last: tuple[int, bool] | None) -> tuple[frozenset[int], bool]:
+    if last is None:
+        return frozenset({first[0]}), first[1]
+    count = (last[0] - first[0]) % 7 + 1
+    return frozenset((first[0] + step) % 7 for step in range(count)), True  # "monday to friday" is every week
+
+
+def _to_weekday(reader: Reader) -> tuple[int, bool] | None:
+    return _weekday(reader) if reader.word("to", "through", "thru", "-", "–") else None
+
+
+def _weekday(reader: Reader) -> tuple[int, bool] | None:
+    """A day of the week, and whether it was a plural."""
+    plurals = {f"{name}s": number for number, name in enumerate(WEEKDAYS)}
+    plural = reader.token.text in plurals
+    number = reader.one_of(plurals | DAY_NUMBERS, A_WEEKDAY)
+    return None if number is None else (number, plural)
+
+
+# ── days of the month ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def _days_of_month(reader: Reader) -> Days | None:
+    groups = listed(reader, _some_days_of_month)
+    if groups is None:
+        return None
+    found = [item for group in groups for item in group]
+    months, recurs = reader.attempt(_of_months) or (frozenset(), False)
+    of_month = tuple(item for item in found if "#" not in item and not _is_last_weekday(item))
+    of_week = tuple(item for item in found if item not in of_month)
+    return Days(of_month=of_month, weekdays_of_month=of_week, months=months, recurs=recurs)
+
+
+def _is_last_weekday(item: str) -> bool:
+    return len(item) == 2 and item[0].isdigit() and item[1] == "L"
+
+
+def _some_days_of_month(reader: Reader) -> list[str] | None:
+    reader.skip("on")
+    nth = reader.attempt(_nth_weekdays)
+    if nth is not None:
+        return nth
+    reader.skip("the")
+    one = reader.attempt(_last) or reader.attempt(_nearest) or reader.attempt(_numbered)
+    return None if one is None else [one]
+
+
+def _last(reader: Reader) -> str | None:
+    """`last day`, `second to last day`, `last weekday`."""
+    before = reader.attempt(_to_last)
+    if before is None and not reader.word("last", want="'last'"):
+        return None
+    if reader.word("day"):
+        return f"L-{before}" if before else "L"
+    if before:
+        return None
+    return "LW" if reader.word("weekday", "workday") else None
+
+
+def _to_last(reader: Reader) -> int | None:
+    place = reader.one_of(ORDINALS, "'second to last'")
+    return place - 1 if place and reader.words("to", "last") else None
+
+
+def _nearest(reader: Reader) -> str | None:
+    """`weekday nearest the 15th`, `nearest weekday to the 15th`."""
+    if reader.words("weekday", "nearest"):
+        reader.skip("to")
+    elif not (reader.words("nearest", "weekday") and reader.word("to")):
+        return None
+    reader.skip("the")
+    number = reader.attempt(_ordinal)
+    return None if number is None or not 1 <= number <= 31 else f"{number}W"
+
+
+def _numbered(reader: Reader) -> str | None:
+    """`15th`, `day 15`, `first day`, `first weekday`."""
+    if reader.word("day", want="a day of the month such as 15th"):
+        token = reader.kind("number", "a day from 1 to 31")
+        return str(int(token.text)) if token and 1 <= int(token.text[:4]) <= 31 else None
+    is_spelled = reader.token.kind == "word"
+    number = reader.attempt(_ordinal)
+    if number is None or not 1 <= number <= 31:
+        return None
+    if number == 1 and reader.word("weekday", "workday"):
+        return "1W"  # the weekday nearest the 1st never leaves the month: it is the first one
+    return str(number) if reader.word("day", want="'of the month'") or not is_spelled else None
+
+
+def _nth_weekdays(reader: Reader) -> list[str] | None:
+    """`first monday`, `first and third monday`, `2nd and last friday`."""
+    reader.skip("the")
+    places = listed(reader, _place)
+    weekday = None if places is None else reader.one_of(DAY_NUMBERS, "a day of the week")
+    if places is None or weekday is None or not all(place == "L" or 1 <= int(place) <= 5 for place in places):
+        return None
+    return [f"{weekday}L" if place == "L" else f"{weekday}#{place}" for place in places]
+
+
+def _place(reader: Reader) -> str | None:
+    if reader.word("last", want="'last'"):
+        return "L"
+    number = reader.attempt(_ordinal)
+    return None if number is None else str(number)
+
+
+def _ordinal(reader: Reader) -> int | None:
+    named = reader.one_of(ORDINALS, "a day of the month such as 15th")
+    if named is not None:
+        return named
+    token = reader.kind("ordinal", "a day of the month such as 15th")
+    return None if token is None else int(token.text[:-2])
+
+
+def _of_months(reader: Reader) -> tuple[frozenset[int], bool] | None:
+    """`of the month`, `of every month`, `of january and july`."""
+    if not reader.word("of", "in"):
+        return None
+    if reader.word("the", "every", "each"):
+        return (frozenset(), True) if reader.word("month") else None
+    months = listed(reader, _month)
+    return None if months is None else (frozenset(months), False)
+
+
+# ── dates in a year, and months ─────────────────────────────────────────────────────────────────────────────
+
+
+def _dates(reader: Reader) -> Days | None:
+    found = listed(reader, _some_dates)
+    return None if found is None else Days(dates=tuple(date for dates in found for date in dates))
+
+
+def _some_dates(reader: Reader) -> list[tuple[int, int]] | None:
+    """`24 december`, `24th of december and june`, `december 24`, and not the year that may follow."""
+    reader.skip("on")
+    reader.skip("the")
+    at = reader.token.at
+    dates = reader.attempt(_day_then_months) or reader.attempt(_month_then_day)
+    for month, day in dates or ():
+        if not 1 <= day <= LONGEST[month - 1]:
+            name, last = MONTHS[month - 1], LONGEST[month - 1]
+            forms = (f"every year on {last} {name} at 09:00",)
+            raise unclear(reader.text, at, f"{name} has no day {day}", "Write, for example,", forms)
+    return dates
+
+
+def _day_then_months(reader: Reader) -> list[tuple[int, int]] | None:
+    day = reader.attempt(_day_number)
+    if day is None:
+        return None
+    reader.skip("of")
+    months = listed(reader, _month)
+    return None if months is None else [(month, day) for month in months]
+
+
+def _month_then_day(reader: Reader) -> list[tuple[int, int]] | None:
+    month = _month(reader)
+    day = None if month is None else _day_number(reader)
+    return None if month is None or day is None else [(month, day)]
+
+
+def _day_number(reader: Reader) -> int | None:
+    token = reader.kind("ordinal", "a day of the month") or reader.kind("number", "a day of the month")
+    return None if token is None or len(token.text) > 4 else int(token.text.rstrip("sndrth"))
+
+
+def _month(reader: Reader) -> int | None:
+    return reader.one_of(MONTH_NUMBERS, A_MONTH)
+
+
+def read_months(reader: Reader) -> frozenset[int] | None:
+    """`in june`, `in june and july`, `in june to august`."""
+    if not reader.word("in", "during", want="'in' and a month"):
+        return None
+    return read_month_names(reader)
+
+
+def read_month_names(reader: Reader) -> frozenset[int] | None:
+    found = listed(reader, _some_months)
+    return None if found is None else frozenset().union(*found)
+
+
+def _some_months(reader: Reader) -> frozenset[int] | None:
+    first = _month(reader)
+    if first is None:
+        return None
+    last = reader.attempt(lambda reader: _month(reader) if reader.word("to", "through", "-", "–") else None)
+    count = 1 if last is None else (last - first) % 12 + 1
+    return frozenset((first - 1 + step) % 12 + 1 for step in range(count))

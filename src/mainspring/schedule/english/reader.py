@@ -1,0 +1,120 @@
+"""A place in the text, what could have stood there, and the way back when a reading does not work out.
+
+The grammar is read by functions that take a `Reader` and answer with what they read, or None, having moved nowhere.
+Whatever was tried and not found is remembered for the furthest place reached: that is where an error points.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from mainspring.schedule.english.tokens import Kind, Token, tokens_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+T = TypeVar("T")
+
+
+class Reader:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens = tokens_of(text)
+        self.place = 0
+        self.furthest = 0
+        self.wanted: list[str] = []
+
+    @property
+    def token(self) -> Token:
+        return self.tokens[self.place]
+
+    @property
+    def is_at_end(self) -> bool:
+        return self.token.kind == "end"
+
+    def want(self, what: str) -> None:
+        """Remember that this could have stood here."""
+        if self.place > self.furthest:
+            self.furthest, self.wanted = self.place, []
+        if self.place == self.furthest and what not in self.wanted:
+            self.wanted.append(what)
+
+    def attempt(self, read: Callable[[Reader], T | None]) -> T | None:
+        """What `read` reads, or None and nothing has moved."""
+        place = self.place
+        answer = read(self)
+        if answer is None:
+            self.place = place
+        return answer
+
+    def word(self, *words: str, want: str | None = None) -> str | None:
+        """The next word, if it is one of these."""
+        if self.token.text in words and self.token.kind != "end":
+            return self._next().text
+        self.want(want or f"'{words[0]}'")
+        return None
+
+    def skip(self, *words: str) -> bool:
+        """Leave out the next word if it is one of these, which add nothing."""
+        if self.token.text not in words or self.is_at_end:
+            return False
+        self.place += 1
+        return True
+
+    def words(self, *words: str) -> bool:
+        """These words, one after the other; or none of them."""
+        found = [token.text for token in self.tokens[self.place : self.place + len(words)]]
+        if found != list(words):
+            return False
+        self.place += len(words)
+        return True
+
+    def one_of(self, known: Mapping[str, T], want: str) -> T | None:
+        """What the next word stands for."""
+        if self.token.kind == "word" and self.token.text in known:
+            return known[self._next().text]
+        self.want(want)
+        return None
+
+    def kind(self, kind: Kind, want: str) -> Token | None:
+        if self.token.kind == kind:
+            return self._next()
+        self.want(want)
+        return None
+
+    def is_next(self, words: Iterable[str]) -> bool:
+        return self.token.text in words
+
+    def raw(self) -> str:
+        """What stands here up to the next space, as it was written."""
+        begin = self.token.at
+        rest = self.text[begin:]
+        return rest.split(maxsplit=1)[0] if rest.strip() else ""
+
+    def skip_raw(self, raw: str) -> None:
+        end = self.token.at + len(raw)
+        while self.token.kind != "end" and self.token.at < end:
+            self.place += 1
+
+    def _next(self) -> Token:
+        token = self.token
+        self.place += 1
+        return token
+
+
+def listed(reader: Reader, read: Callable[[Reader], T | None]) -> list[T] | None:
+    """One or more, as in `a`, `a and b`, `a, b and c`. A comma or an `and` before something else is left alone."""
+    first = reader.attempt(read)
+    if first is None:
+        return None
+    found = [first]
+    while (another := reader.attempt(lambda reader: _joined(reader, read))) is not None:
+        found.append(another)
+    return found
+
+
+def _joined(reader: Reader, read: Callable[[Reader], T | None]) -> T | None:
+    comma = reader.skip(",")
+    if not reader.word("and", "&") and not comma:
+        return None
+    return read(reader)

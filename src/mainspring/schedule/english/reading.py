@@ -1,0 +1,127 @@
+"""From a sentence to a schedule. What is counted from now (`tomorrow`, `every other tuesday`) is counted from `now`."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, time, timedelta
+from typing import TYPE_CHECKING
+
+from mainspring.schedule.cron import Cron
+from mainspring.schedule.english.errors import unclear
+from mainspring.schedule.english.meaning import (
+    CronMeaning,
+    DelayMeaning,
+    Meaning,
+    RuleMeaning,
+    StepMeaning,
+    WallMeaning,
+    meanings_of,
+)
+from mainspring.schedule.english.sentence import MAX_LENGTH, Sentence
+from mainspring.schedule.faults import fault
+from mainspring.schedule.instants import Instants
+from mainspring.schedule.interval import Interval
+from mainspring.schedule.rule import Rule
+from mainspring.schedule.schedule import Schedule
+from mainspring.schedule.sets import union_of
+from mainspring.schedule.timeline import Setting
+from mainspring.schedule.zones import instant_of, wall_of, zone_named
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
+
+    from mainspring.schedule.english.clause import Clause
+    from mainspring.schedule.sets import When
+
+WALLS = Setting(zone=zone_named("UTC"))  # where walls and instants go in step
+# The words that need to know what time it is.
+RELATIVE = {"today", "tomorrow", "next", "this", "coming", "other", "fortnightly"}
+
+
+def read(text: str, *, zone: ZoneInfo, now: datetime | None = None) -> When | Schedule:
+    """What the sentence says; a whole schedule if it names a zone or a beginning."""
+    if len(text) > MAX_LENGTH:
+        raise fault(text, MAX_LENGTH, f"a sentence has at most {MAX_LENGTH} characters", code="schedule-too-large")
+    named = Sentence(text, None).zone if now is None else Sentence(text, now.astimezone(zone).date()).zone
+    home = zone if named is None else zone_named(named)
+    today = None if now is None else now.astimezone(home).date()
+    reading = _Reading(Sentence(text, today), home, now)
+    when = union_of(reading.whens())
+    starts_at = reading.starts_at()
+    if named is None and starts_at is None:
+        return when
+    return Schedule(when=when, zone=home.key, starts_at=starts_at)
+
+
+class _Reading:
+    """One sentence in one zone at one instant."""
+
+    def __init__(self, sentence: Sentence, zone: ZoneInfo, now: datetime | None) -> None:
+        self._sentence, self._zone, self._now = sentence, zone, now
+
+    def whens(self) -> list[When]:
+        found = [
+            (clause, meaning)
+            for clause in self._sentence.clauses
+            for meaning in meanings_of(self._sentence.reader, clause)
+        ]
+        whens = [self._when(clause, meaning) for clause, meaning in found]
+        once = [instant for when in whens if isinstance(when, Instants) for instant in when.at]
+        others: list[When] = [when for when in whens if not isinstance(when, Instants)]
+        return [*others, Instants(tuple(once))] if once else others
+
+    def starts_at(self) -> datetime | None:
+        """Where the whole begins; of several beginnings the earliest. What is counted by twos begins by itself."""
+        clauses = self._sentence.clauses
+        found = [clause.starts for clause in clauses if clause.starts is not None]
+        by_itself = all(clause.count > 1 and not clause.is_within_days for clause in clauses)
+        if by_itself or not found or len(found) < len(clauses):
+            return None
+        return min(instant_of(self._zone, datetime.combine(day, at or time(0))) for day, at in found)
+
+    def _when(self, clause: Clause, meaning: Meaning) -> When:
+        match meaning:
+            case CronMeaning(text):
+                return Cron.parse(text)
+            case StepMeaning(step, starts):
+                anchor = datetime.combine(starts[0], starts[1] or time(0)) if starts else self._this_minute(clause)
+                return Interval(elapsed=step, anchor=anchor)
+            case DelayMeaning(delay):
+                return Instants.of(self._at(clause) + delay)
+            case WallMeaning(wall):
+                return Instants.of(self._future(clause, wall))
+            case RuleMeaning():
+                return self._rule(clause, meaning)
+
+    def _at(self, clause: Clause) -> datetime:
+        if self._now is None:
+            words = "it is counted from now, and what time that is was not said"
+            forms = ("every day at 09:00", "on 2026-12-24 at 18:00")
+            raise unclear(self._sentence.reader.text, clause.begins, words, "Give the instant, or write", forms)
+        return self._now.astimezone(UTC)
+
+    def _this_minute(self, clause: Clause) -> datetime:
+        return self._at(clause).replace(second=0, microsecond=0)
+
+    def _future(self, clause: Clause, wall: datetime) -> datetime:
+        """The instant of a wall that was named by a date, or by its distance from today."""
+        instant = instant_of(self._zone, wall)
+        is_relative = any(token.text in RELATIVE or token.text == "in" for token in self._sentence.reader.tokens)
+        if is_relative and instant <= self._at(clause):
+            words = f"{wall:%Y-%m-%d %H:%M} is over already"
+            tomorrow = f"tomorrow at {wall:%H:%M}"
+            raise unclear(self._sentence.reader.text, clause.begins, words, "Write, for example,", (tomorrow,))
+        return instant
+
+    def _rule(self, clause: Clause, meaning: RuleMeaning) -> Rule:
+        """The rule, counted from its first day after now, or from the day that was named."""
+        at = meaning.at
+        times = f";BYHOUR={at.hour};BYMINUTE={at.minute};BYSECOND={at.second}"
+        if meaning.starts is not None:
+            before = datetime.combine(meaning.starts, time(0)) - timedelta(microseconds=1)
+        else:
+            before = wall_of(self._zone, self._at(clause))
+        each = Rule.parse(f"FREQ={meaning.frequency}{meaning.rest}{times}", datetime.combine(before.date(), time(0)))
+        first = each.timeline(WALLS).next_after(before.replace(tzinfo=UTC))
+        assert first is not None, "every such day comes again"
+        text = f"FREQ={meaning.frequency};INTERVAL={meaning.interval}{meaning.rest}"
+        return Rule.parse(text, first.replace(tzinfo=None))
