@@ -1,0 +1,201 @@
+"""Times of day in words: `at 09:00 and 17:30`, `every 15 minutes from 08:00 through 17:45`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import time, timedelta
+from typing import TYPE_CHECKING
+
+from mainspring.schedule.cron import Cron
+from mainspring.schedule.cron_fields import DAY as DAY_OF_MONTH
+from mainspring.schedule.cron_fields import MONTH, SECOND, WEEKDAY, CronField, Hashed
+from mainspring.schedule.words.phrases import clock, every_span, listed, ordinal, step_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+DAY = 86_400
+FEW = 6  # so many times are simply named
+MANY = 3_000  # more times than that are not looked at one by one
+BY_ID = "that the job's id decides"
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The words, and whether they name times (`at …`) rather than say how often (`every …`)."""
+
+    words: str
+    names_times: bool
+
+
+def clock_of(crons: Sequence[Cron]) -> Clock:
+    """When during a day. Several expressions that differ in their times only are said as one."""
+    if len(crons) == 1:
+        return _clock_of_one(crons[0])
+    seconds = sorted(set().union(*(_seconds_of_day(cron) for cron in crons)))
+    return _regular(seconds) or Clock(listed([_clock_of_one(cron).words for cron in crons]), names_times=False)
+
+
+def can_be_joined(crons: Sequence[Cron]) -> bool:
+    """Whether the times of these expressions are few enough, and known."""
+    return not any(cron.is_hashed for cron in crons) and sum(map(_count, crons)) <= MANY
+
+
+def _clock_of_one(cron: Cron) -> Clock:
+    second, minute, hour = cron.fields[:3]
+    if any(_hashed(field) for field in (second, minute, hour)):
+        return _hashed_clock(second, minute, hour)
+    if _count(cron) <= MANY:
+        seconds = _seconds_of_day(cron)
+        regular = _regular(seconds) or (_named(seconds) if len(seconds) == len(hour.values) else None)
+        if regular is not None:
+            return regular
+    return _irregular(second, minute, hour)
+
+
+def _count(cron: Cron) -> int:
+    second, minute, hour = cron.fields[:3]
+    return len(second.values) * len(minute.values) * len(hour.values)
+
+
+def _seconds_of_day(cron: Cron) -> list[int]:
+    second, minute, hour = (field.values for field in cron.fields[:3])
+    return [h * 3600 + m * 60 + s for h in hour for m in minute for s in second]
+
+
+def _regular(seconds: Sequence[int]) -> Clock | None:
+    """A few times by name; many with one distance by that distance."""
+    if len(seconds) < 3:
+        return _named(seconds)
+    begun = _from_longest_pause(seconds)
+    step = step_of(begun)
+    if step is None:
+        return _named(seconds) if len(seconds) <= FEW else None
+    if step * len(seconds) == DAY:
+        return Clock(_all_day(step, seconds[0]), names_times=False)
+    if len(seconds) <= 3 and step >= 3600 * 2:
+        return _named(seconds)
+    return Clock(f"{_every(step)} from {_at(begun[0])} through {_at(begun[-1] % DAY)}", names_times=False)
+
+
+def _named(seconds: Iterable[int]) -> Clock:
+    return Clock(f"at {listed([_at(each) for each in seconds], 24)}", names_times=True)
+
+
+def _from_longest_pause(seconds: Sequence[int]) -> list[int]:
+    """The same times, told from the end of the longest pause: 22:00, 23:00, then 00:00 of the next day."""
+    following = [*seconds[1:], seconds[0] + DAY]
+    pauses = [after - before for before, after in zip(seconds, following, strict=True)]
+    begin = (len(pauses) - 1 - pauses[::-1].index(max(pauses)) + 1) % len(seconds)
+    return [*seconds[begin:], *(each + DAY for each in seconds[:begin])]
+
+
+def _all_day(step: int, first: int) -> str:
+    if first == 0:
+        return f"{_every(step)}, on the hour" if step == 3600 else _every(step)
+    if step == 3600:
+        return f"every hour at {_past(first)} past the hour"
+    if step < 3600 and 3600 % step == 0:
+        return f"{_every(step)}, beginning at {_past(first)} past the hour"
+    return f"{_every(step)} from {_at(first)} on"
+
+
+def _past(seconds: int) -> str:
+    minutes, rest = divmod(seconds, 60)
+    words = f"{minutes} minute{'' if minutes == 1 else 's'}"
+    return words if not rest else f"{words} and {rest} second{'' if rest == 1 else 's'}"
+
+
+def _every(step: int) -> str:
+    return every_span(timedelta(seconds=step))
+
+
+def _at(second: int) -> str:
+    return clock(time(second // 3600 % 24, second // 60 % 60, second % 60))
+
+
+# ── times without one distance ──────────────────────────────────────────────────────────────────────────────
+
+
+def _irregular(second: CronField, minute: CronField, hour: CronField) -> Clock:
+    words = [_units(second, "second") if second.values != (0,) else "", _units(minute, "minute"), _hours(hour)]
+    if minute.is_full and second.values != (0,):
+        words[1] = "" if second.is_full or _is_step(second) else "of every minute"
+    return Clock(" ".join(filter(None, words)), names_times=False)
+
+
+def _is_step(field: CronField) -> bool:
+    step = step_of(field.values)
+    return step is not None and step * len(field.values) == 60
+
+
+def _units(field: CronField, unit: str) -> str:
+    """Seconds or minutes: `every 7 minutes from 0 through 56 past the hour`, `at 5 and 40 minutes past the hour`."""
+    values, whole = field.values, "minute" if unit == "second" else "hour"
+    if field.is_full:
+        return f"every {unit}"
+    step = step_of(values)
+    if step is not None and len(values) > 2:
+        often = f"every {unit}" if step == 1 else f"every {step} {unit}s"
+        if step * len(values) == 60 and values[0] == 0:
+            return often
+        return f"{often} from {values[0]} through {values[-1]} {unit}s past the {whole}"
+    plural = "" if values == (1,) else "s"
+    return f"at {listed([str(value) for value in values])} {unit}{plural} past the {whole}"
+
+
+def _hours(field: CronField) -> str:
+    values = field.values
+    if field.is_full:
+        return ""
+    begun = [each // 3600 for each in _from_longest_pause([value * 3600 for value in values])]
+    step = step_of(begun)
+    if step == 1 or len(values) == 1:
+        return f"between {values[0] if len(values) == 1 else begun[0]:02}:00 and {begun[-1] % 24:02}:59"
+    if step is not None and len(values) > 2:
+        return f"in every {ordinal(step)} hour from {begun[0]:02}:00 to {begun[-1] % 24:02}:59"
+    return f"in the hours of {listed([f'{value:02}:00' for value in values], 24)}"
+
+
+# ── times that the job's id decides ─────────────────────────────────────────────────────────────────────────
+
+
+def _hashed(field: CronField) -> Hashed | None:
+    return next((each for each in field.specials if isinstance(each, Hashed)), None)
+
+
+def _hashed_clock(second: CronField, minute: CronField, hour: CronField) -> Clock:
+    """`once an hour, at a minute that the job's id decides`."""
+    if hashed := _hashed(hour):
+        return _hashed_hour(hashed, minute)
+    if hashed := _hashed(minute):
+        return _hashed_minute(hashed, hour)
+    whole = CronField(SECOND, (0,))
+    rest = _clock_of_one(
+        Cron((whole, minute, hour, *(CronField(unit, (1,)) for unit in (DAY_OF_MONTH, MONTH, WEEKDAY))))
+    )
+    return Clock(f"{rest.words}, at a second{_within(_hashed(second))} {BY_ID}", rest.names_times)
+
+
+def _hashed_hour(hashed: Hashed, minute: CronField) -> Clock:
+    between = "" if hashed.whole else f" between {hashed.first:02}:00 and {hashed.last:02}:59"
+    at = (
+        "a time" if _hashed(minute) else "an hour" if minute.values == (0,) else f"an hour, {_units(minute, 'minute')},"
+    )
+    if hashed.step:
+        return Clock(f"every {hashed.step} hours{between}, from {at} {BY_ID}", names_times=False)
+    return Clock(f"at {at}{between} {BY_ID}", names_times=True)
+
+
+def _hashed_minute(hashed: Hashed, hour: CronField) -> Clock:
+    hours = f" {_hours(hour)}".rstrip()
+    if hashed.step:
+        return Clock(f"every {hashed.step} minutes{hours}, from a minute{_within(hashed)} {BY_ID}", names_times=False)
+    at = f"at a minute{_within(hashed)} {BY_ID}"
+    if len(hour.values) == 1:
+        return Clock(f"{hours.strip()}, {at}", names_times=True)
+    return Clock(f"once an hour{hours}, {at}", names_times=False)
+
+
+def _within(hashed: Hashed | None) -> str:
+    return "" if hashed is None or hashed.whole else f" from {hashed.first} to {hashed.last}"

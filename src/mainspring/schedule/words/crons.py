@@ -1,0 +1,159 @@
+"""Cron expressions in words: days first when times are named, times first when it is said how often."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mainspring.schedule.cron_fields import Hashed, LastDay, LastWeekday, NearestWeekday, Nth
+from mainspring.schedule.words.clocks import BY_ID, can_be_joined, clock_of
+from mainspring.schedule.words.phrases import (
+    MONTHS,
+    WEEKDAYS,
+    listed,
+    months,
+    ordinal,
+    runs,
+    step_of,
+    weekdays,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mainspring.schedule.cron import Cron
+    from mainspring.schedule.cron_fields import CronField, Special
+
+NTH = ("", "first", "second", "third", "fourth", "fifth")
+
+
+def cron_words(crons: Sequence[Cron]) -> str:
+    """One expression; or several that differ in their times only."""
+    clock, days = clock_of(crons), days_of(crons[0])
+    if clock.names_times:
+        return f"{days} {clock.words}"
+    return clock.words if days == "every day" else f"{clock.words}, {days.removesuffix(',')}"
+
+
+def joined(crons: Sequence[Cron]) -> list[list[Cron]]:
+    """Expressions of equal days in one group, if their times can be told together."""
+    groups: dict[tuple[CronField, ...], list[list[Cron]]] = {}
+    order: list[list[Cron]] = []
+    for cron in crons:
+        same_days = groups.setdefault(cron.fields[3:], [])
+        if same_days and can_be_joined([*same_days[-1], cron]):
+            same_days[-1].append(cron)
+        else:
+            same_days.append([cron])
+            order.append(same_days[-1])
+    return order
+
+
+def days_of(cron: Cron) -> str:
+    """`every day`, `every weekday`, `on the 15th of every month`, `every year on 24 December`."""
+    day, month, weekday = cron.fields[3:]
+    by_day, by_weekday = not _is_any(day), not _is_any(weekday)
+    if by_day and by_weekday:
+        return _both(day, month, weekday)
+    if by_day:
+        return _by_day(day, month)
+    if by_weekday:
+        return _by_weekday(weekday, month)
+    return f"every day{_in(month)}"
+
+
+def _is_any(field: CronField) -> bool:
+    return field.is_full and not field.specials
+
+
+def _both(day: CronField, month: CronField, weekday: CronField) -> str:
+    """Vixie cron's rule: either will do, unless one of the fields began with a star; then both must hold."""
+    if day.star or weekday.star:
+        return f"{_by_day(day, month)}, if it is {_a_weekday(weekday)},"
+    return f"{_by_day(day, month)}, and also {_by_weekday(weekday, month)},"
+
+
+def _a_weekday(weekday: CronField) -> str:
+    if weekday.specials:
+        return _listed_days(weekday)
+    return (
+        "a weekday"
+        if set(weekday.values) == {1, 2, 3, 4, 5}
+        else f"a {_or([WEEKDAYS[each] for each in weekday.values])}"
+    )
+
+
+def _or(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def _by_day(day: CronField, month: CronField) -> str:
+    if len(day.values) == 1 and not day.specials and not month.is_full and not month.specials:
+        dates = [f"{day.values[0]} {MONTHS[number - 1]}" for number in month.values]
+        return f"every year on {listed(dates)}"
+    of = "of every month" if _is_any(month) else f"of {_months(month)}"
+    if isinstance(day.items[0], Hashed) and len(day.items) == 1:
+        return f"on {_special(day.items[0], 'day').replace(BY_ID, f'{of} {BY_ID}')}"
+    return f"on {_listed_days(day)} {of}"
+
+
+def _by_weekday(weekday: CronField, month: CronField) -> str:
+    if not weekday.specials:
+        return f"every {weekdays(weekday.values)}{_in(month)}"
+    of = "of every month" if _is_any(month) else f"of {_months(month)}"
+    if any(isinstance(each, Hashed) for each in weekday.specials):
+        return f"on {_listed_days(weekday)}{_in(month)}"
+    return f"on {_listed_days(weekday)} {of}"
+
+
+def _in(month: CronField) -> str:
+    return "" if _is_any(month) else f" in {_months(month)}"
+
+
+def _months(month: CronField) -> str:
+    named = [months(month.values)] if month.values else []
+    return listed([*named, *(_special(each, "month") for each in month.specials)])
+
+
+def _listed_days(field: CronField) -> str:
+    """The numbers and the special days of a field."""
+    return listed([*_numbers(field), *(_special(each, field.unit.name) for each in field.specials)])
+
+
+def _numbers(field: CronField) -> list[str]:
+    values = field.values
+    if not values:
+        return []
+    if field.unit.name == "day of week":
+        return [f"every {weekdays(values)}"]
+    step = step_of(values)
+    if step is not None and step > 1 and len(values) > 4:
+        return [f"every {ordinal(step)} day from the {ordinal(values[0])} to the {ordinal(values[-1])}"]
+    return [f"the {runs(values, [ordinal(value) for value in values])}"]
+
+
+def _special(special: Special, unit: str) -> str:
+    match special:
+        case LastDay(0):
+            return "the last day"
+        case LastDay(back) if back < 5:
+            return f"the {NTH[back + 1]} to last day"
+        case LastDay(back):
+            return f"the {ordinal(back)} day before the last day"
+        case NearestWeekday(None):
+            return "the last weekday"
+        case NearestWeekday(1):
+            return "the first weekday"
+        case NearestWeekday(day):
+            return f"the weekday nearest the {ordinal(day or 0)}"
+        case Nth(weekday, nth):
+            return f"the {NTH[nth]} {WEEKDAYS[weekday]}"
+        case LastWeekday(weekday):
+            return f"the last {WEEKDAYS[weekday]}"
+        case Hashed(step=None):
+            return f"a {_plain(unit)} {BY_ID}"
+        case Hashed(step=step):
+            return f"every {ordinal(step or 1)} {_plain(unit)} from one {BY_ID}"
+
+
+def _plain(unit: str) -> str:
+    return unit.removesuffix(" of month").replace("of week", "of the week")
