@@ -16,10 +16,13 @@ if TYPE_CHECKING:
     from mainspring.model.policy import BackOff, Jitter, RetryPolicy
     from mainspring.model.run import Attempt, Run
     from mainspring.model.steering import Cancel, Fail, Retry, Snooze
+    from mainspring.schedule.calendar import Calendar
+    from mainspring.schedule.schedule import Schedule
 
 __all__ = [
     "Attempt",
     "BackOff",
+    "Calendar",
     "Cancel",
     "Context",
     "Fail",
@@ -35,6 +38,7 @@ __all__ = [
     "Run",
     "RunFilter",
     "RunSummary",
+    "Schedule",
     "Snooze",
     "State",
 ]
@@ -42,6 +46,7 @@ __all__ = [
 _HOMES = {
     "Attempt": "mainspring.model.run",
     "BackOff": "mainspring.model.policy",
+    "Calendar": "mainspring.schedule.calendar",
     "Cancel": "mainspring.model.steering",
     "Context": "mainspring.model.context",
     "Fail": "mainspring.model.steering",
@@ -57,6 +62,7 @@ _HOMES = {
     "Run": "mainspring.model.run",
     "RunFilter": "mainspring.model.filter",
     "RunSummary": "mainspring.model.listing",
+    "Schedule": "mainspring.schedule.schedule",
     "Snooze": "mainspring.model.steering",
     "State": "mainspring.model.lifecycle",
 }

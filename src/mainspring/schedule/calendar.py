@@ -11,12 +11,13 @@ from functools import cached_property
 
 from mainspring.schedule.cron_pattern import month_length
 from mainspring.schedule.faults import broken_rule
+from mainspring.schedule.search import step
 
 MAX_DATES = 10_000
 MAX_WINDOWS = 100
-MAX_AHEAD = timedelta(days=366 * 20)  # how far a calendar is searched for a change
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _DAY, _TICK, _MIDNIGHT = timedelta(days=1), timedelta(microseconds=1), time(0)
+_CYCLE = timedelta(days=366 * 9)  # a 29 February comes within eight years: all yearly days have come by then
 _FIRST_DAY, _LAST_DAY = date(2, 1, 1), date(9998, 1, 1)
 
 
@@ -95,10 +96,11 @@ class Calendar:
         return late and self.has_day(wall.date() - _DAY)
 
     def next_change(self, wall: datetime) -> datetime | None:
-        """The first wall after this one that is inside where this one is outside, or vice versa; None if far off."""
+        """The first wall after this one that is inside where this one is outside, or vice versa; None if none comes."""
         inside, day = self.covers(wall), wall.date()
-        last = min(day, _LAST_DAY - MAX_AHEAD) + MAX_AHEAD
+        last = min(max([day, *self._changing_days[-1:]]), _LAST_DAY - _CYCLE) + _CYCLE
         while day <= last:
+            step()
             for edge in self._edges:
                 at = datetime.combine(day, edge)
                 if at > wall and self.covers(at) != inside:
@@ -107,10 +109,11 @@ class Calendar:
         return None
 
     def last_change(self, wall: datetime) -> datetime | None:
-        """The wall from which on all is as at this one, inside or outside; None if far off."""
+        """The wall from which on all is as at this one, inside or outside; None if always."""
         inside, day = self.covers(wall), wall.date()
-        first = max(day, _FIRST_DAY + MAX_AHEAD) - MAX_AHEAD
+        first = max(min([day, *self._changing_days[:1]]), _FIRST_DAY + _CYCLE) - _CYCLE
         while day >= first:
+            step()
             for edge in reversed(self._edges):
                 at = datetime.combine(day, edge)
                 if at <= wall and self.covers(at - _TICK) != inside:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mainspring.schedule.calendar import BlackoutPolicy, Calendar, CalendarUse, Use
-from mainspring.schedule.sets import MAX_CANDIDATES, too_sparse
+from mainspring.schedule.search import step
 from mainspring.schedule.walls import TICK
 from mainspring.schedule.zones import first_instant_at, instant_of, wall_of
 
@@ -34,7 +34,8 @@ class FilteredTimeline:
         self._base, self._filters, self._zone = base, filters, zone
 
     def next_after(self, instant: datetime) -> datetime | None:
-        for _ in range(MAX_CANDIDATES):
+        while True:
+            step()
             found = self._base.next_after(instant)
             in_the_way = self._in_the_way(found)
             if found is None or in_the_way is None:
@@ -43,10 +44,10 @@ class FilteredTimeline:
             if change is None:
                 return None
             instant = max(found, first_instant_at(self._zone, change) - TICK)
-        raise too_sparse()
 
     def prev_before(self, instant: datetime) -> datetime | None:
-        for _ in range(MAX_CANDIDATES):
+        while True:
+            step()
             found = self._base.prev_before(instant)
             in_the_way = self._in_the_way(found)
             if found is None or in_the_way is None:
@@ -55,7 +56,6 @@ class FilteredTimeline:
             if change is None:
                 return None
             instant = min(found, first_instant_at(self._zone, change))
-        raise too_sparse()
 
     def _in_the_way(self, instant: datetime | None) -> Calendar | None:
         if instant is None:
@@ -72,7 +72,8 @@ class MovedTimeline:
 
     def next_after(self, instant: datetime) -> datetime | None:
         since = self._beginning(instant) - TICK if self._blackout_at(instant) else instant
-        for _ in range(MAX_CANDIDATES):
+        while True:
+            step()
             found = self._base.next_after(since)
             if found is None:
                 return None
@@ -80,11 +81,11 @@ class MovedTimeline:
             if moved is None or moved > instant:
                 return moved
             since = found
-        raise too_sparse()
 
     def prev_before(self, instant: datetime) -> datetime | None:
         before = instant
-        for _ in range(MAX_CANDIDATES):
+        while True:
+            step()
             found = self._base.prev_before(before)
             if found is None:
                 return None
@@ -92,7 +93,6 @@ class MovedTimeline:
             if moved is not None and moved < instant:
                 return moved
             before = min(found, self._beginning(found))
-        raise too_sparse()
 
     def _blackout_at(self, instant: datetime) -> Calendar | None:
         wall = wall_of(self._zone, instant)
@@ -100,7 +100,8 @@ class MovedTimeline:
 
     def _moved(self, instant: datetime) -> datetime | None:
         """Where an instant goes; None if a blackout has no end."""
-        for _ in range(MAX_CANDIDATES):
+        while True:
+            step()
             blackout = self._blackout_at(instant)
             if blackout is None:
                 return instant
@@ -109,14 +110,13 @@ class MovedTimeline:
                 return None
             first = first_instant_at(self._zone, end)
             instant = first if first > instant else max(instant + TICK, instant_of(self._zone, end, fold=1))
-        raise too_sparse()
 
     def _beginning(self, instant: datetime) -> datetime:
         """Where the blackouts around an instant begin."""
-        for _ in range(MAX_CANDIDATES):
+        while True:
+            step()
             blackout = self._blackout_at(instant) or self._blackout_at(instant - TICK)
             begin = None if blackout is None else blackout.last_change(wall_of(self._zone, instant - TICK))
             if blackout is None or begin is None or not blackout.covers(wall_of(self._zone, instant - TICK)):
                 return instant
             instant = min(instant - TICK, first_instant_at(self._zone, begin))
-        raise too_sparse()

@@ -30,12 +30,11 @@ if TYPE_CHECKING:
     from mainspring.errors import InvalidSchedule
 
 MAX_LENGTH = 500
-_ITEM = re.compile(r"[^,]*")
 _FIELD = re.compile(r"\S+")
-_HASHED = re.compile(r"H(?:\((\w+)-(\w+)\))?(?:/(\d+))?")
-_RANGE = re.compile(r"(?P<first>\*|\?|\w+)(?:-(?P<last>\w+))?(?:/(?P<step>\d+))?")
-_SPECIAL_DAY = re.compile(r"L(?:-(?P<back>\d+))?|(?P<day>\d+|L)W")
-_SPECIAL_WEEKDAY = re.compile(r"(?P<weekday>\w+)#(?P<nth>\d+)|(?P<last>[0-7]|SUN|MON|TUE|WED|THU|FRI|SAT)L")
+_HASHED = re.compile(r"H(?:\((\w+)-(\w+)\))?(?:/(\d+))?", re.ASCII)
+_RANGE = re.compile(r"(?P<first>\*|\?|\w+)(?:-(?P<last>\w+))?(?:/(?P<step>\d+))?", re.ASCII)
+_SPECIAL_DAY = re.compile(r"L(?:-(?P<back>\d+))?|(?P<day>\d+|L)W", re.ASCII)
+_SPECIAL_WEEKDAY = re.compile(r"(?P<weekday>\w+)#(?P<nth>\d+)|(?P<last>[0-7]|SUN|MON|TUE|WED|THU|FRI|SAT)L", re.ASCII)
 _ALLOWED = {
     DAY: "* ? 1-31 L L-3 LW 15W H, lists, ranges and steps",
     WEEKDAY: "* ? 0-7 SUN-SAT 5L 2#1 H, lists, ranges and steps",
@@ -193,8 +192,8 @@ class _Reader:
         shortened = difflib.get_close_matches(word[:3], self._unit.names, n=1)
         if shortened and word[:1].isalpha():
             return shortened[0]
-        digits = re.findall(r"\d{1,2}", word[:40])
-        return "-".join(digits) if len(digits) == 2 and "-" in word else ""
+        numbers = [min(int(digits[:9]), self._unit.most) for digits in re.findall(r"[0-9]+", word[:40])]
+        return "-".join(map(str, numbers)) if len(numbers) == 2 and "-" in word else ""
 
     def _wrong(self, at: int, problem: str, *, allowed: str = "", suggestion: str = "") -> InvalidSchedule:
         unit = self._unit

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from mainspring.schedule.schedule import Schedule
 
 _OPERATOR = re.compile(r"\s\|\s|\sbut not\s|\(|\)")
-_INSTANT = re.compile(r"\d{4}-?\d\d-?\d\d")
-_SPAN = re.compile(r"P[\dT]|\d+\s*[a-z]", re.IGNORECASE)
-_CRON = re.compile(r"[\d*?]|H(?:[\s(/,]|$)", re.IGNORECASE)
+_INSTANT = re.compile(r"[0-9]{4}-?[0-9]{2}-?[0-9]{2}")
+_SPAN = re.compile(r"P[0-9T].*|(?:[0-9]+\s*[a-z]+\s*)+(?:/.*)?", re.IGNORECASE)
+_CRON = re.compile(r"[0-9*?]|H(?:[\s(/,]|$)", re.IGNORECASE)
 
 
 def read_when(
@@ -101,7 +101,7 @@ class _Reader:
             return Rule.parse(text)
         if _INSTANT.match(text):
             return self._instants(text, begin)
-        if _SPAN.match(text):
+        if _SPAN.fullmatch(text):
             return self._interval(text, begin)
         if _CRON.match(text):
             return Cron.parse(text)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from mainspring.schedule.cron_pattern import month_length
 from mainspring.schedule.faults import broken_rule
 from mainspring.schedule.spans import Span, read_span, span_text
+from mainspring.schedule.timeline import EARLIEST, LATEST
 from mainspring.schedule.walls import TICK, WallTimeline
 from mainspring.schedule.zones import instant_of, wall_of
 
@@ -95,9 +96,13 @@ class ElapsedTimeline:
         self._every, self._anchor = every, anchor
 
     def next_after(self, instant: datetime) -> datetime | None:
+        if instant >= LATEST:
+            return None
         return self._anchor + ((instant - self._anchor) // self._every + 1) * self._every
 
     def prev_before(self, instant: datetime) -> datetime | None:
+        if instant <= EARLIEST:
+            return None
         return self._anchor + ((instant - TICK - self._anchor) // self._every) * self._every
 
 

@@ -35,8 +35,8 @@ _RANGES = {
 }
 KEYS = ("FREQ", "INTERVAL", "COUNT", "UNTIL", "WKST", "BYMONTH", "BYWEEKNO", "BYYEARDAY", "BYMONTHDAY", "BYDAY",
         "BYHOUR", "BYMINUTE", "BYSECOND", "BYSETPOS")  # fmt: skip
-_WALL = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)(?:[Tt](\d\d):?(\d\d)(?::?(\d\d))?)?([Zz]?)")
-_DAY = re.compile(r"([+-]?\d{1,2})?(MO|TU|WE|TH|FR|SA|SU)")
+_WALL = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)(?:[Tt](\d\d):?(\d\d)(?::?(\d\d))?)?([Zz]?)", re.ASCII)
+_DAY = re.compile(r"([+-]?\d{1,2})?(MO|TU|WE|TH|FR|SA|SU)", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -190,9 +190,9 @@ class _Reader:
     def _check_positions(self, found: dict[str, str]) -> None:
         """Positions among times of day are refused: who wants the third second of a day can say BYSECOND=2."""
         several = any("," in found.get(key, "") for key in ("BYHOUR", "BYMINUTE", "BYSECOND"))
-        if several or FREQUENCIES.index(found["FREQ"]) > FREQUENCIES.index("DAILY"):
+        if several or found["FREQ"] not in ("YEARLY", "MONTHLY", "WEEKLY"):
             at = self._text.upper().find("BYSETPOS")
-            raise self._wrong(at, "BYSETPOS counts days here; it needs FREQ=DAILY or slower and one time of day")
+            raise self._wrong(at, "BYSETPOS counts days here; it needs FREQ=WEEKLY or slower and one time of day")
 
     def _wrong(self, at: int, problem: str, *, allowed: str = "") -> InvalidSchedule:
         return fault(self._text, max(at, 0), problem, allowed=allowed, code="invalid-rrule")

@@ -7,12 +7,13 @@ day in step with DTSTART), with what DTSTART implies written out, and times of d
 
 from __future__ import annotations
 
-from datetime import date, datetime, time, timedelta
+from datetime import MAXYEAR, date, datetime, time, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from dateutil import rrule
 
+from mainspring.schedule.cron_pattern import month_length
 from mainspring.schedule.day_times import DayTimes, SteppedTimes
 from mainspring.schedule.walls import TICK
 
@@ -24,9 +25,8 @@ _UNITS = {"HOURLY": 3600, "MINUTELY": 60, "SECONDLY": 1}
 _FREQUENCIES = {"YEARLY": rrule.YEARLY, "MONTHLY": rrule.MONTHLY, "WEEKLY": rrule.WEEKLY, "DAILY": rrule.DAILY}
 _DAY_KEYS = ("BYMONTH", "BYWEEKNO", "BYYEARDAY", "BYMONTHDAY", "BYSETPOS")
 _WEEKDAYS = dict(zip(("MO", "TU", "WE", "TH", "FR", "SA", "SU"), rrule.weekdays, strict=True))
-# How many periods are searched: all shapes a year can have, else some 41 years, the longest wait for a certain weekday
-# on a 29 February.
-_PERIODS = {"YEARLY": 400, "MONTHLY": 12 * 41, "WEEKLY": 53 * 41, "DAILY": 366 * 41}
+# How many periods are searched: some 41 years, the longest wait for a certain weekday on a 29 February.
+_PERIODS = {"YEARLY": 41, "MONTHLY": 12 * 41, "WEEKLY": 53 * 41, "DAILY": 366 * 41}
 _FIRST_YEAR, _LAST_YEAR = 1, 9_400
 END = datetime(_LAST_YEAR, 1, 1)  # noqa: DTZ001 - a wall
 
@@ -88,6 +88,10 @@ class RulePattern:
 
     def _days_from(self, day: date) -> Iterator[date]:
         """The days of the rule from this one on, as far as it makes sense to look."""
+        if self._frequency == "DAILY":
+            return self._daily(day, 1)
+        if self._names_nothing:
+            return iter(())
         anchor = self._anchor(day)
         until = self._ahead(anchor, _PERIODS[self._frequency])
         rule = rrule.rrule(dtstart=anchor, until=until, **self._arguments)
@@ -95,6 +99,11 @@ class RulePattern:
 
     def _days_back_from(self, day: date) -> Iterator[date]:
         """The days of the rule from this one back: of its period, then of more and more periods before it."""
+        if self._frequency == "DAILY":
+            yield from self._daily(day, -1)
+            return
+        if self._names_nothing:
+            return
         anchor, until, width = self._anchor(day), day, 1
         while True:
             rule = rrule.rrule(dtstart=anchor, until=datetime.combine(until, time(0)), **self._arguments)
@@ -103,6 +112,39 @@ class RulePattern:
                 return
             width, until = 4 * width, anchor.date() - _DAY
             anchor = self._anchor(self._ahead(anchor, -width).date())
+
+    @cached_property
+    def _names_nothing(self) -> bool:
+        """dateutil walks to the end of time when a rule names no day: so it is first asked close to the end of time."""
+        years = max(41, {"YEARLY": 12, "MONTHLY": 1, "WEEKLY": 1}[self._frequency] * self._interval)
+        anchor = self._anchor(date(max(MAXYEAR - years, self._starts.year), 1, 1))
+        return next(iter(rrule.rrule(dtstart=anchor, **self._arguments)), None) is None
+
+    def _daily(self, day: date, direction: int) -> Iterator[date]:
+        """dateutil takes seconds to find that a daily rule names no day; there is little to find here."""
+        step = timedelta(days=self._interval * direction)
+        at = self._anchor(day).date()
+        if direction > 0 and at < day:
+            at += step
+        for _ in range(_PERIODS["DAILY"]):
+            if not _FIRST_YEAR < at.year < _LAST_YEAR:
+                return
+            if self._names(at):
+                yield at
+            at += step
+
+    def _names(self, day: date) -> bool:
+        """Whether a daily rule names a day: it has to pass every filter; those from the end count backwards."""
+        for key, number, length in (
+            ("bymonth", day.month, 12),
+            ("bymonthday", day.day, month_length(day.year, day.month)),
+            ("byyearday", day.timetuple().tm_yday, 365 + (month_length(day.year, 2) == 29)),
+        ):
+            wanted = self._arguments.get(key)
+            if wanted and number not in wanted and number - length - 1 not in wanted:
+                return False
+        weekdays = self._arguments.get("byweekday")
+        return not weekdays or any(each.weekday == day.weekday() for each in weekdays)
 
     def _anchor(self, day: date) -> datetime:
         """The beginning of the last period at or before a day that is in step with DTSTART."""

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mainspring.errors import InvalidSchedule
 from mainspring.schedule import spread
 from mainspring.schedule.calendar_timeline import with_calendars
 from mainspring.schedule.cron import Cron
@@ -14,6 +15,7 @@ from mainspring.schedule.daylight import GapPolicy, RepeatPolicy
 from mainspring.schedule.faults import broken_rule
 from mainspring.schedule.instants import check_instant
 from mainspring.schedule.interval import Interval
+from mainspring.schedule.search import begin_search
 from mainspring.schedule.sets import When, forms_of
 from mainspring.schedule.timeline import EARLIEST, LATEST, Setting, Timeline
 from mainspring.schedule.walls import TICK
@@ -21,6 +23,7 @@ from mainspring.schedule.zones import TZDATA_VERSION, zone_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from zoneinfo import ZoneInfo
 
     from mainspring.schedule.calendar import CalendarUse
 from mainspring.schedule.canonical import document_of, text_of
@@ -66,6 +69,20 @@ class Schedule:
         self._check_bounds()
         self._check_sizes()
 
+    @staticmethod
+    def parse(text: str, **settings: Any) -> Schedule:
+        """The schedule a text says: cron, `@daily`, `@every 90s`, `PT15M`, instants, RRULE, plain English, or sets.
+
+        Settings are zone, gap, repeat, calendars (by name), starts_at, ends_at, max_runs, spread, anchor and now.
+        """
+        from mainspring.schedule.text import parse  # it makes schedules, so it knows them
+
+        return parse(text, **settings)
+
+    @property
+    def zone_info(self) -> ZoneInfo:
+        return zone_named(self.zone)
+
     def next_after(self, instant: datetime, *, job: str = "") -> Occurrence | None:
         """The first occurrence after an instant."""
         found = self._next_nominal(check_question(instant), job)
@@ -99,8 +116,11 @@ class Schedule:
 
     def never_fires(self) -> str | None:
         """Why there is no occurrence at all; None if there is one."""
-        if self._next_nominal(EARLIEST, "") is not None:
-            return None
+        try:
+            if self._next_nominal(EARLIEST, "") is not None:
+                return None
+        except InvalidSchedule:
+            return f"exclusions or calendars leave next to nothing of {self.when.text}"
         if _next(_timeline(self.when, self.zone, self.gap, self.repeat, (), self._anchor, ""), EARLIEST) is None:
             return f"{self.when.text} names no day or time that ever comes"
         if _next(self._timeline(""), EARLIEST) is None:
@@ -143,6 +163,7 @@ class Schedule:
             assert self.max_runs is not None
             timeline, last_at = self._timeline(job), self.starts_at - TICK
             for _ in range(self.max_runs):
+                begin_search()
                 following = timeline.next_after(last_at)
                 if following is None:
                     break
@@ -229,11 +250,13 @@ def _timeline(
 
 @lru_cache(maxsize=REMEMBERED)
 def _next(timeline: Timeline, instant: datetime) -> datetime | None:
+    begin_search()
     found = timeline.next_after(instant)
     return None if found is None or found >= LATEST else found
 
 
 @lru_cache(maxsize=REMEMBERED)
 def _prev(timeline: Timeline, instant: datetime) -> datetime | None:
+    begin_search()
     found = timeline.prev_before(instant)
     return None if found is None or found < EARLIEST else found

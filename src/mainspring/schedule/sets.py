@@ -6,23 +6,23 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from mainspring.errors import InvalidSchedule
 from mainspring.schedule.cron import Cron
 from mainspring.schedule.faults import broken_rule
-from mainspring.schedule.instants import Instants
+from mainspring.schedule.instants import Instants, ListedTimeline
 from mainspring.schedule.interval import Interval
 from mainspring.schedule.rule import Rule
+from mainspring.schedule.search import step
 from mainspring.schedule.walls import TICK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import datetime
 
+    from mainspring.errors import InvalidSchedule
     from mainspring.schedule.timeline import Setting, Timeline
 
 MAX_PARTS = 64
 MAX_DEPTH = 8
-MAX_CANDIDATES = 20_000  # so many instants in a row are looked at before a search is given up
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,8 @@ class Except:
         return f"{_grouped(self.base)} but not {_grouped(self.minus)}"
 
     def timeline(self, setting: Setting) -> Timeline:
+        if self.base == self.minus:
+            return ListedTimeline(())  # nothing is left, and nobody has to search for it
         return ExceptTimeline(self.base.timeline(setting), self.minus.timeline(setting))
 
 
@@ -137,19 +139,8 @@ class ExceptTimeline:
         return self._first_left(instant, self._base.prev_before)
 
     def _first_left(self, instant: datetime, further: Callable[[datetime], datetime | None]) -> datetime | None:
-        for _ in range(MAX_CANDIDATES):
-            candidate = further(instant)
-            if candidate is None or self._minus.next_after(candidate - TICK) != candidate:
-                return candidate
-            instant = candidate
-        raise too_sparse()
-
-
-def too_sparse() -> InvalidSchedule:
-    return InvalidSchedule(
-        f"None of {MAX_CANDIDATES:,} instants in a row is left after exclusions.",
-        code="schedule-too-sparse",
-        hint="Say when it shall run rather than when not, or exclude with a calendar.",
-        field="schedule",
-        rule="an instant must be left among so many",
-    )
+        candidate = further(instant)
+        while candidate is not None and self._minus.next_after(candidate - TICK) == candidate:
+            step()
+            candidate = further(candidate)
+        return candidate

@@ -11,9 +11,10 @@ from mainspring.schedule.faults import broken_rule, fault
 MAX_LENGTH = 60
 _ISO = re.compile(
     r"P(?:(?P<years>\d+)Y)?(?:(?P<months>\d+)M)?(?:(?P<weeks>\d+)W)?(?:(?P<days>\d+)D)?"
-    r"(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d{1,6})?)S)?)?"
+    r"(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d{1,6})?)S)?)?",
+    re.ASCII,
 )
-_SHORT = re.compile(r"\s*(\d+)\s*([a-z]+)\s*")
+_SHORT = re.compile(r"\s*(\d+)\s*([a-z]+)\s*", re.ASCII)
 _UNITS = {
     "years": ("y", "yr", "year", "years"),
     "months": ("mo", "mon", "month", "months"),

@@ -11,7 +11,7 @@ from mainspring.schedule.daylight import GapPolicy, RepeatPolicy
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
-EARLIEST, LATEST = datetime(1900, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
+EARLIEST, LATEST = datetime(1900, 1, 1, tzinfo=UTC), datetime(2500, 1, 1, tzinfo=UTC)
 
 
 class Timeline(Protocol):

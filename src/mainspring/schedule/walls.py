@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Protocol
 
 from mainspring.schedule.daylight import GapPolicy, RepeatPolicy
+from mainspring.schedule.timeline import EARLIEST, LATEST
 from mainspring.schedule.zones import NO_SHIFT, Segment, instant_of, segment_at
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ class WallTimeline:
             self._repeat = RepeatPolicy.BOTH if follows_elapsed_time else RepeatPolicy.FIRST
 
     def next_after(self, instant: datetime) -> datetime | None:
+        if instant >= LATEST:
+            return None
         segment = segment_at(self._zone, instant)
         found = self._first_in(segment, segment.wall(instant))
         last_year = instant.year + MAX_YEARS
@@ -51,6 +54,8 @@ class WallTimeline:
         return segment.instant(found)
 
     def prev_before(self, instant: datetime) -> datetime | None:
+        if instant <= EARLIEST:
+            return None
         segment = segment_at(self._zone, instant - TICK)
         found = self._last_in(segment, segment.wall(instant))
         first_year = instant.year - MAX_YEARS

@@ -17,7 +17,7 @@ from mainspring.schedule.faults import broken_rule
 
 TZDATA_VERSION: str = tzdata.IANA_VERSION
 NO_SHIFT = timedelta(0)
-_DAY = timedelta(days=1)
+_STEP = timedelta(days=7)  # no zone has ever changed its mind twice in a week
 _SECOND = timedelta(seconds=1)
 
 
@@ -87,7 +87,7 @@ def wall_of(zone: ZoneInfo, instant: datetime) -> datetime:
 
 @lru_cache(maxsize=4096)
 def _segments(zone: ZoneInfo, year: int) -> tuple[Segment, ...]:
-    """The segments of a year (of UTC). zoneinfo does not tell its transitions: they are found by looking every day."""
+    """The segments of a year (of UTC). zoneinfo does not tell its transitions: they are found by looking every week."""
     start, end = datetime(year, 1, 1, tzinfo=UTC), datetime(year + 1, 1, 1, tzinfo=UTC)
     changes = [start, *_changes(zone, start, end), end]
     found: list[Segment] = []
@@ -100,12 +100,12 @@ def _segments(zone: ZoneInfo, year: int) -> tuple[Segment, ...]:
 
 def _changes(zone: ZoneInfo, start: datetime, end: datetime) -> list[datetime]:
     found: list[datetime] = []
-    day, before = start, _offset(zone, start)
-    while day < end:
-        day += _DAY
-        after = _offset(zone, day)
+    at, before = start, _offset(zone, start)
+    while at < end:
+        since, at = at, min(at + _STEP, end)
+        after = _offset(zone, at)
         if after != before:
-            change = _change_between(zone, day - _DAY, day, before)
+            change = _change_between(zone, since, at, before)
             if change < end:
                 found.append(change)
             before = after
