@@ -93,6 +93,21 @@ def spin(seconds: float) -> str:
     return "dizzy"
 
 
+# ── commands ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+SCRIPT = 'echo "$1"; echo "oops: $1" >&2; exit "$2"'
+end_with = app.command("end-with", ["sh", "-c", SCRIPT, "sh", "{text}", "{code}"], retry=ONCE)
+write = app.command("write", ["tee", "--", "{path}"], retry=ONCE, env={"GREETING": "hello"}, cwd="/")
+where = app.command(
+    "where", ["sh", "-c", 'echo "$GREETING $(pwd)" > "$1"', "sh", "{path}"], env={"GREETING": "hello"}, cwd="/usr"
+)
+missing = app.command("missing", ["no-such-program-at-all"], retry=ONCE)
+nowhere = app.command("nowhere", ["true"], cwd="/no/such/folder", retry=ONCE)
+crash = app.command("crash", ["sh", "-c", "kill -SEGV $$"], retry=ONCE)
+sleep = app.command("sleep", ["sh", "-c", 'echo $$ >> "$1"; sleep 3600', "sh", "{pids}"], retry=ONCE)
+greedy = app.command("greedy", [sys.executable, "-c", "len(bytearray(300_000_000))"], memory="200MB", retry=ONCE)
+
+
 # ── families ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -20,14 +20,16 @@ from mainspring.clock import Clock, SystemClock
 from mainspring.control.runs import Changes
 from mainspring.control.submitter import check_verdicts
 from mainspring.errors import InvalidInput
+from mainspring.model.command import Command
 from mainspring.model.job import JobDefinition
 from mainspring.model.limits import checked_memory
 from mainspring.model.run import DEFAULT_PRIORITY
 from mainspring.store import jobs
+from mainspring.worker.command import handler_of_command
 from mainspring.worker.registry import Registry, handler_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
+    from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
     from datetime import datetime, timedelta
     from pathlib import Path
     from types import TracebackType
@@ -136,16 +138,34 @@ class Mainspring:
         With `isolated=True` each run has a process of its own, which can be killed and held to limits:
         `memory="256MiB"` beyond what the application itself takes, `cpu` for its processor time.
         """
-        if "memory" in options:
-            options["memory"] = checked_memory(options["memory"])
 
         def decorate(function: Callable[..., Any]) -> Job[Any, Any]:
-            named = {"name": function.__name__} | {key: value for key, value in options.items() if value is not None}
-            handler = handler_of(JobDefinition(**named), function)
+            handler = handler_of(JobDefinition(**{"name": function.__name__} | _readied(options)), function)
             self.registry.add(handler)
             return Job(self, handler)
 
         return decorate(*decorated) if decorated else decorate
+
+    def command(
+        self,
+        name: str,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | str | None = None,
+        **options: Any,
+    ) -> Job[..., dict[str, int]]:
+        """Register a program as a job: `app.command("backup", ["pg_dump", "--file", "{path}"], queue="nightly")`.
+
+        There is no shell. `{path}` is an argument of the run, `await backup.submit(path="…")`, and its text becomes
+        part of that one argument of the program. Every run is isolated; it takes the options of `job`. An exit code
+        other than 0 is a failed attempt.
+        """
+        command = Command.checked(argv, env, cwd)
+        options |= {"name": name, "isolated": True, "command": command.argv}
+        handler = handler_of_command(JobDefinition(**_readied(options)), command)
+        self.registry.add(handler)
+        return Job(self, handler)
 
     # ── submitting ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -325,6 +345,14 @@ class Mainspring:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+
+def _readied(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options as a definition takes them."""
+    given = {name: value for name, value in options.items() if value is not None}
+    if "memory" in given:
+        given["memory"] = checked_memory(given["memory"])
+    return given
 
 
 class JobDecorator:

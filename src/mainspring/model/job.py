@@ -46,6 +46,7 @@ class JobDefinition:
     timeout: timedelta | None = None  # of an attempt
     run_timeout: timedelta | None = None  # of all attempts, from the first start
     start_within: timedelta | None = None  # from when it is due
+    command: tuple[str, ...] | None = None  # the program and its arguments, if it is one
 
     def __post_init__(self) -> None:
         checked_name(self.name, "job")

@@ -12,6 +12,7 @@ from mainspring.model.arguments import Arguments
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from mainspring.model.command import Command
     from mainspring.model.job import JobDefinition
     from mainspring.model.line import Line
 
@@ -25,19 +26,21 @@ class Handler:
     arguments: Arguments
     is_async: bool
     is_timed: bool = False  # its attempts may take only so long
+    command: Command | None = None  # what an isolated child becomes, instead of calling the function
 
     @property
     def name(self) -> str:
         return self.definition.name
 
 
-def handler_of(definition: JobDefinition, function: Callable[..., Any]) -> Handler:
+def handler_of(definition: JobDefinition, function: Callable[..., Any], command: Command | None = None) -> Handler:
     return Handler(
         definition,
         function,
         Arguments(definition.name, function),
         inspect.iscoroutinefunction(function),
         definition.timeout is not None or definition.run_timeout is not None,
+        command,
     )
 
 

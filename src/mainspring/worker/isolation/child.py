@@ -18,6 +18,7 @@ from mainspring.model.context import Context
 from mainspring.model.limits import readable_size
 from mainspring.model.payload import MAX_RESULT_BYTES, encode, printable
 from mainspring.model.steering import Steering
+from mainspring.worker.command import become
 from mainspring.worker.isolation import processes
 from mainspring.worker.isolation.wire import Answer, Ask, Done, Failed, Frames, Start, Tell, framed, to_child
 from mainspring.worker.work import MAX_ERROR_LENGTH, MAX_TRACEBACK_LENGTH, message_of
@@ -96,7 +97,8 @@ class Life:
         self._context = Context(run_id=start.run_id, job=start.job, attempt=start.attempt, fence=start.fence)
 
     def run(self) -> None:
-        self._limit()
+        if self._handler.command is None:
+            self._limit()
         signal.signal(signal.SIGTERM, lambda number, frame: self._context.request_cancel())
         if self._handler.is_async:
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -109,12 +111,15 @@ class Life:
 
     def _limit(self) -> None:
         if self._start.memory is not None:
-            processes.limit_memory(self._start.memory, beyond_present=True)
+            is_ours = self._handler.command is None  # a program begins with nothing, a handler with the application
+            processes.limit_memory(self._start.memory, beyond_present=is_ours)
         if self._start.cpu is not None:
             processes.limit_cpu(self._start.cpu)
 
     def _call(self) -> Any:
         positional, named = self._handler.arguments.decode(bytes(self._start.payload))
+        if self._handler.command is not None:
+            become(self._handler.command, named, self._limit)
         if self._handler.arguments.wants_context:
             positional = (self._context, *positional)
         return self._handler.function(*positional, **named)

@@ -137,6 +137,11 @@ class Conversation:
             del tail[:-KEPT_OUTPUT]
             self._listener.printed(stream, data)
 
+    @property
+    def tail(self) -> bytes:
+        """The end of what it printed: of its complaints, if there were any."""
+        return bytes(self.tails["stderr"] or self.tails["stdout"])
+
     # ── ending ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def ended(self, status: int | None) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from mainspring.errors import ProcessCrashed
 from mainspring.model.steering import steering_of
+from mainspring.worker.command import result_of
 from mainspring.worker.isolation.conversation import Listener, Silence
 from mainspring.worker.isolation.echo import crash_of, echo_of
 from mainspring.worker.isolation.wire import Done, Start
@@ -103,4 +105,6 @@ def _result_of(word: Any, child: Conversation, handler: Handler) -> Any:
         raise echo_of(word)
     if child.fault is not None:
         raise ProcessCrashed(f"The process of this run was ended because of what it sent. {child.fault}")
+    if handler.command is not None and child.status is not None and os.WIFEXITED(child.status):
+        return result_of(handler.command, os.WEXITSTATUS(child.status), child.tail)
     raise crash_of(child.status, handler.definition)

@@ -214,7 +214,7 @@ class Ends(NamedTuple):
 def _begin_a_life(parent: int, fds: Ends) -> socket.socket:
     """What every child does first: a session of its own, its own output, and dependence on the zygote."""
     signal.set_wakeup_fd(-1)
-    for number in (signal.SIGCHLD, signal.SIGTERM):
+    for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     os.setsid()
     processes.die_with_parent(signal.SIGKILL)
