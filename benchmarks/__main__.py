@@ -25,6 +25,7 @@ BENCHMARKS = {
     "burst": Benchmark("a quarter of a million runs at once, accepted and drained", 120),
     "backlog": Benchmark("what a claim costs with ten thousand and with two million runs in line", 5),
     "snapshot": Benchmark("throughput while somebody holds a transaction open", 60),
+    "isolation": Benchmark("runs per second that each have a process of their own", 6),
     "idle": Benchmark("what an idle worker asks of the database", 30),
     "peers": Benchmark("the same work through other job queues, eight minutes", 3, "benchmarks.peers.comparison"),
     "lists": Benchmark("pages of runs out of a million ready ones and ten million attempts", 20),

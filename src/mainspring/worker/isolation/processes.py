@@ -17,7 +17,7 @@ from math import ceil
 from pathlib import Path
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
-_OOM_SCORE = "500"  # of 1000: when memory runs out, the kernel rather takes an isolated child than its worker
+_OOM_SCORE = b"500"  # of 1000: when memory runs out, the kernel rather takes an isolated child than its worker
 
 IS_LINUX = sys.platform == "linux"
 _libc = ctypes.CDLL(None, use_errno=True) if IS_LINUX else None
@@ -50,8 +50,13 @@ def adopt_orphans() -> None:
 
 
 def volunteer_for_the_oom_killer() -> None:
+    try:
+        fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
+    except OSError:
+        return
     with contextlib.suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text(_OOM_SCORE)
+        os.write(fd, _OOM_SCORE)
+    os.close(fd)
 
 
 def count_threads() -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import signal
 import socket
 import subprocess
 from collections import deque
@@ -191,6 +192,7 @@ class Starter:
         code = self._reaped()
         log.error("the process that starts isolated runs ended", exit_code=code)
         for pid in list(self._alive):
+            processes.send_to_group(pid, signal.SIGKILL)  # the kernel killed the child, not what it had started
             self._bury(pid, None)
         asyncio.get_running_loop().call_later(self._pause, self.start)
         self._pause = min(LONGEST_PAUSE, self._pause * 2)
