@@ -43,13 +43,16 @@ def misbehave(kind: str) -> None:
         while True:
             pass
     elif kind == "gil in C":
-        ctypes.PyDLL(None).sleep(1_000)
+        mutex = ctypes.create_string_buffer(64)
+        for _ in range(2):  # the second one waits for ever; no signal wakes it
+            ctypes.PyDLL(None).pthread_mutex_lock(mutex)
     elif kind == "gil in re":
         re.match(r"(a+)+$", "a" * 64 + "!")
 
 
 @app.job(isolated=True, retry=ONCE)
-def poison(kind: str) -> None:
+def poison(kind: str, started: str = os.devnull) -> None:
+    Path(started).touch()
     misbehave(kind)
 
 
@@ -59,7 +62,8 @@ def poison_twice(kind: str) -> None:
 
 
 @app.job(retry=TWICE)
-def shared_poison(kind: str) -> None:
+def shared_poison(kind: str, started: str = os.devnull) -> None:
+    Path(started).touch()
     misbehave(kind)
 
 
@@ -105,6 +109,9 @@ missing = app.command("missing", ["no-such-program-at-all"], retry=ONCE)
 nowhere = app.command("nowhere", ["true"], cwd="/no/such/folder", retry=ONCE)
 crash = app.command("crash", ["sh", "-c", "kill -SEGV $$"], retry=ONCE)
 sleep = app.command("sleep", ["sh", "-c", 'echo $$ >> "$1"; sleep 3600', "sh", "{pids}"], retry=ONCE)
+overlong = app.command(
+    "overlong", ["sh", "-c", 'trap "" TERM; echo $$ >> "$1"; sleep 3600', "sh", "{pids}"], retry=ONCE, timeout=0.5
+)
 greedy = app.command("greedy", [sys.executable, "-c", "len(bytearray(300_000_000))"], memory="200MB", retry=ONCE)
 
 

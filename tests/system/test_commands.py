@@ -66,6 +66,17 @@ async def test_a_cancelled_command_ends_with_its_children(system: System, poison
     assert await survivors(system, pids) == []
 
 
+async def test_a_command_that_takes_too_long_is_killed(system: System, poisons: Any, tmp_path: Path) -> None:
+    system.start(app=POISON_APP, cancel_grace=0.2)
+    handle = await poisons.overlong.submit(pids=str(tmp_path / "pids"))
+    pids = await noted(system, tmp_path / "pids", 1)
+
+    assert await system.eventually(lambda: system.count("dead"))
+    (attempt,) = (await handle.find()).attempts
+    assert attempt.outcome == "timed_out"
+    assert await survivors(system, pids) == []
+
+
 async def test_a_command_is_submitted_from_the_command_line(system: System, poisons: Any) -> None:
     system.start(app=POISON_APP)
     assert await system.live_workers(1)

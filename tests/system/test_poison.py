@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 from pathlib import Path
@@ -40,6 +39,13 @@ async def noted(system: System, path: Path, count: int) -> list[int]:
 
     assert await system.eventually(are_there)
     return [int(line) for line in path.read_text().split()]
+
+
+async def has_begun(system: System, folder: Path) -> bool:
+    async def is_there() -> bool:
+        return (folder / "started").exists()
+
+    return bool(await system.eventually(is_there))
 
 
 # ── crashes ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -142,12 +148,12 @@ async def test_processor_time_beyond_the_limit_ends_the_process(system: System, 
 
 
 @pytest.mark.parametrize("kind", ["loop", "gil in C", "gil in re"])
-async def test_what_never_ends_is_killed_when_it_is_cancelled(system: System, poisons: Any, kind: str) -> None:
+async def test_what_never_ends_is_killed_when_it_is_cancelled(
+    system: System, poisons: Any, tmp_path: Path, kind: str
+) -> None:
     system.start(app=POISON_APP, cancel_grace=0.2)
-    assert await system.live_workers(1)
-    victim = await poisons.poison.submit(kind)
-    assert await system.eventually(lambda: system.count("lease"))
-    await asyncio.sleep(0.3)
+    victim = await poisons.poison.submit(kind, str(tmp_path / "started"))
+    assert await has_begun(system, tmp_path)
     neighbours = await poisons.nap.submit_many([{"seconds": 0.1}] * 5)
     await victim.cancel()
 
@@ -157,13 +163,27 @@ async def test_what_never_ends_is_killed_when_it_is_cancelled(system: System, po
     assert [await each.result(timeout=10) for each in neighbours] == ["rested"] * 5
 
 
-async def test_a_shared_handler_that_holds_the_gil_stops_its_neighbours(system: System, poisons: Any) -> None:
-    """The control."""
+@pytest.mark.parametrize("kind", ["loop", "gil in C", "gil in re"])
+async def test_what_never_ends_is_killed_when_its_time_is_up(system: System, poisons: Any, kind: str) -> None:
     system.start(app=POISON_APP, cancel_grace=0.2)
     assert await system.live_workers(1)
-    victim = await poisons.shared_poison.submit("gil in C")
-    assert await system.eventually(lambda: system.count("lease"))
-    await asyncio.sleep(0.3)
+    neighbours = await poisons.nap.submit_many([{"seconds": 1.0}] * 5)
+    victim = await poisons.poison.options(timeout=0.5).submit(kind)
+
+    assert await system.eventually(lambda: system.count("dead"))
+    (attempt,) = (await victim.find()).attempts
+    assert attempt.outcome == "timed_out"
+    assert [await each.result(timeout=30) for each in neighbours] == ["rested"] * 5
+    assert await system.count("worker") == 1
+
+
+async def test_a_shared_handler_that_holds_the_gil_stops_its_neighbours(
+    system: System, poisons: Any, tmp_path: Path
+) -> None:
+    """The control."""
+    system.start(app=POISON_APP, cancel_grace=0.2)
+    victim = await poisons.shared_poison.submit("gil in C", str(tmp_path / "started"))
+    assert await has_begun(system, tmp_path)
     await poisons.nap.submit_many([{"seconds": 0.1}] * 5)
     await victim.cancel()
 
@@ -238,10 +258,7 @@ async def test_an_isolated_handler_hears_that_it_is_to_stop(
     system.start(app=POISON_APP, cancel_grace=60.0)
     handle = await getattr(poisons, job).submit(str(tmp_path / "started"))
 
-    async def has_started() -> bool:
-        return (tmp_path / "started").exists()
-
-    assert await system.eventually(has_started)
+    assert await has_begun(system, tmp_path)
     await handle.cancel()
 
     assert await system.ended(1)
