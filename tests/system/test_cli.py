@@ -10,6 +10,7 @@ import subprocess
 import sys
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -129,6 +130,16 @@ def test_usage_errors_are_json_too_if_asked() -> None:
         (["run", "submit", "greet", "--delay", "5 minutes"], "invalid-delay"),
         (["run", "submit", "greet", "--delay", "9" * 400 + "d"], "invalid-delay"),
         (["run", "submit", "greet", "--max-age", "0s"], "invalid-max-age"),
+        (["run", "submit", "greet", "--attempt-timeout", "0s"], "invalid-timeout"),
+        (["run", "submit", "greet", "--attempt-timeout", "soon"], "invalid-attempt-timeout"),
+        (["run", "submit", "greet", "--run-timeout", "99999d"], "invalid-run-timeout"),
+        (["run", "submit", "greet", "--start-within", "0s"], "invalid-start-within"),
+        (["run", "submit", "greet", "--retry", "often"], "invalid-retry"),
+        (["run", "submit", "greet", "--retry", "max_attempts=1,max_attempts=2"], "invalid-retry"),
+        (["run", "submit", "greet", "--retry", "colour=blue"], "invalid-retry"),
+        (["run", "submit", "greet", "--retry", "max_attempts=many"], "invalid-retry-policy"),
+        (["run", "submit", "greet", "--retry", "first_delay=5"], "invalid-retry"),
+        (["run", "submit", "greet", "--retry", "jitter=some"], "invalid-retry-policy"),
         (["run", "submit", "greet", "--at", "tomorrow"], "invalid-at"),
         (["run", "submit", "greet", "--at", "2026-12-24T18:00:00"], "invalid-at"),
         (["run", "submit", "greet", "--at", "2026-12-24T18:00:00Z", "--delay", "1s"], "at-and-delay"),
@@ -246,6 +257,33 @@ async def test_a_run_from_submission_to_cancellation(url: str, greet: str) -> No
     shown = mainspring("run", "show", run_id, "--database-url", url)
     assert "state      cancelled\n" in shown.out
     assert "cancelled: enough" in shown.out
+
+
+async def test_the_policies_of_a_run_are_given_and_shown(url: str, greet: str) -> None:
+    database = ["--database-url", url]
+    policy = "max_attempts=3,back_off=linear,first_delay=5s,cap=1m,jitter=full,retry_on=OSError+httpx.HTTPError"
+    limits = ["--attempt-timeout", "30s", "--run-timeout", "2m", "--start-within", "1m", "--max-age", "1h"]
+
+    run_id = mainspring("run", "submit", "greet", "--retry", policy, *limits, *database).out.strip()
+
+    run = mainspring("run", "show", run_id, *database, "-o", "json").document
+    assert run["overrides"]["timeout"] == "PT30S"
+    assert run["overrides"]["run_timeout"] == "PT120S"
+    assert run["overrides"]["retry"] == {
+        "max_attempts": 3,
+        "back_off": "linear",
+        "first_delay": "PT5S",
+        "factor": 2.0,
+        "cap": "PT60S",
+        "jitter": "full",
+        "retry_on": ["OSError", "httpx.HTTPError"],
+        "never_on": [],
+    }
+    due, expires, until = (datetime.fromisoformat(run[name]) for name in ("due_at", "expires_at", "retry_until"))
+    assert (expires - due, until - due) == (timedelta(minutes=1), timedelta(hours=1))
+    shown = mainspring("run", "show", run_id, *database).out
+    assert '"PT30S"' in shown
+    assert '"jitter":"full"' in shown
 
 
 async def test_what_a_job_supplied_cannot_steer_the_terminal(url: str, greet: str) -> None:

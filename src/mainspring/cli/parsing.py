@@ -20,15 +20,15 @@ _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
 _LONGEST = 999_999_999 * 86_400.0
 
-_RETRY_OPTIONS: dict[str, Callable[[str, str], Any]] = {
-    "max_attempts": lambda text, _: _value(text),
-    "back_off": lambda text, _: text,
-    "first_delay": lambda text, option: parse_span(text, option),
-    "factor": lambda text, _: _value(text),
-    "cap": lambda text, option: parse_span(text, option),
-    "jitter": lambda text, _: text,
-    "retry_on": lambda text, _: text.split("+"),
-    "never_on": lambda text, _: text.split("+"),
+_RETRY_OPTIONS: dict[str, Callable[[str], Any]] = {
+    "max_attempts": lambda text: _value(text),
+    "back_off": lambda text: text,
+    "first_delay": lambda text: parse_span(text, "retry"),
+    "factor": lambda text: _value(text),
+    "cap": lambda text: parse_span(text, "retry"),
+    "jitter": lambda text: text,
+    "retry_on": lambda text: text.split("+"),
+    "never_on": lambda text: text.split("+"),
 }
 
 
@@ -61,7 +61,7 @@ def parse_retry(text: str | None) -> RetryPolicy | None:
         name, sign, value = part.partition("=")
         if not sign or name not in _RETRY_OPTIONS or name in options:
             raise _invalid("retry", text, "must be a list of name=value", f"Known names: {', '.join(_RETRY_OPTIONS)}.")
-        options[name] = _RETRY_OPTIONS[name](value, f"retry {name}")
+        options[name] = _RETRY_OPTIONS[name](value)
     return RetryPolicy(**options)
 
 

@@ -240,7 +240,8 @@ class Executor:
         return work.failed(asyncio.CancelledError("The handler cancelled itself."), self.now())
 
     def _finish(self, work: Work, settled: Settled) -> None:
-        self.timekeeper.forget(work)
+        if work.limit is not None:
+            self.timekeeper.forget(work)
         if work in self._running:
             self._running.discard(work)
             self._settle(settled)

@@ -47,8 +47,7 @@ class Timekeeper:
             self._sweep_later()
 
     def forget(self, work: Work) -> None:
-        if self._hard_limits:
-            self._hard_limits.pop(work, None)
+        self._hard_limits.pop(work, None)
 
     def close(self) -> None:
         if self._sweeping is not None:
