@@ -233,3 +233,16 @@ async def test_a_handler_that_never_ends_is_stopped_and_named(
 
     assert (await handle.find()).state == "ready"
     assert await connection.fetchval("select count(*) from worker where state = 'live'") == 0
+
+
+async def test_travelling_runs_handlers_into_their_timeouts(frozen_app: Mainspring, clock: FrozenClock) -> None:
+    @frozen_app.job(timeout=HOUR, retry=RetryPolicy(max_attempts=2))
+    async def wait_for_ever() -> None:
+        await asyncio.Event().wait()
+
+    before = clock.at
+    handle = await wait_for_ever.submit()
+
+    assert await run_until_idle(frozen_app, travel=True) == {"timed_out": 2}
+    assert (await handle.find()).state == "dead"
+    assert clock.at - before >= 2 * HOUR

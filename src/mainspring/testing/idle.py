@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from mainspring.worker.process import WorkerProcess
 
 GLANCE_SECONDS = 0.001  # between two glances at what is still running
+STUCK_SECONDS = 0.2  # when nothing finishes for so long, only a timeout can help
 LEASE_SECONDS = 3_600.0  # nobody beats for this worker; nobody needs to
 
 
@@ -41,7 +42,8 @@ async def run_until_idle(
 
     Runs go the way they always go: claimed into a lease, executed, settled, retried. What is due later stays, unless
     told to `travel`: then the application's FrozenClock moves to the next due time, again and again, so that retries
-    and delayed runs happen at once. In the end no worker is left behind.
+    and delayed runs happen at once, and handlers that wait for something run into their timeouts. In the end no worker
+    is left behind.
     """
     if travel and not isinstance(app.clock, FrozenClock):
         raise InvalidInput(
@@ -62,7 +64,7 @@ async def run_until_idle(
         ending.push_async_callback(worker.drain, grace=0.0)
         connection = await store.database.connect("run until idle")
         ending.push_async_callback(connection.close)
-        work = _Work(app, worker, connection, store.lanes)
+        work = _Work(app, worker, connection, store.lanes, travels=travel)
         try:
             async with asyncio.timeout(timeout):
                 while await work.go_on() or (travel and await work.travel()):
@@ -92,7 +94,10 @@ class _Work:
         worker: WorkerProcess,
         connection: asyncpg.Connection[asyncpg.Record],
         lanes: int,
+        *,
+        travels: bool,
     ) -> None:
+        self._travels = travels
         self._clock = app.clock
         self._worker = worker
         self._connection = connection
@@ -120,8 +125,14 @@ class _Work:
 
     async def _until_quiet(self) -> None:
         await asyncio.sleep(GLANCE_SECONDS)
+        since, seen = self._clock.monotonic(), (-1, -1)
         while not self._is_quiet:
             await asyncio.sleep(GLANCE_SECONDS)
+            if (progress := (self._worker.executor.running, self._worker.flusher.accepted)) != seen:
+                since, seen = self._clock.monotonic(), progress
+            elif self._travels and self._clock.monotonic() - since >= STUCK_SECONDS:
+                await self._travel_to_limit()
+                since = self._clock.monotonic()
         await self._worker.flusher.drained()
         if failure := self._worker.failure():
             raise failure
@@ -129,6 +140,14 @@ class _Work:
     @property
     def _is_quiet(self) -> bool:
         return self._worker.executor.is_idle and not self._worker.claimer.under_way
+
+    async def _travel_to_limit(self) -> None:
+        """Handlers wait and nothing finishes: if the time of one will be up, let it be up now."""
+        assert isinstance(self._clock, FrozenClock)
+        ahead = self._worker.executor.timekeeper.next_limit - self._clock.monotonic()
+        if 0 < ahead < float("inf"):
+            await self._clock.advance(ahead)
+            self._worker.beaten()
 
     async def travel(self) -> bool:
         """Move the clock to when the next run is due; answers whether there is one."""

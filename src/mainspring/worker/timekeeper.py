@@ -49,6 +49,14 @@ class Timekeeper:
     def forget(self, work: Work) -> None:
         self._hard_limits.pop(work, None)
 
+    @property
+    def next_limit(self) -> float:
+        """When something happens next, on the monotonic clock, if nothing else does."""
+        return min(
+            (hard - (0.0 if work.is_over_time else self._grace) for work, hard in self._hard_limits.items()),
+            default=NEVER,
+        )
+
     def close(self) -> None:
         if self._sweeping is not None:
             self._sweeping.cancel()
