@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
-from mainspring.app.transactions import CallersConnection, callers_connection
 from mainspring.errors import InvalidInput
 from mainspring.model import job as rules
 from mainspring.model.line import Line
 from mainspring.model.policy import NO_OVERRIDES, Overrides
 from mainspring.model.run import NewRun
+from mainspring.store.callers import CallersConnection, callers_connection
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
