@@ -9,12 +9,13 @@
     │   ├── JobNotFound · QueueNotFound · RunNotFound · WorkerNotFound · OperationNotFound
     ├── Conflict                           someone got there first
     │   ├── RunAlreadyStarted · RunAlreadyEnded · RunNotDead · RunNotEnded
-    │   ├── RevisionConflict · IdempotencyConflict · KeyBusy
+    │   ├── RevisionConflict · IdempotencyConflict · KeyBusy · LeaseLost
     ├── OutcomeUnknown                     COMMIT was sent and its answer was lost
     ├── RunNotSucceeded                    what `handle.result()` raises instead of returning
     │   ├── RunFailed · RunCancelled · RunExpired · RunLost
     ├── AttemptTimedOut (TimeoutError)     why an attempt was stopped; retry policies know it as a TimeoutError
     ├── ResultTimeout (TimeoutError)
+    ├── NotFinished                        a transactional handler returned without finishing its run
     ├── ProcessCrashed                     the process of an isolated run ended without a result
     ├── OutOfMemory (MemoryError)          an isolated run reached its memory limit
     ├── CommandFailed                      a command ended with an exit code other than 0
@@ -130,6 +131,12 @@ class KeyBusy(Conflict):
     code = "idempotency-key-busy"
 
 
+class LeaseLost(Conflict):
+    """Another worker has the run by now, or it has ended: what this attempt still says counts for nothing."""
+
+    code = "lease-lost"
+
+
 class OutcomeUnknown(MainspringError):
     """COMMIT was sent and its answer was lost: the change may or may not have happened."""
 
@@ -164,6 +171,10 @@ class AttemptTimedOut(MainspringError, TimeoutError):
 
 class ResultTimeout(MainspringError, TimeoutError):
     code = "result-timeout"
+
+
+class NotFinished(MainspringError):
+    code = "not-finished"
 
 
 class ProcessCrashed(MainspringError):

@@ -8,6 +8,8 @@ from uuid import uuid4
 import pytest
 
 from mainspring.model.lifecycle import State
+from mainspring.model.line import Delivery, Line
+from mainspring.store import jobs
 from mainspring.testing.checker import Answer, CallLog, check
 
 from .verbs import WAYS
@@ -93,6 +95,37 @@ async def test_two_starts_under_one_fence_are_wrong_and_two_under_two_are_counte
     same = await check(stage.observer, [], starts=[start, start])
     assert broken(same) == ["attempts started twice under one fence"]
     assert same.count("executions beyond the first of a run") == 1
+
+
+async def delivered(stage: Stage, delivery: Delivery) -> None:
+    """What history has was delivered like this."""
+    line = Line("default", (), delivery)
+    await stage.observer.execute(
+        "update attempt set line_id = $1", (await jobs.open_lines(stage.observer, [line]))[line]
+    )
+
+
+async def test_a_second_start_is_wrong_where_one_was_the_most(stage: Stage) -> None:
+    subject = await stage.set_up(State.DEAD)
+    starts = [(subject.run_id, 1), (subject.run_id, 2)]
+    assert "at-most-once runs that started again" not in broken(await check(stage.observer, [], starts=starts))
+    await delivered(stage, Delivery.AT_MOST_ONCE)
+
+    assert broken(await check(stage.observer, [], starts=starts[:1])) == []
+    report = await check(stage.observer, [], starts=starts)
+    assert report.count("at-most-once runs that started again") == 1
+
+
+@pytest.mark.parametrize(("state", "effects"), [(State.SUCCEEDED, 1), (State.DEAD, 0)])
+async def test_a_transactional_run_has_as_many_effects_as_successes(stage: Stage, state: State, effects: int) -> None:
+    subject = await stage.set_up(state)
+    await delivered(stage, Delivery.TRANSACTIONAL)
+
+    for times in range(3):
+        report = await check(stage.observer, [], effects=[subject.run_id] * times)
+        expected = [] if times == effects else ["transactional runs whose effects are not one with them"]
+        assert broken(report) == expected
+    assert broken(await check(stage.observer, [])) == [], "nobody wrote the effects down"
 
 
 async def test_a_failed_submission_that_happened_all_the_same_is_seen(stage: Stage) -> None:

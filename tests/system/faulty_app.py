@@ -68,6 +68,11 @@ async def nap_unless_alone(context: Context, seconds: float) -> str:
     return await nap.handler.function(context, seconds)  # type: ignore[no-any-return]
 
 
+@app.job(delivery="at_most_once")
+async def nap_at_most_once(context: Context, seconds: float) -> str:
+    return await nap.handler.function(context, seconds)  # type: ignore[no-any-return]
+
+
 @app.job
 async def die_after_effect(context: Context) -> str:
     await note(context, "start")
@@ -162,6 +167,53 @@ def hold_the_gil_in_c(context: Context) -> str:
 async def fail_for_ever(context: Context) -> None:
     await note(context, "start")
     raise RuntimeError(f"attempt {context.attempt}")
+
+
+# ── modes of delivery ───────────────────────────────────────────────────────────────────────────────────────────
+# Each does its work, and then its process dies between the effect and its acknowledgement if `dies` says so.
+
+
+def _die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@app.job
+async def pay_at_least_once(context: Context, dies: str, seconds: float = 0.0) -> str:
+    await note(context, "start")
+    await note(context, "paid")
+    await asyncio.sleep(seconds)
+    if dies and context.fence == 1:
+        _die()
+    return "paid"
+
+
+@app.job(delivery="at_most_once")
+async def pay_at_most_once(context: Context, dies: str, seconds: float = 0.0) -> str:
+    return await pay_at_least_once.handler.function(context, dies, seconds)  # type: ignore[no-any-return]
+
+
+@app.job(delivery="transactional")
+async def pay_transactionally(context: Context, dies: str, seconds: float = 0.0) -> None:
+    """Dies `before` or `after` its COMMIT, or `while` it is under way."""
+    await note(context, "start")
+    async with (await _effects()).acquire() as connection:
+        transaction = connection.transaction()
+        await transaction.start()
+        await connection.execute(
+            "insert into effect (run_id, fence, pid, what) values ($1, $2, $3, 'paid')",
+            context.run_id,
+            context.fence,
+            os.getpid(),
+        )
+        await asyncio.sleep(seconds)
+        await context.finish(connection, "paid")
+        if dies == "before" and context.fence == 1:
+            _die()
+        if dies == "while" and context.fence == 1:
+            asyncio.get_running_loop().call_later(0.002, _die)
+        await transaction.commit()
+    if dies == "after" and context.fence == 1:
+        _die()
 
 
 if not os.environ.get("WITHOUT_NEW_JOB"):

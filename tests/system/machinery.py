@@ -118,7 +118,10 @@ class System:
 
     async def ended(self, count: int, seconds: float = PATIENCE) -> bool:
         """Whether so many runs have ended, waiting for it."""
-        query = "select count(distinct run_id) >= $1 from attempt where state in ('succeeded', 'cancelled', 'expired')"
+        query = (
+            "select count(distinct run_id) >= $1 from attempt"
+            " where state in ('succeeded', 'cancelled', 'expired', 'lost')"
+        )
         return bool(await self.eventually(lambda: self.value(query, count), seconds))
 
     async def started(self, count: int) -> bool:

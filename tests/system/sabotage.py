@@ -8,7 +8,8 @@ from typing import Any
 
 from mainspring.keeper import rescuer
 from mainspring.keeper.rescuer import Rescuer
-from mainspring.store import leases, workers
+from mainspring.store import callers, leases, workers
+from mainspring.store.statements import load
 from mainspring.worker.attendant import Attendant
 from mainspring.worker.charge import Charge
 from mainspring.worker.claimer import Claimer
@@ -104,6 +105,18 @@ def _no_hold() -> None:
     Work.held = Work.cancelled  # type: ignore[method-assign]
 
 
+def _no_mode() -> None:
+    """Runs whose worker is lost start again, however they are to be delivered."""
+    rescue = load("leases/rescue")
+    rescue.text = rescue.text.replace("delivery=at_most_once", "delivery=not_like_this")
+
+
+def _no_fence() -> None:
+    """A transactional run is finished by its worker, after the transaction, like any other."""
+    callers.FINISH = f"select {', '.join(['{}::text'] * 8)}"
+    Executor._succeeded = lambda self, work, result: work.succeeded(None, self.now())  # type: ignore[method-assign]
+
+
 def _no_disconnect_stop() -> None:
     from mainspring.worker import process
 
@@ -162,6 +175,8 @@ _SABOTAGES = {
     "give_back": _no_give_back,
     "hold": _no_hold,
     "disconnect": _no_disconnect_stop,
+    "mode": _no_mode,
+    "fence": _no_fence,
     "blame": _no_blame,
     "families": _no_families,
     "leash": _no_leash,

@@ -1,7 +1,7 @@
 """A caller's own connection: asyncpg, psycopg or SQLAlchemy, told apart by where their classes come from.
 
-All of them run the same SQL function with two text parameters; only the spelling of parameters differs. Nothing of
-these libraries is imported here before a caller has brought it.
+All of them run the same SQL functions with text parameters; only the spelling of parameters differs. Nothing of these
+libraries is imported here before a caller has brought it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any
 
-from mainspring.errors import InvalidInput
+from mainspring.errors import InvalidInput, LeaseLost, MainspringError, RunCancelled
 from mainspring.store.submissions import SUBMIT, Verdict, items_as_json, verdicts
 
 if TYPE_CHECKING:
@@ -18,9 +18,16 @@ if TYPE_CHECKING:
 
     from mainspring.model.run import NewRun
 
+# Everything as text: what a parameter's type would be is something drivers disagree about.
+FINISH = """select mainspring.finish_run(
+    {}::text::uuid, {}::text::int, {}::text::int, {}::text::uuid, {}::text::int, {}::text::uuid, {}::text::timestamptz,
+    {}::text)"""
+LEASE_LOST, ASKED_TO_STOP = "MS001", "MS002"  # the error codes of finish_run
+_PSYCOPG_IDLE = 0  # psycopg.pq.TransactionStatus.IDLE
+
 
 class CallersConnection:
-    """Runs `submit` inside whatever transaction the caller has open."""
+    """Submits or finishes runs inside whatever transaction the caller has open."""
 
     def __init__(self, connection: Any, driver: str) -> None:
         self._connection = connection
@@ -31,7 +38,7 @@ class CallersConnection:
     ) -> list[Verdict]:
         items = items_as_json(tenant_id, ids, runs)
         while True:
-            answers = verdicts(await _settled(self._call(items, list(wake_ups))))
+            answers = verdicts(await _settled(self._call(SUBMIT, items, list(wake_ups))))
             if not _is_any_gone(answers):
                 return answers
 
@@ -40,22 +47,81 @@ class CallersConnection:
     ) -> list[Verdict]:
         items = items_as_json(tenant_id, ids, runs)
         while True:
-            answers = verdicts(_checked_blocking(self._call(items, list(wake_ups))).fetchall())
+            answers = verdicts(_checked_blocking(self._call(SUBMIT, items, list(wake_ups))).fetchall())
             if not _is_any_gone(answers):
                 return answers
 
-    def _call(self, items: str, wake_ups: list[str]) -> Any:
+    async def finish(self, *values: str | None) -> None:
+        """Finish a run; raises LeaseLost or RunCancelled, and then nothing of this transaction will happen."""
+        self._check_transaction()
+        try:
+            await _settled(self._call(FINISH, *values))
+        except Exception as error:
+            raise _refusal(error, values[0]) or error from error
+
+    def finish_sync(self, *values: str | None) -> None:
+        self._check_transaction()
+        try:
+            _checked_blocking(self._call(FINISH, *values)).fetchall()
+        except Exception as error:
+            raise _refusal(error, values[0]) or error from error
+
+    def _check_transaction(self) -> None:
+        """By itself, a finished run would say nothing about what was done elsewhere."""
         if self._driver == "asyncpg":
-            return self._connection.fetch(SUBMIT.format("$1", "$2"), items, wake_ups)
+            is_open = self._connection.is_in_transaction()
+        elif self._driver == "psycopg":
+            is_open = not self._connection.autocommit or self._connection.info.transaction_status != _PSYCOPG_IDLE
+        else:
+            is_open = True  # SQLAlchemy begins one by itself
+        if not is_open:
+            raise InvalidInput(
+                "A run is finished inside a transaction, and this connection has none open.",
+                code="no-transaction",
+                hint="Call finish inside `connection.transaction()`, where the work is done.",
+                field="connection",
+            )
+
+    def _call(self, statement: str, *values: str | list[str] | None) -> Any:
+        count = range(1, len(values) + 1)
+        if self._driver == "asyncpg":
+            return self._connection.fetch(statement.format(*(f"${number}" for number in count)), *values)
         if self._driver == "psycopg":
             from psycopg.rows import tuple_row  # the caller's own row factory may make anything of a row
 
             cursor = self._connection.cursor(row_factory=tuple_row)
-            return cursor.execute(SUBMIT.format("%s", "%s"), (items, wake_ups))
+            return cursor.execute(statement.format(*("%s" for _ in count)), values)
         from sqlalchemy import text  # the caller has it: it is their connection
 
-        statement = text(SUBMIT.format("cast(:items as text)", "cast(:wake_ups as text[])"))
-        return self._connection.execute(statement, {"items": items, "wake_ups": wake_ups})
+        kinds = ("text[]" if isinstance(value, list) else "text" for value in values)
+        spelled = (f"cast(:value{number} as {kind})" for number, kind in zip(count, kinds, strict=True))
+        named = {f"value{number}": value for number, value in zip(count, values, strict=True)}
+        return self._connection.execute(text(statement.format(*spelled)), named)
+
+
+def _refusal(error: Exception, run_id: str | None) -> MainspringError | None:
+    """What the database's refusal to finish a run means; None for any other error."""
+    code = next(
+        (
+            state
+            for each in (error, getattr(error, "orig", None))  # SQLAlchemy wraps the driver's
+            if (state := getattr(each, "sqlstate", None) or getattr(each, "pgcode", None))
+        ),
+        None,
+    )
+    if code == LEASE_LOST:
+        return LeaseLost(
+            f"Run {run_id} is no longer this worker's; nothing of this transaction happens.",
+            hint="Let it roll back: whoever has the run now does its work.",
+            run_id=run_id,
+        )
+    if code == ASKED_TO_STOP:
+        return RunCancelled(
+            f"Run {run_id} was asked to stop; nothing of this transaction happens.",
+            hint="Let it roll back.",
+            run_id=run_id,
+        )
+    return None
 
 
 def _checked_blocking(answer: Any) -> Any:
@@ -65,7 +131,7 @@ def _checked_blocking(answer: Any) -> Any:
         raise InvalidInput(
             "An async connection was given to a blocking call.",
             code="connection-is-async",
-            hint="Use `await job.submit(…)`, or give a blocking connection.",
+            hint="Use the async call and await it, or give a blocking connection.",
             field="connection",
         )
     return answer

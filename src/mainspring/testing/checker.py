@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 EXAMPLES = 3
 
 # One row per broken promise, named as in the report: every question is asked of the same snapshot.
-# $1: the states that end a run; $2, $3: attempts that handlers say they began, as runs and fences.
+# $1: the states that end a run; $2, $3: attempts that handlers say they began, as runs and fences; $4: effects that
+# transactional handlers committed, by run, or null where nobody wrote them down.
 _BROKEN = """
 with placed as materialized (   -- every run that has not ended; inside a lease, it counts until its `done` bit is set
     select id, 'scheduled' as state, fence, crashes, revision from later
@@ -48,6 +49,11 @@ with placed as materialized (   -- every run that has not ended; inside a lease,
 ), tried as materialized (
     select run_id as id, max(fence) as fence, count(*) filter (where outcome = 'crashed') as crashes
     from attempt group by run_id
+), delivered as materialized (
+    select attempt.run_id as id, line.labels, bool_or(attempt.state = 'succeeded') as has_succeeded
+    from attempt join line on line.id = attempt.line_id group by attempt.run_id, line.labels
+), effect as materialized (
+    select id, count(*) as times from unnest($4::uuid[]) as effect (id) group by id
 )
 select 'completions accepted twice for one fence' as what, run_id as id
 from attempt where claimed_at is not null group by run_id, fence having count(*) > 1
@@ -91,6 +97,14 @@ from unnest($2::uuid[], $3::int[]) as started (id, fence)
 left join attempt on attempt.run_id = started.id and attempt.fence = started.fence
 left join placed on placed.id = started.id and placed.fence = started.fence and placed.state = 'running'
 where attempt.run_id is null and placed.id is null
+union all
+select 'transactional runs whose effects are not one with them', coalesce(run.id, effect.id)
+from (select * from delivered where labels @> '{delivery=transactional}') as run full join effect using (id)
+where $4::uuid[] is not null and coalesce(effect.times, 0) <> coalesce(run.has_succeeded, false)::int
+union all
+select 'at-most-once runs that started again', started.id
+from unnest($2::uuid[]) as started (id) join delivered using (id)
+where delivered.labels @> '{delivery=at_most_once}' group by started.id having count(*) > 1
 """
 
 # Those of $2 that are somewhere: in a place, or ended in history. A mere trace of an attempt does not count.
@@ -113,8 +127,8 @@ _PROMISES = (
     ("I3", "fences that went back"),
     ("I3", "cancelled runs that came back"),
     ("I3", "completions both accepted and recorded as stale"),
-    ("I4", "transactional effects per run"),
-    ("I5", "at-most-once starts"),
+    ("I4", "transactional runs whose effects are not one with them"),
+    ("I5", "at-most-once runs that started again"),
     ("I6", "runs with more than one live lease"),
     ("I6", "leases left behind after their last run"),
     ("I7", "runs whose changes and audit differ"),
@@ -123,7 +137,7 @@ _PROMISES = (
     ("I10", "crashes without an attempt in history"),
     ("I10", "started attempts without a trace"),
 )
-_NOT_YET = frozenset({"I2", "I4", "I5", "I9"})
+_NOT_YET = frozenset({"I2", "I9"})
 
 
 class Answer(StrEnum):
@@ -209,17 +223,19 @@ async def check(
     *,
     calls: Sequence[Call] = (),
     starts: Iterable[tuple[UUID, int]] = (),
+    effects: Iterable[UUID] | None = None,
     stale_injected: int | None = None,
     must_be_drained: bool = False,
 ) -> Report:
     """Check what can be checked.
 
     `accepted` are the runs whose submission was answered; `starts` what handlers wrote down when they began, as
-    (run, fence); `stale_injected` how many late completions were sent; `must_be_drained` that all work should be over.
+    (run, fence); `effects` has the run of each effect that a transactional handler committed; `stale_injected` is how
+    many late completions were sent; `must_be_drained` says that all work should be over.
     """
     started = list(starts)
     async with connection.transaction(isolation="repeatable_read", readonly=True):
-        broken = await _broken(connection, started)
+        broken = await _broken(connection, started, None if effects is None else list(effects))
         stale = await connection.fetchval("select count(*) from stale")
         findings = await _accepted(connection, list(accepted), calls)
     findings += [_not_yet(*each) if each[0] in _NOT_YET else _judged(*each, broken[each[1]]) for each in _PROMISES]
@@ -231,11 +247,13 @@ async def check(
     return Report(sorted(findings, key=lambda each: int(each.invariant[1:])))
 
 
-async def _broken(connection: Connection, started: list[tuple[UUID, int]]) -> defaultdict[str, list[UUID]]:
+async def _broken(
+    connection: Connection, started: list[tuple[UUID, int]], effects: list[UUID] | None
+) -> defaultdict[str, list[UUID]]:
     """The culprits behind each broken promise."""
     run_ids, fences = [run_id for run_id, _ in started], [fence for _, fence in started]
     culprits: defaultdict[str, list[UUID]] = defaultdict(list)
-    for row in await connection.fetch(_BROKEN, sorted(ENDS), run_ids, fences):
+    for row in await connection.fetch(_BROKEN, sorted(ENDS), run_ids, fences, effects):
         culprits[row["what"]].append(row["id"])
     return culprits
 

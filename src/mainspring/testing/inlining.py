@@ -20,8 +20,10 @@ from mainspring.errors import RunAlreadyEnded, RunNotFound, RunNotSucceeded
 from mainspring.model.context import Context
 from mainspring.model.ids import run_id_bytes
 from mainspring.model.lifecycle import State
+from mainspring.model.line import Delivery
 from mainspring.model.payload import MAX_RESULT_BYTES, encode
 from mainspring.model.steering import Cancel, Steering
+from mainspring.worker.finishing import not_finished
 from mainspring.worker.work import error_document
 
 if TYPE_CHECKING:
@@ -82,10 +84,11 @@ class _Performer:
     async def submit(self, job: Job[Any, R], payload: bytes) -> Handle[R]:
         run_id = self._new_run_id()
         try:
-            call = _call(job, run_id, payload)
+            finisher = _finisher_for(job)
+            call = _call(job, run_id, payload, finisher)
             # A plain function goes to a thread, as in a worker: it may block, and submit others with submit_sync.
             result = await call() if job.handler.is_async else await asyncio.to_thread(call)
-            return self._ended(run_id, _succeeded(result))
+            return self._ended(run_id, _succeeded(result, finisher))
         except Exception as error:
             return self._ended(run_id, _failed(error), cause=error)
 
@@ -94,7 +97,8 @@ class _Performer:
             return self._app.blocking(self.submit(job, payload))
         run_id = self._new_run_id()
         try:
-            return self._ended(run_id, _succeeded(_call(job, run_id, payload)()))
+            finisher = _finisher_for(job)
+            return self._ended(run_id, _succeeded(_call(job, run_id, payload, finisher)(), finisher))
         except Exception as error:
             return self._ended(run_id, _failed(error), cause=error)
 
@@ -107,16 +111,37 @@ class _Performer:
         return handle
 
 
-def _call(job: Job[Any, Any], run_id: UUID, payload: bytes) -> Callable[[], Any]:
+class _Finisher:
+    """There is no run to finish: all that counts is that the handler says so. The connection is not touched."""
+
+    def __init__(self) -> None:
+        self.end: End | None = None
+
+    async def finish(self, connection: object, result: str | None) -> None:
+        self.finish_sync(connection, result)
+
+    def finish_sync(self, connection: object, result: str | None) -> None:
+        self.end = End(State.SUCCEEDED, None if result is None else result.encode(), None)
+
+
+def _finisher_for(job: Job[Any, Any]) -> _Finisher | None:
+    return _Finisher() if job.handler.definition.delivery is Delivery.TRANSACTIONAL else None
+
+
+def _call(job: Job[Any, Any], run_id: UUID, payload: bytes, finisher: _Finisher | None) -> Callable[[], Any]:
     positional, named = job.handler.arguments.decode(payload)
     if job.handler.arguments.wants_context:
-        positional = (Context(run_id=run_id, job=job.name, attempt=1, fence=1), *positional)
+        positional = (Context(run_id=run_id, job=job.name, attempt=1, fence=1, finisher=finisher), *positional)
     return partial(job.handler.function, *positional, **named)
 
 
-def _succeeded(result: Any) -> End:
+def _succeeded(result: Any, finisher: _Finisher | None) -> End:
     if isinstance(result, Steering):
         return _failed(result)
+    if finisher is not None:
+        if finisher.end is None:
+            raise not_finished(result)
+        return finisher.end
     data = None if result is None else encode(result, what="result", limit=MAX_RESULT_BYTES)
     return End(State.SUCCEEDED, data, None)
 

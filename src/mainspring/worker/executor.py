@@ -14,9 +14,11 @@ import msgspec
 import structlog
 
 from mainspring.errors import InvalidInput, ProcessCrashed, RunCancelled
+from mainspring.model.line import Delivery
 from mainspring.model.payload import MAX_RESULT_BYTES, encode
 from mainspring.model.run import PRIORITIES
 from mainspring.model.steering import Steering
+from mainspring.worker.finishing import not_finished
 from mainspring.worker.isolation.echo import EchoedError
 from mainspring.worker.limit import limit_of
 from mainspring.worker.performer import Performer
@@ -212,10 +214,12 @@ class Executor:
         self._finish(work, settled)
 
     def _succeeded(self, work: Work, result: Any) -> Settled:
-        if result is None:
-            return work.succeeded(None, self.now())
         if isinstance(result, Steering):
             return work.steered(result, self.now())
+        if work.handler is not None and work.handler.definition.delivery is Delivery.TRANSACTIONAL:
+            return work.failed(not_finished(result), self.now())  # which changes nothing if it was: see finishing.py
+        if result is None:
+            return work.succeeded(None, self.now())
         try:
             data = encode(result, what="result", limit=MAX_RESULT_BYTES)
         except InvalidInput as error:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from mainspring.errors import InvalidInput
 from mainspring.model.context import Context
 from mainspring.model.payload import JSON_CODEC
+from mainspring.worker.finishing import finishing_of
 from mainspring.worker.work import ATTEMPT, CODEC, FENCE, ID, PAYLOAD
 
 if TYPE_CHECKING:
@@ -76,5 +77,11 @@ class Performer:
 
 def _context_of(work: Work, handler: Handler) -> Context:
     row = work.row
-    work.context = Context(run_id=row[ID], job=handler.name, attempt=row[ATTEMPT] + 1, fence=row[FENCE])
+    work.context = Context(
+        run_id=row[ID],
+        job=handler.name,
+        attempt=row[ATTEMPT] + 1,
+        fence=row[FENCE],
+        finisher=finishing_of(work, handler),
+    )
     return work.context

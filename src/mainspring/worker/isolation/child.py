@@ -94,7 +94,13 @@ class Life:
         self._handler = handler
         self._close = close
         self._pid = os.getpid()
-        self._context = Context(run_id=start.run_id, job=start.job, attempt=start.attempt, fence=start.fence)
+        self._context = Context(
+            run_id=start.run_id,
+            job=start.job,
+            attempt=start.attempt,
+            fence=start.fence,
+            finisher=start.finishing,
+        )
 
     def run(self) -> None:
         if self._handler.command is None:

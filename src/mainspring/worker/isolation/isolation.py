@@ -11,6 +11,7 @@ import msgspec
 from mainspring.errors import ProcessCrashed
 from mainspring.model.steering import steering_of
 from mainspring.worker.command import result_of
+from mainspring.worker.finishing import finishing_of
 from mainspring.worker.isolation.conversation import Listener, Silence
 from mainspring.worker.isolation.echo import crash_of, echo_of
 from mainspring.worker.isolation.wire import Done, Start
@@ -90,6 +91,7 @@ def start_of(work: Work, handler: Handler) -> Start:
         payload=msgspec.Raw(row[PAYLOAD]),
         memory=definition.memory,
         cpu=None if definition.cpu is None else definition.cpu.total_seconds(),
+        finishing=finishing_of(work, handler),
     )
 
 

@@ -11,6 +11,7 @@ from uuid import UUID  # noqa: TC003  msgspec reads the annotations
 import msgspec
 
 from mainspring.errors import MainspringError
+from mainspring.worker.finishing import Finishing  # noqa: TC001  msgspec reads the annotations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,6 +36,7 @@ class Start(msgspec.Struct, tag="start"):
     payload: msgspec.Raw
     memory: int | None = None
     cpu: float | None = None
+    finishing: Finishing | None = None
 
 
 class Answer(msgspec.Struct, tag="answer"):
