@@ -99,7 +99,10 @@ def test_the_version_is_that_of_the_package() -> None:
     [
         (["frobnicate"], 'Unknown command "frobnicate"'),
         (["run", "submti"], 'Did you mean "submit"?'),
-        (["run", "submit"], "JOB requires an argument"),
+        (["run", "submit"], "JOB is missing."),
+        (["run", "submit", "greet", "name=Ada"], "There is no place for 'name=Ada' here. Did you mean --arg name=Ada?"),
+        (["up", "shop:app"], "--app is missing, and there is no place for 'shop:app'."),
+        (["up", "--app"], "--app requires an argument"),
         (["run", "show", NO_RUN, "--colour"], "Unknown option: --colour"),
         (["worker", "--app", "a:b", "--slots", "many"], 'unable to convert "many" into int'),
         (["doctor", "-o", "yaml"], 'Invalid value "yaml" for -o'),

@@ -23,7 +23,21 @@ def complain(error: MainspringError, arguments: Sequence[str]) -> None:
 
 def complain_of_usage(error: CycloptsError, arguments: Sequence[str]) -> None:
     path = " ".join(("mainspring", *(error.command_chain or ())))
-    _complain("usage", str(error), f"See: {path} --help", {}, arguments)
+    _complain("usage", _in_our_words(error), f"See: {path} --help", {}, arguments)
+
+
+def _in_our_words(error: CycloptsError) -> str:
+    """What the parser says; in our words where it speaks of its own ways."""
+    from cyclopts.exceptions import MissingArgumentError, UnusedCliTokensError
+
+    surplus = ", ".join(repr(word) for word in error.unused_tokens or ())
+    if isinstance(error, UnusedCliTokensError):
+        assigned = next((word for word in error.unused_tokens or () if "=" in word and not word.startswith("-")), None)
+        suggestion = f" Did you mean --arg {assigned}?" if assigned and "submit" in (error.command_chain or ()) else ""
+        return f"There is no place for {surplus} here.{suggestion}"
+    if isinstance(error, MissingArgumentError) and error.argument is not None and error.keyword is None:
+        return f"{error.argument.name} is missing" + (f", and there is no place for {surplus}." if surplus else ".")
+    return str(error)
 
 
 def _complain(code: str, message: str, hint: str | None, fields: dict[str, Any], arguments: Sequence[str]) -> None:
