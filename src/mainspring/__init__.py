@@ -8,12 +8,14 @@ if TYPE_CHECKING:
     from mainspring.app.handle import Handle
     from mainspring.app.job import Job
     from mainspring.app.mainspring import Mainspring
+    from mainspring.control.watching import Sighting
     from mainspring.errors import MainspringError
     from mainspring.model.context import Context
     from mainspring.model.filter import RunFilter
     from mainspring.model.lifecycle import Outcome, State
     from mainspring.model.listing import Page, RunSummary
     from mainspring.model.policy import BackOff, Jitter, RetryPolicy
+    from mainspring.model.report import LogLine, Progress
     from mainspring.model.run import Attempt, Run
     from mainspring.model.steering import Cancel, Fail, Retry, Snooze
     from mainspring.schedule.calendar import Calendar
@@ -29,16 +31,19 @@ __all__ = [
     "Handle",
     "Jitter",
     "Job",
+    "LogLine",
     "Mainspring",
     "MainspringError",
     "Outcome",
     "Page",
+    "Progress",
     "Retry",
     "RetryPolicy",
     "Run",
     "RunFilter",
     "RunSummary",
     "Schedule",
+    "Sighting",
     "Snooze",
     "State",
 ]
@@ -53,16 +58,19 @@ _HOMES = {
     "Handle": "mainspring.app.handle",
     "Jitter": "mainspring.model.policy",
     "Job": "mainspring.app.job",
+    "LogLine": "mainspring.model.report",
     "Mainspring": "mainspring.app.mainspring",
     "MainspringError": "mainspring.errors",
     "Outcome": "mainspring.model.lifecycle",
     "Page": "mainspring.model.listing",
+    "Progress": "mainspring.model.report",
     "Retry": "mainspring.model.steering",
     "RetryPolicy": "mainspring.model.policy",
     "Run": "mainspring.model.run",
     "RunFilter": "mainspring.model.filter",
     "RunSummary": "mainspring.model.listing",
     "Schedule": "mainspring.schedule.schedule",
+    "Sighting": "mainspring.control.watching",
     "Snooze": "mainspring.model.steering",
     "State": "mainspring.model.lifecycle",
 }

@@ -21,12 +21,14 @@ from mainspring.control.results import Results
 from mainspring.control.retries import Retries
 from mainspring.control.runs import Runs
 from mainspring.control.submitter import Submitter
+from mainspring.control.watching import Watching
 from mainspring.keeper.expirer import Expirer
 from mainspring.keeper.keeper import Keeper
 from mainspring.keeper.partitioner import Partitioner
 from mainspring.keeper.promoter import Promoter
 from mainspring.keeper.rescuer import Rescuer
 from mainspring.keeper.sampler import Sampler
+from mainspring.keeper.sweeper import Sweeper
 from mainspring.store.database import Database
 from mainspring.store.embedded import EmbeddedServer, default_data_directory
 from mainspring.store.link import Link
@@ -123,6 +125,7 @@ class Services:
     results: Results
     queues: Queues
     workers: Workers
+    watching: Watching
 
     async def close(self) -> None:
         await self.results.close()
@@ -146,6 +149,7 @@ def services(store: Store, clock: Clock) -> Services:
         results=Results(database=store.database, clock=clock),
         queues=Queues(database=store.database, lanes=store.lanes),
         workers=Workers(database=store.database),
+        watching=Watching(database=store.database, clock=clock, runs=runs),
     )
 
 
@@ -170,6 +174,7 @@ def worker_process(
             Rescuer(lanes=store.lanes, clock=clock),
             Expirer(lanes=store.lanes),
             Sampler(),
+            Sweeper(lanes=store.lanes),
         ],
     )
     return WorkerProcess(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import re
 import signal
@@ -18,6 +19,7 @@ import asyncpg
 from tests.system import sabotage
 
 from mainspring import Context, Fail, Mainspring, Retry, RetryPolicy
+from mainspring.errors import LeaseLost
 
 sabotage.apply()
 app = Mainspring()
@@ -214,6 +216,48 @@ async def pay_transactionally(context: Context, dies: str, seconds: float = 0.0)
         await transaction.commit()
     if dies == "after" and context.fence == 1:
         _die()
+
+
+# ── handlers that report ────────────────────────────────────────────────────────────────────────────────────────
+
+STEPS = 10
+
+
+@app.job
+async def ten_steps(context: Context) -> str:
+    """Each attempt takes one step and then waits to be killed; the last one finds nothing left to do."""
+    for step in range(context.checkpointed or 0, STEPS):
+        await note(context, f"step {step}")
+        await context.checkpoint(step + 1)
+        await note(context, "waiting to be killed")
+        await asyncio.sleep(3600)
+    return "all steps"
+
+
+@app.job
+async def speak_and_wait(context: Context) -> str:
+    """Says something, waits to be killed, and is brief when it is tried again."""
+    context.log(f"fence {context.fence} speaking")
+    logging.getLogger("shop").warning("a line of logging")
+    print("a printed line")
+    if context.fence == 1:
+        context.progress(0.25, "a quarter")
+        await note(context, "start")
+        await asyncio.sleep(3600)
+    return "done"
+
+
+@app.job
+async def keep_storing(context: Context) -> str:
+    """Stores its fence; the first attempt does so again a while later, in which it may have been frozen."""
+    await context.checkpoint(context.fence)
+    await note(context, "start")
+    if context.fence == 1:
+        await asyncio.sleep(1.5)
+        with contextlib.suppress(LeaseLost):
+            await context.checkpoint(context.fence)
+    await asyncio.sleep(3600)
+    return "unreachable"
 
 
 if not os.environ.get("WITHOUT_NEW_JOB"):

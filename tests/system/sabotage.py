@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from typing import Any
@@ -165,8 +166,46 @@ def _no_stuck() -> None:
     Charge.is_stuck = lambda self, now, looks: False  # type: ignore[method-assign]
 
 
+def _no_reports() -> None:
+    """What attempts say is written only when they end."""
+    from mainspring.worker.reporter import Reporter
+
+    async def run(self: Reporter) -> None:
+        await asyncio.Event().wait()
+
+    Reporter.run = run  # type: ignore[method-assign]
+
+
+def _no_checkpoint() -> None:
+    """Attempts do not look for what an earlier one stored."""
+    from mainspring.worker.reporter import Reporter
+
+    async def checkpointed(self: Reporter, run_id: object) -> None:
+        return None
+
+    Reporter.checkpointed = checkpointed  # type: ignore[method-assign]
+
+
+def _no_checkpoint_fence() -> None:
+    """Checkpoints are stored whoever has the lease by now."""
+    from mainspring.store.statements import load
+
+    statement = load("reports/store_checkpoints")
+    statement.text = """
+        insert into checkpoint (lane, run_id, fence, value)
+        select lane, sent.run_id, sent.fence, sent.value
+        from lane, unnest($1::uuid[], $2::int[], $3::uuid[], $4::int[], $5::bytea[])
+            as sent (lease_id, position, run_id, fence, value)
+        where $6::uuid is not null and lane.lane = $7::smallint
+        on conflict (lane, run_id) do update set fence = excluded.fence, value = excluded.value
+        returning run_id, fence"""
+
+
 _SABOTAGES = {
     "rescue": _no_rescue,
+    "reports": _no_reports,
+    "checkpoint": _no_checkpoint,
+    "checkpoint_fence": _no_checkpoint_fence,
     "guard": _no_guard,
     "replay": _no_replay,
     "lookup": _no_lookup,

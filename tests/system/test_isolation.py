@@ -14,7 +14,6 @@ from tests.system import poison_app
 from mainspring import wiring
 from mainspring.errors import MainspringError, ProcessCrashed
 from mainspring.worker.isolation.echo import EchoedError
-from mainspring.worker.isolation.isolation import Isolation
 from mainspring.worker.work import ATTEMPT, FENCE, ID, PAYLOAD, SPECIAL, Work
 
 if TYPE_CHECKING:
@@ -51,9 +50,7 @@ class Bench:
     def __init__(self) -> None:
         self.ear = Ear()
         place = wiring.Place(url="postgresql://nowhere.invalid/none")
-        self.isolation = Isolation(
-            wiring.isolation("tests.system.poison_app:app", place)._starter, lambda work: self.ear
-        )
+        self.isolation = wiring.isolation("tests.system.poison_app:app", place)
 
     async def run(self, job: str, **arguments: Any) -> Any:
         return await asyncio.wait_for(self.perform(self.work(job, **arguments)), PATIENCE)
@@ -67,7 +64,7 @@ class Bench:
 
     async def perform(self, work: Work) -> Any:
         assert work.handler is not None
-        work.task = asyncio.ensure_future(self.isolation.perform(work, work.handler, lambda work: None))
+        work.task = asyncio.ensure_future(self.isolation.perform(work, work.handler, lambda work: None, self.ear))
         return await work.task
 
     @property

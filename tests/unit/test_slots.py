@@ -11,11 +11,14 @@ import pytest
 from mainspring.clock import SystemClock
 from mainspring.model.job import JobDefinition
 from mainspring.model.line import Delivery, Line
+from mainspring.store.database import Database
 from mainspring.store.leases import Lease
 from mainspring.worker import work as columns
 from mainspring.worker.executor import Executor
 from mainspring.worker.lines import Lines
+from mainspring.worker.performer import Performer
 from mainspring.worker.registry import handler_of
+from mainspring.worker.reporter import Reporter
 
 if TYPE_CHECKING:
     from mainspring.store.leases import Settled
@@ -32,13 +35,16 @@ class Bench:
         self.gate = asyncio.Semaphore(0)
         lines = Lines(queues=["default"], labels=[])
         lines.learn({Line("default"): PLAIN, Line("default", (), Delivery.AT_MOST_ONCE): ONCE})
+        worker_id, clock = uuid4(), SystemClock()
+        reporter = Reporter(worker_id=worker_id, database=Database("postgresql://nowhere"), clock=clock)
         self.executor = Executor(
-            worker_id=uuid4(),
+            worker_id=worker_id,
             handlers={THE_JOB: handler_of(JobDefinition(name="wait"), self._wait)},
             lines=lines,
             slots=slots,
             cancel_grace=1.0,
-            clock=SystemClock(),
+            clock=clock,
+            performer=Performer(threads=slots, reporter=reporter),
             settle=self.settled.append,
         )
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
     from uuid import UUID
 
     from mainspring.app.mainspring import Mainspring
+    from mainspring.control.watching import Sighting
     from mainspring.model.lifecycle import State
+    from mainspring.model.report import LogLine
     from mainspring.model.run import Run
 
 R = TypeVar("R")
@@ -34,6 +37,14 @@ class Handle(Generic[R]):
     async def find(self) -> Run:
         """The run as it is now, with its attempts."""
         return await self._app.find(self.id)
+
+    async def logs(self, *, attempt: int | None = None) -> list[LogLine]:
+        """What the run has logged so far, oldest first."""
+        return await self._app.logs(self.id, attempt=attempt)
+
+    def watch(self) -> AsyncIterator[Sighting]:
+        """The run while it goes on: `async for sighting in handle.watch()`, until it has ended."""
+        return self._app.watch(self.id)
 
     async def cancel(self, reason: str = "") -> State:
         return await self._app.cancel(self.id, reason=reason)

@@ -6,7 +6,7 @@ import asyncio
 import getpass
 import socket
 import weakref
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
 from mainspring import wiring
@@ -23,22 +23,25 @@ from mainspring.errors import InvalidInput
 from mainspring.model.command import Command
 from mainspring.model.job import JobDefinition
 from mainspring.model.limits import checked_memory
+from mainspring.model.report import capture_level
 from mainspring.model.run import DEFAULT_PRIORITY
 from mainspring.store import jobs
 from mainspring.worker.command import handler_of_command
 from mainspring.worker.registry import Registry, handler_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
     from datetime import datetime, timedelta
     from pathlib import Path
     from types import TracebackType
     from uuid import UUID
 
+    from mainspring.control.watching import Sighting
     from mainspring.model.context import Context
     from mainspring.model.lifecycle import State
     from mainspring.model.line import Delivery, Line
     from mainspring.model.policy import RetryPolicy
+    from mainspring.model.report import LogLine
     from mainspring.model.run import NewRun, Run
     from mainspring.store.jobs import JobRef
 
@@ -79,9 +82,12 @@ class Mainspring:
         data_directory: Path | str | None = None,
         clock: Clock | None = None,
         submitted_by: str | None = None,
+        capture_logs: str = "INFO",
     ) -> None:
         self.registry = Registry()
         self.clock = clock or SystemClock()
+        self._capture_logs = capture_logs
+        capture_level(capture_logs)
         self.shortcut: Shortcut | None = None
         self._url = database_url
         self._data_directory = data_directory
@@ -130,6 +136,7 @@ class Mainspring:
         timeout: timedelta | float | None = None,
         run_timeout: timedelta | float | None = None,
         start_within: timedelta | float | None = None,
+        capture_logs: str | None = None,
     ) -> JobDecorator: ...
 
     def job(self, *decorated: Any, **options: Any) -> Any:
@@ -140,7 +147,9 @@ class Mainspring:
         """
 
         def decorate(function: Callable[..., Any]) -> Job[Any, Any]:
-            handler = handler_of(JobDefinition(**{"name": function.__name__} | _readied(options)), function)
+            kept = self._capture_level(options)
+            definition = JobDefinition(**{"name": function.__name__} | _readied(options))
+            handler = replace(handler_of(definition, function), capture_level=kept)
             self.registry.add(handler)
             return Job(self, handler)
 
@@ -163,9 +172,14 @@ class Mainspring:
         """
         command = Command.checked(argv, env, cwd)
         options |= {"name": name, "isolated": True, "command": command.argv}
-        handler = handler_of_command(JobDefinition(**_readied(options)), command)
+        kept = self._capture_level(options)
+        handler = replace(handler_of_command(JobDefinition(**_readied(options)), command), capture_level=kept)
         self.registry.add(handler)
         return Job(self, handler)
+
+    def _capture_level(self, options: dict[str, Any]) -> int | None:
+        """Which log lines to keep: how a worker runs a job, and no part of the job's definition."""
+        return capture_level(options.pop("capture_logs", None) or self._capture_logs)
 
     # ── submitting ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -292,6 +306,15 @@ class Mainspring:
             raise InvalidInput(f"timeout is {timeout}; it must be 0 or more.", code="invalid-timeout")
         session = await self._session()
         return (await session.services.results.wait(run_id, timeout)).value(run_id)
+
+    async def logs(self, run_id: UUID | str, *, attempt: int | None = None) -> list[LogLine]:
+        """What a run has logged so far, oldest first."""
+        return await (await self._session()).services.watching.logs(run_id, attempt)
+
+    async def watch(self, run_id: UUID | str) -> AsyncIterator[Sighting]:
+        """A run while it goes on: `async for sighting in app.watch(id)`, until it has ended."""
+        async for sighting in (await self._session()).services.watching.watch(run_id):
+            yield sighting
 
     # ── opening and closing ─────────────────────────────────────────────────────────────────────────────────
 

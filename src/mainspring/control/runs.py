@@ -21,8 +21,9 @@ from mainspring.model.ids import lane_of, parse_run_id
 from mainspring.model.lifecycle import WAITING, Outcome, State
 from mainspring.model.line import Line
 from mainspring.model.payload import JSON_CODEC, decode
+from mainspring.model.report import Progress
 from mainspring.model.run import Attempt, Run, Transition
-from mainspring.store import history, jobs, notify, workers
+from mainspring.store import history, jobs, notify, reports, workers
 from mainspring.store import runs as store
 from mainspring.store.database import transaction, uncancelled
 
@@ -64,13 +65,23 @@ class Runs:
         parsed = self.parse(run_id)
         async with self._database.acquire() as connection:
             row, attempts, acts = await _read(connection, parsed)
+            progress = None if row is None else await reports.progress_of(connection, parsed)
             if row is None and not attempts:
                 raise _not_found(parsed)
             latest = row if row is not None else attempts[-1]
             names = await jobs.names_of(connection, [latest["job_id"]])
             line = await self._line(connection, latest["line_id"])
             lacks = await _lacks(connection, line) if latest["state"] == State.READY else None
-        return _as_run(parsed, row, attempts, acts, job=names.get(latest["job_id"], "?"), line=line, lacks=lacks)
+        return _as_run(
+            parsed,
+            row,
+            attempts,
+            acts,
+            progress=None if progress is None else Progress(**progress),
+            job=names.get(latest["job_id"], "?"),
+            line=line,
+            lacks=lacks,
+        )
 
     async def _line(self, connection: Connection, number: int) -> Line:
         known = await jobs.lines(connection, tenant_id=self._tenant_id)
@@ -233,6 +244,7 @@ def _as_run(
     attempts: list[Record],
     acts: list[Record],
     *,
+    progress: Progress | None,
     job: str,
     line: Line,
     lacks: str | None,
@@ -266,6 +278,8 @@ def _as_run(
         is_cancelling=bool(row["is_cancelling"]) if row is not None else False,
         worker_id=latest["worker_id"],
         rerun_of=_rerun_of(latest["headers"]),
+        progress=progress,
+        headers={} if latest["headers"] is None else msgspec.json.decode(latest["headers"]),
         attempts=tries,
         transitions=_transitions(row, latest["submitted_at"], tries, acts),
     )

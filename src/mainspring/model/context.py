@@ -1,15 +1,29 @@
-"""What a handler may know about the attempt it is making."""
+"""What a handler may know about the attempt it is making, and what it may tell."""
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mainspring.errors import InvalidInput, RunCancelled
 from mainspring.model.payload import MAX_RESULT_BYTES, encode
+from mainspring.model.report import (
+    MAX_CHECKPOINT_BYTES,
+    MAX_MESSAGE_LENGTH,
+    checked_fraction,
+    checked_level,
+    one_line,
+    some_lines,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from uuid import UUID
+
+    from mainspring.model.report import Listener
+
+LOGGER = "context"  # how lines of `context.log` are told apart from those of `logging`
 
 
 class Finisher(Protocol):
@@ -24,18 +38,62 @@ class Context:
     """Injected into handlers whose first parameter is annotated with it.
 
     `fence` grows with every claim of the run: systems that remember the highest one they saw can refuse an older
-    worker that woke up late.
+    worker that woke up late. `checkpointed` is what an earlier attempt stored with `checkpoint`, or None.
     """
 
-    __slots__ = ("_cancelled", "_finisher", "attempt", "fence", "job", "run_id")
+    __slots__ = ("_cancelled", "_finisher", "_listener", "attempt", "checkpointed", "fence", "headers", "job", "run_id")
 
-    def __init__(self, *, run_id: UUID, job: str, attempt: int, fence: int, finisher: Finisher | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        run_id: UUID,
+        job: str,
+        attempt: int,
+        fence: int,
+        listener: Listener,
+        headers: Mapping[str, str] | None = None,
+        checkpointed: Any = None,
+        finisher: Finisher | None = None,
+    ) -> None:
         self.run_id = run_id
         self.job = job
         self.attempt = attempt
         self.fence = fence
+        self.headers: Mapping[str, str] = headers or {}
+        self.checkpointed = checkpointed
+        self._listener = listener
         self._finisher = finisher
         self._cancelled = threading.Event()
+
+    # ── telling ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def progress(self, fraction: float, message: str = "") -> None:
+        """Say how far this run is, from 0 to 1. Cheap: the newest word is written about twice a second."""
+        self._listener.progress(checked_fraction(fraction), one_line(message, MAX_MESSAGE_LENGTH))
+
+    def log(self, text: object, *, level: str | int = "INFO") -> None:
+        """Keep a line with this attempt, whatever the logging configuration says."""
+        self._listener.log(checked_level(level), LOGGER, some_lines(text))
+
+    async def checkpoint(self, value: Any) -> None:
+        """Store what the next attempt should know, as JSON of at most 64 KiB, instead of what was stored before.
+
+        When this returns, it is durable. Raises LeaseLost if another worker has the run by now: then stop.
+        """
+        await self._listener.checkpoint(_encoded(value))
+
+    def checkpoint_sync(self, value: Any) -> None:
+        """`checkpoint` for handlers that are not async."""
+        if _is_in_event_loop():
+            raise InvalidInput(
+                "checkpoint_sync would stop the event loop for as long as it takes.",
+                code="blocking-call",
+                hint="In an async handler: await context.checkpoint(…).",
+                field="checkpoint",
+            )
+        self._listener.checkpoint_sync(_encoded(value))
+
+    # ── finishing ───────────────────────────────────────────────────────────────────────────────────────────
 
     async def finish(self, connection: object, result: Any = None) -> None:
         """Finish this run inside your own transaction on this connection, to the database the run comes from.
@@ -60,6 +118,8 @@ class Context:
             )
         return self._finisher
 
+    # ── being told ──────────────────────────────────────────────────────────────────────────────────────────
+
     @property
     def is_cancelled(self) -> bool:
         """Whether someone asked this run to stop. A plain `def` handler should look now and then."""
@@ -73,5 +133,17 @@ class Context:
         self._cancelled.set()
 
 
+def _encoded(value: Any) -> bytes:
+    return encode(value, what="checkpoint", limit=MAX_CHECKPOINT_BYTES)
+
+
 def _encoded_result(result: Any) -> str | None:
     return None if result is None else encode(result, what="result", limit=MAX_RESULT_BYTES).decode()
+
+
+def _is_in_event_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from mainspring.model.lifecycle import Outcome, State
+    from mainspring.model.report import Progress
 
 MOST_URGENT, LEAST_URGENT, DEFAULT_PRIORITY = 0, 9, 5
 PRIORITIES = tuple(range(MOST_URGENT, LEAST_URGENT + 1))
@@ -102,5 +103,7 @@ class Run:
     delivery: Delivery = Delivery.AT_LEAST_ONCE
     lacks: str | None = None  # why no worker will start it, if none will
     rerun_of: UUID | None = None
+    progress: Progress | None = None
+    headers: dict[str, str] = field(default_factory=dict)
     attempts: list[Attempt] = field(default_factory=list)
     transitions: list[Transition] = field(default_factory=list)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mainspring.model.lifecycle import HoldReason, Outcome, State
 from mainspring.store.database import transaction
 from mainspring.store.history import AttemptRecord, record_attempts
+from mainspring.store.reports import conclude
 from mainspring.store.statements import load
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from mainspring.store.database import Connection
     from mainspring.store.history import Micros
+    from mainspring.store.reports import Remains
 
 CLAIM = load("runs/claim")
 SETTLE = load("leases/settle")
@@ -65,6 +67,7 @@ class Settled(NamedTuple):
     is_traced: bool = True  # a run that never started goes back without a row of history
     not_before: Micros | None = None  # an instant to wait for, besides the delay
     spent: int = 1  # attempts, if it waits for another one or is out of them
+    remains: Remains | None = None  # of what the attempt reported
 
 
 @dataclass(slots=True)
@@ -119,6 +122,7 @@ async def settle(connection: Connection, worker_id: UUID, batch: Sequence[Settle
         for lane, of_lane in _by_lane(batch):
             accepted, finished = await _settle_lane(connection, worker_id, lane, of_lane, settlement)
             await _send_back(connection, lane, accepted)
+            await _conclude(connection, lane, [each for each in accepted if each.remains is not None])
             records.extend(each.record for each in accepted if each.is_traced)
             if finished:
                 over.append((lane, finished))
@@ -200,6 +204,10 @@ async def _look_at_refused(
     stale = [each for each in refused if each.is_traced and (each.run_id, each.fence) not in recorded]
     settlement.before += len(refused) - len(stale)
     settlement.stale += len(stale)
+    # An attempt that finished itself in its own transaction was recorded without its last lines.
+    recorded_before = [each.remains for each in refused if each.remains and (each.run_id, each.fence) in recorded]
+    if recorded_before:
+        await conclude(connection, lane, recorded_before, ended=())
     if stale:
         await load("leases/record_stale").execute(
             connection,
@@ -210,6 +218,14 @@ async def _look_at_refused(
             leases=[each.lease.id for each in stale],
             outcomes=[AttemptRecord(*each.record).outcome for each in stale],
         )
+
+
+async def _conclude(connection: Connection, lane: int, reported: list[Settled]) -> None:
+    """Keep the last lines of attempts; forget what was known about runs that end."""
+    if reported:
+        remains = [each.remains for each in reported if each.remains is not None]
+        ended = [each.run_id for each in reported if each.fate is Fate.END and each.remains and each.remains.has_rows]
+        await conclude(connection, lane, remains, ended)
 
 
 async def _send_back(connection: Connection, lane: int, accepted: list[Settled]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import contextmanager
+from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
@@ -23,15 +24,19 @@ from mainspring.model.lifecycle import State
 from mainspring.model.line import Delivery
 from mainspring.model.payload import MAX_RESULT_BYTES, encode
 from mainspring.model.steering import Cancel, Steering
+from mainspring.testing.overheard import Overheard
+from mainspring.worker.capture import SPEAKER, captured, words_of
 from mainspring.worker.finishing import not_finished
 from mainspring.worker.work import error_document
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from logging import LogRecord
     from typing import NoReturn
 
     from mainspring.app.job import Job
     from mainspring.app.mainspring import Mainspring
+    from mainspring.model.report import LogLine
 
 R = TypeVar("R")
 
@@ -42,18 +47,25 @@ def inline(app: Mainspring) -> Iterator[list[Handle[Any]]]:
     before, performer = app.shortcut, _Performer(app)
     app.shortcut = performer
     try:
-        yield performer.handles
+        with captured(_hear, app.registry.capture_level):
+            yield performer.handles
     finally:
         app.shortcut = before
+
+
+def _hear(attempt: object, record: LogRecord) -> None:
+    if isinstance(attempt, _Attempt) and record.levelno >= attempt.capture_level:
+        attempt.overheard.log(*words_of(record))
 
 
 class InlineHandle(Handle[R]):
     """A run that has ended before anyone could ask."""
 
-    __slots__ = ("_cause", "_end")
+    __slots__ = ("_cause", "_end", "overheard")
 
-    def __init__(self, app: Mainspring, run_id: UUID, end: End, cause: Exception | None) -> None:
+    def __init__(self, app: Mainspring, run_id: UUID, end: End, overheard: Overheard, cause: Exception | None) -> None:
         super().__init__(app, run_id)
+        self.overheard = overheard
         self._end = end
         self._cause = cause
 
@@ -70,6 +82,12 @@ class InlineHandle(Handle[R]):
     async def find(self) -> NoReturn:
         raise RunNotFound(f"Run {self.id} was executed inline and is kept nowhere.", hint="Ask for its result.")
 
+    async def logs(self, *, attempt: int | None = None) -> list[LogLine]:
+        return self.overheard.lines
+
+    def watch(self) -> NoReturn:
+        raise RunNotFound(f"Run {self.id} was executed inline and is kept nowhere.", hint="Ask for its logs.")
+
     async def cancel(self, reason: str = "") -> NoReturn:
         raise RunAlreadyEnded(f"Run {self.id} is {self._end.state}; there is nothing to cancel.")
 
@@ -82,31 +100,26 @@ class _Performer:
         self.handles: list[Handle[Any]] = []
 
     async def submit(self, job: Job[Any, R], payload: bytes) -> Handle[R]:
-        run_id = self._new_run_id()
+        attempt = _Attempt(self._app, job)
         try:
-            finisher = _finisher_for(job)
-            call = _call(job, run_id, payload, finisher)
-            # A plain function goes to a thread, as in a worker: it may block, and submit others with submit_sync.
-            result = await call() if job.handler.is_async else await asyncio.to_thread(call)
-            return self._ended(run_id, _succeeded(result, finisher))
+            # As in a worker, each attempt has a task, and so a context, of its own.
+            result = await asyncio.create_task(attempt.perform(payload))
+            return self._ended(attempt, _succeeded(result, attempt.finisher))
         except Exception as error:
-            return self._ended(run_id, _failed(error), cause=error)
+            return self._ended(attempt, _failed(error), cause=error)
 
     def submit_sync(self, job: Job[Any, R], payload: bytes) -> Handle[R]:
         if job.handler.is_async:
             return self._app.blocking(self.submit(job, payload))
-        run_id = self._new_run_id()
+        attempt = _Attempt(self._app, job)
         try:
-            finisher = _finisher_for(job)
-            return self._ended(run_id, _succeeded(_call(job, run_id, payload, finisher)(), finisher))
+            result = copy_context().run(attempt.perform_here, payload)
+            return self._ended(attempt, _succeeded(result, attempt.finisher))
         except Exception as error:
-            return self._ended(run_id, _failed(error), cause=error)
+            return self._ended(attempt, _failed(error), cause=error)
 
-    def _new_run_id(self) -> UUID:
-        return UUID(bytes=run_id_bytes(1, 0, instant(self._app.clock))[0])
-
-    def _ended(self, run_id: UUID, end: End, cause: Exception | None = None) -> Handle[Any]:
-        handle: Handle[Any] = InlineHandle(self._app, run_id, end, cause)
+    def _ended(self, attempt: _Attempt, end: End, cause: Exception | None = None) -> Handle[Any]:
+        handle: Handle[Any] = InlineHandle(self._app, attempt.run_id, end, attempt.overheard, cause)
         self.handles.append(handle)
         return handle
 
@@ -124,15 +137,34 @@ class _Finisher:
         self.end = End(State.SUCCEEDED, None if result is None else result.encode(), None)
 
 
-def _finisher_for(job: Job[Any, Any]) -> _Finisher | None:
-    return _Finisher() if job.handler.definition.delivery is Delivery.TRANSACTIONAL else None
+class _Attempt:
+    """The one attempt that is made at a run."""
 
+    def __init__(self, app: Mainspring, job: Job[Any, Any]) -> None:
+        self.run_id = UUID(bytes=run_id_bytes(1, 0, instant(app.clock))[0])
+        self.overheard = Overheard(app.clock)
+        self.finisher = _Finisher() if job.handler.definition.delivery is Delivery.TRANSACTIONAL else None
+        self.capture_level = job.handler.capture_level or 0
+        self._job = job
 
-def _call(job: Job[Any, Any], run_id: UUID, payload: bytes, finisher: _Finisher | None) -> Callable[[], Any]:
-    positional, named = job.handler.arguments.decode(payload)
-    if job.handler.arguments.wants_context:
-        positional = (Context(run_id=run_id, job=job.name, attempt=1, fence=1, finisher=finisher), *positional)
-    return partial(job.handler.function, *positional, **named)
+    async def perform(self, payload: bytes) -> Any:
+        call = self._call(payload)
+        # A plain function goes to a thread, as in a worker: it may block, and submit others with submit_sync.
+        return await call() if self._job.handler.is_async else await asyncio.to_thread(call)
+
+    def perform_here(self, payload: bytes) -> Any:
+        return self._call(payload)()
+
+    def _call(self, payload: bytes) -> Callable[[], Any]:
+        handler = self._job.handler
+        SPEAKER.set(None if handler.capture_level is None else self)
+        positional, named = handler.arguments.decode(payload)
+        if handler.arguments.wants_context:
+            positional = (self._context(handler.name), *positional)
+        return partial(handler.function, *positional, **named)
+
+    def _context(self, job: str) -> Context:
+        return Context(run_id=self.run_id, job=job, attempt=1, fence=1, listener=self.overheard, finisher=self.finisher)
 
 
 def _succeeded(result: Any, finisher: _Finisher | None) -> End:

@@ -21,7 +21,6 @@ from mainspring.model.steering import Steering
 from mainspring.worker.finishing import not_finished
 from mainspring.worker.isolation.echo import EchoedError
 from mainspring.worker.limit import limit_of
-from mainspring.worker.performer import Performer
 from mainspring.worker.timekeeper import Timekeeper
 from mainspring.worker.work import EXPIRES_AT, ID, JOB, PRIORITY, SPECIAL, Work
 
@@ -34,8 +33,8 @@ if TYPE_CHECKING:
     from mainspring.clock import Clock
     from mainspring.store.history import Micros
     from mainspring.store.leases import Lease, Settled
-    from mainspring.worker.isolation.isolation import Isolation
     from mainspring.worker.lines import Lines
+    from mainspring.worker.performer import Performer
     from mainspring.worker.registry import Handler
 
 log = structlog.get_logger()
@@ -60,8 +59,8 @@ class Executor:
         slots: int,
         cancel_grace: float,
         clock: Clock,
+        performer: Performer,
         settle: Callable[[Settled], None],
-        isolation: Isolation | None = None,
     ) -> None:
         self._worker_id = worker_id
         self._handlers = handlers
@@ -78,7 +77,8 @@ class Executor:
         self.timekeeper = Timekeeper(
             clock=clock, grace=cancel_grace, time_is_up=self._time_is_up, time_is_over=self._abandon
         )
-        self._performer = Performer(threads=slots, begins=self.timekeeper.watch, isolation=isolation)
+        self._performer = performer
+        performer.begins = self.timekeeper.watch
         self._rate = Rate(clock)
         self._is_stopping = False
         self.has_room = asyncio.Event()

@@ -11,42 +11,93 @@ from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from mainspring.errors import InvalidInput
 from mainspring.model.context import Context
 from mainspring.model.payload import JSON_CODEC
+from mainspring.worker.capture import SPEAKER, words_of
 from mainspring.worker.finishing import finishing_of
-from mainspring.worker.work import ATTEMPT, CODEC, FENCE, ID, PAYLOAD
+from mainspring.worker.isolation.hearing import Hearing
+from mainspring.worker.work import ATTEMPT, CODEC, FENCE, HEADERS, ID, PAYLOAD
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from logging import LogRecord
 
     from mainspring.worker.isolation.isolation import Isolation
     from mainspring.worker.registry import Handler
+    from mainspring.worker.reporter import Reporter
     from mainspring.worker.work import Work
 
 
 class Performer:
     """Without `isolation` every handler is called in this process. `begins` hears of limited ones before they begin."""
 
-    def __init__(self, *, threads: int, begins: Callable[[Work], None], isolation: Isolation | None = None) -> None:
-        self._begins = begins
+    def __init__(self, *, threads: int, reporter: Reporter, isolation: Isolation | None = None) -> None:
+        self.begins: Callable[[Work], None] = lambda work: None
         self._isolation = isolation
         self._threads = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="mainspring-handler")
+        self._reporter = reporter
 
     async def perform(self, work: Work, handler: Handler) -> Any:
         if work.row[CODEC] != JSON_CODEC:
             raise InvalidInput(f"Codec {work.row[CODEC]} is not known to this worker.", code="unknown-codec")
         if self._isolation is not None and self._isolation.is_for(work, handler):
-            return await self._isolation.perform(work, handler, self._begins)
+            return await self._perform_isolated(self._isolation, work, handler)
         if work.limit is not None:
-            self._begins(work)
+            self.begins(work)
         positional, named = handler.arguments.decode(work.row[PAYLOAD])
+        if handler.capture_level is not None:
+            SPEAKER.set(work)
         if handler.arguments.wants_context:
-            positional = (_context_of(work, handler), *positional)
+            positional = (await self._context_of(work, handler), *positional)
         if handler.is_async:
             return await handler.function(*positional, **named)
         call = partial(copy_context().run, handler.function, *positional, **named)
         return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+
+    async def _perform_isolated(self, isolation: Isolation, work: Work, handler: Handler) -> Any:
+        hearing = Hearing(partial(self._reporter.report_of, work), keeps_output=handler.capture_level is not None)
+        checkpointed = await self._checkpointed(work, handler)
+        if work.is_cancelled or work.is_interrupted:
+            raise asyncio.CancelledError  # while we looked for the checkpoint
+        try:
+            return await isolation.perform(work, handler, self.begins, hearing, checkpointed)
+        finally:
+            hearing.close()
+
+    async def _checkpointed(self, work: Work, handler: Handler) -> Any:
+        """Whoever is the first to claim a run finds no checkpoint, and does not look for one."""
+        if work.row[FENCE] == 1 or not handler.arguments.wants_context:
+            return None
+        work.report = self._reporter.report_of(work)  # it is this attempt's to take away if the run ends
+        return await self._reporter.checkpointed(work.row[ID])
+
+    async def _context_of(self, work: Work, handler: Handler) -> Context:
+        row = work.row
+        checkpointed = await self._checkpointed(work, handler)
+        work.context = Context(
+            run_id=row[ID],
+            job=handler.name,
+            attempt=row[ATTEMPT] + 1,
+            fence=row[FENCE],
+            listener=self._reporter.report_of(work),
+            headers=None if row[HEADERS] is None else msgspec.json.decode(row[HEADERS]),
+            checkpointed=checkpointed,
+            finisher=finishing_of(work, handler),
+        )
+        if work.is_cancelled or work.is_interrupted:
+            work.context.request_cancel()  # while we looked for the checkpoint
+        return work.context
+
+    def hear(self, work: Work, record: LogRecord) -> None:
+        """A handler logged a line."""
+        handler = work.handler
+        if handler is None or handler.capture_level is None or record.levelno < handler.capture_level:
+            return
+        if not work.is_settled and work.worker_id == self._reporter.worker_id:
+            self._reporter.report_of(work).log(*words_of(record))
 
     def tell(self, work: Work) -> None:
         """Ask the handler to stop: its context says so, and an `async def` is cancelled where it waits."""
@@ -73,15 +124,3 @@ class Performer:
         if self._isolation is not None:
             self._isolation.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
-
-
-def _context_of(work: Work, handler: Handler) -> Context:
-    row = work.row
-    work.context = Context(
-        run_id=row[ID],
-        job=handler.name,
-        attempt=row[ATTEMPT] + 1,
-        fence=row[FENCE],
-        finisher=finishing_of(work, handler),
-    )
-    return work.context

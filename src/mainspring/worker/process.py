@@ -19,11 +19,14 @@ from mainspring.store.database import CONNECTION_ERRORS
 from mainspring.store.leases import Fate
 from mainspring.store.link import Link
 from mainspring.worker.attendant import Attendant
+from mainspring.worker.capture import captured
 from mainspring.worker.claimer import Claimer
 from mainspring.worker.executor import STALE_SECONDS, Executor
 from mainspring.worker.flusher import Flusher
 from mainspring.worker.holdings import Holdings
 from mainspring.worker.lines import Lines
+from mainspring.worker.performer import Performer
+from mainspring.worker.reporter import Reporter
 from mainspring.worker.tally import Tally
 
 if TYPE_CHECKING:
@@ -85,9 +88,11 @@ class WorkerProcess:
         }
         self._loops: list[asyncio.Task[None]] = []
         self._last_beat = clock.monotonic()
+        self._surroundings = contextlib.ExitStack()
         self.executor: Executor
         self.claimer: Claimer
         self.flusher: Flusher
+        self.reporter: Reporter
         self.attendant: Attendant
 
     # ── beginning ───────────────────────────────────────────────────────────────────────────────────────────
@@ -136,6 +141,9 @@ class WorkerProcess:
 
     def _assemble(self, handlers: dict[int, Handler]) -> None:
         self.flusher = Flusher(worker_id=self.id, link=self._links["flush"], clock=self._clock, settled=self._settled)
+        self.reporter = Reporter(worker_id=self.id, database=self._database, clock=self._clock)
+        performer = Performer(threads=self._settings.slots, reporter=self.reporter, isolation=self._isolation)
+        self._surroundings.enter_context(captured(performer.hear, self._registry.capture_level))
         self.executor = Executor(
             worker_id=self.id,
             handlers=handlers,
@@ -143,8 +151,8 @@ class WorkerProcess:
             slots=self._settings.slots,
             cancel_grace=self._settings.cancel_grace,
             clock=self._clock,
+            performer=performer,
             settle=self.flusher.add,
-            isolation=self._isolation,
         )
         self.claimer = Claimer(
             worker_id=self.id,
@@ -173,7 +181,7 @@ class WorkerProcess:
         )
 
     def _loops_to_run(self) -> list[Coroutine[Any, Any, None]]:
-        loops = [self.claimer.run(), self.flusher.run(), self.attendant.run(), self._watch()]
+        loops = [self.claimer.run(), self.flusher.run(), self.attendant.run(), self.reporter.run(), self._watch()]
         return loops if self._background is None else [*loops, self._background()]
 
     # ── working ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -243,6 +251,7 @@ class WorkerProcess:
             loop.cancel()
         await asyncio.gather(*self._loops, return_exceptions=True)
         self.executor.close()
+        self._surroundings.close()
         for link in self._links.values():
             await link.close()
 

@@ -27,6 +27,7 @@ class Handler:
     is_async: bool
     is_timed: bool = False  # its attempts may take only so long
     command: Command | None = None  # what an isolated child becomes, instead of calling the function
+    capture_level: int | None = None  # from which level on lines of `logging` are kept; None keeps none
 
     @property
     def name(self) -> str:
@@ -84,6 +85,12 @@ class Registry:
     @property
     def lines(self) -> set[Line]:
         return {handler.definition.line for handler in self}
+
+    @property
+    def capture_level(self) -> int | None:
+        """The lowest level of which any handler wants lines kept."""
+        levels = [handler.capture_level for handler in self if handler.capture_level is not None]
+        return min(levels, default=None)
 
     @property
     def queues(self) -> list[str]:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from mainspring.store.leases import Lease
     from mainspring.worker.limit import Limit, Special
     from mainspring.worker.registry import Handler
+    from mainspring.worker.report import Report
 
 MAX_ERROR_LENGTH = 2_000
 MAX_TRACEBACK_LENGTH = 8_000
@@ -56,6 +57,7 @@ class Work:
         "limit",
         "line",
         "position",
+        "report",
         "row",
         "started_at",
         "task",
@@ -84,6 +86,7 @@ class Work:
         self.started_at: Micros | None = None
         self.task: asyncio.Future[Any] | None = None
         self.context: Context | None = None
+        self.report: Report | None = None
         self.is_cancelled = False
         self.is_interrupted = False
         self.is_settled = False
@@ -272,7 +275,18 @@ class Work:
         )
         not_before = None if at is None else _micros(at)
         return Settled(
-            self.lease, self.position, row[ID], row[FENCE], fate, record, payload, delay, is_traced, not_before, spent
+            self.lease,
+            self.position,
+            row[ID],
+            row[FENCE],
+            fate,
+            record,
+            payload,
+            delay,
+            is_traced,
+            not_before,
+            spent,
+            None if self.report is None else self.report.conclude(),
         )
 
 

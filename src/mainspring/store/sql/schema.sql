@@ -3,7 +3,8 @@
 --
 --    tenant ─ job ─ job_version · line · queue · worker  small, shared, changed by people and starting processes
 --    ready · later · held · dead · lease                 the places of a run: where the row is, is its state
---    attempt · stale                                     history: appended to, never on the way of a claim
+--    attempt · log · stale                               history: appended to, never on the way of a claim
+--    progress · checkpoint                               what attempts report while they go on
 --    idempotency · occurrence · audit · operation        ledgers: what must happen once, and who did what
 --
 -- Moving tables begin every key with the lane: on Citus it is their distribution column. Their rows carry no foreign
@@ -367,21 +368,39 @@ create index attempt_run_idx on attempt (lane, run_id);
 create index attempt_job_idx on attempt (job_id, line_id, recorded_at) where job_id is not null;
 create index attempt_failure_idx on attempt (job_id, line_id, recorded_at) where outcome <> 'succeeded';
 
+-- Log lines of attempts, some in each row: [[microseconds since 1970, level, logger, text], …]. Partitioned as history
+-- is. A part may be there twice (it was written again when its attempt ended); whoever reads takes one of them.
+create table log (
+    lane smallint not null,
+    run_id uuid not null,
+    fence int not null,
+    attempt smallint not null,
+    part int not null,
+    lines json not null,
+    recorded_at timestamptz not null default clock_now()
+) partition by range (recorded_at);
+create index log_run_idx on log (lane, run_id, fence, part);
+
 -- One partition a day. Made apart and then attached: creating it in place would wait for every open reader, and
 -- every writer would wait behind that. Says whether it made one.
 create function add_history_partition(day date) returns boolean
 language plpgsql set search_path = mainspring, pg_temp set lock_timeout = '2s' set timezone = 'UTC' as $$
 declare
-    partition_name text := 'attempt_' || to_char(day, 'YYYYMMDD');
+    parent text;
+    partition_name text;
+    has_made_one boolean := false;
 begin
-    if to_regclass(partition_name) is not null then
-        return false;
-    end if;
-    execute format('create table %I (like attempt including defaults including constraints including indexes)',
-                   partition_name);
-    execute format('alter table attempt attach partition %I for values from (%L) to (%L)',
-                   partition_name, day::timestamptz, (day + 1)::timestamptz);
-    return true;
+    foreach parent in array array['attempt', 'log'] loop
+        partition_name := parent || '_' || to_char(day, 'YYYYMMDD');
+        if to_regclass(partition_name) is null then
+            execute format('create table %I (like %I including defaults including constraints including indexes)',
+                           partition_name, parent);
+            execute format('alter table %I attach partition %I for values from (%L) to (%L)',
+                           parent, partition_name, day::timestamptz, (day + 1)::timestamptz);
+            has_made_one := true;
+        end if;
+    end loop;
+    return has_made_one;
 exception when duplicate_table or unique_violation or duplicate_object then
     return false;   -- another keeper made it at the same moment
 end $$;
@@ -397,6 +416,29 @@ create table stale (
     recorded_at timestamptz not null default clock_now(),
     primary key (lane, run_id, fence)
 );
+
+-- ── What attempts report while they go on ─────────────────────────────────────────────────────────────────────
+-- The newest word of a run about how far it is. It goes when the run ends.
+create table progress (
+    lane smallint not null,
+    run_id uuid not null,
+    fence int not null,
+    attempt smallint not null,
+    fraction real not null constraint progress_is_0_to_1 check (fraction between 0 and 1),
+    message text not null,
+    noted_at timestamptz not null default clock_now(),
+    primary key (lane, run_id)
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
+
+-- What the next attempt should know. It goes when the run ends; a dead letter keeps it for its requeue.
+create table checkpoint (
+    lane smallint not null,
+    run_id uuid not null,
+    fence int not null,
+    value bytea not null,
+    stored_at timestamptz not null default clock_now(),
+    primary key (lane, run_id)
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 
 -- ── Ledgers ─────────────────────────────────────────────────────────────────────────────────────────────────
 create table idempotency (

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import uvloop
 
-from mainspring.errors import InvalidInput, MainspringError, OutOfMemory, RunCancelled
+from mainspring.errors import InvalidInput, LeaseLost, MainspringError, OutOfMemory, RunCancelled
 from mainspring.model.context import Context
 from mainspring.model.limits import readable_size
 from mainspring.model.payload import MAX_RESULT_BYTES, encode, printable
 from mainspring.model.steering import Steering
 from mainspring.worker.command import become
 from mainspring.worker.isolation import processes
+from mainspring.worker.isolation.voice import Voice, captured_here
 from mainspring.worker.isolation.wire import Answer, Ask, Done, Failed, Frames, Start, Tell, framed, to_child
 from mainspring.worker.work import MAX_ERROR_LENGTH, MAX_TRACEBACK_LENGTH, message_of
 
@@ -71,7 +72,8 @@ class Line:
             answer = self.hear()
         assert isinstance(answer, Answer)
         if answer.error is not None:
-            raise MainspringError(answer.error, code="not-done")
+            refusal = LeaseLost if answer.code == LeaseLost.code else MainspringError
+            raise refusal(answer.error, code=answer.code)
         return answer.body
 
 
@@ -94,15 +96,23 @@ class Life:
         self._handler = handler
         self._close = close
         self._pid = os.getpid()
+        self._voice = Voice(line)
         self._context = Context(
             run_id=start.run_id,
             job=start.job,
             attempt=start.attempt,
             fence=start.fence,
+            listener=self._voice,
+            headers=start.headers,
+            checkpointed=start.checkpointed,
             finisher=start.finishing,
         )
 
     def run(self) -> None:
+        with captured_here(self._voice, self._handler.capture_level):
+            self._run()
+
+    def _run(self) -> None:
         if self._handler.command is None:
             self._limit()
         signal.signal(signal.SIGTERM, lambda number, frame: self._context.request_cancel())

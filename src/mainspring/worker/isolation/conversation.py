@@ -116,7 +116,7 @@ class Conversation:
         try:
             answer = Answer(question.number, body=await self._listener.asked(question.kind, question.body))
         except MainspringError as error:
-            answer = Answer(question.number, error=str(error))
+            answer = Answer(question.number, error=str(error), code=error.code)
         with contextlib.suppress(OSError):
             await asyncio.get_running_loop().sock_sendall(self._channel, framed(answer))
 

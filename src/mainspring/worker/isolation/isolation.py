@@ -12,26 +12,22 @@ from mainspring.errors import ProcessCrashed
 from mainspring.model.steering import steering_of
 from mainspring.worker.command import result_of
 from mainspring.worker.finishing import finishing_of
-from mainspring.worker.isolation.conversation import Listener, Silence
 from mainspring.worker.isolation.echo import crash_of, echo_of
 from mainspring.worker.isolation.wire import Done, Start
-from mainspring.worker.work import ATTEMPT, FENCE, ID, PAYLOAD, SPECIAL
+from mainspring.worker.work import ATTEMPT, FENCE, HEADERS, ID, PAYLOAD, SPECIAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mainspring.worker.isolation.conversation import Conversation
+    from mainspring.worker.isolation.conversation import Conversation, Listener
     from mainspring.worker.isolation.starter import Starter
     from mainspring.worker.registry import Handler
     from mainspring.worker.work import Work
 
 
 class Isolation:
-    """`listener` makes the ear for what the child of a run says and prints."""
-
-    def __init__(self, starter: Starter, listener: Callable[[Work], Listener] = lambda work: Silence()) -> None:
+    def __init__(self, starter: Starter) -> None:
         self._starter = starter
-        self._listener = listener
         self._children: dict[Work, Conversation | None] = {}  # None while it waits for a child
 
     def start(self) -> None:
@@ -44,15 +40,20 @@ class Isolation:
     def holds(self, work: Work) -> bool:
         return work in self._children
 
-    async def perform(self, work: Work, handler: Handler, begins: Callable[[Work], None]) -> Any:
-        """`begins` hears of a limited run when its handler begins: waiting for a child is not counted."""
+    async def perform(
+        self, work: Work, handler: Handler, begins: Callable[[Work], None], listener: Listener, checkpointed: Any = None
+    ) -> Any:
+        """`begins` hears of a limited run when its handler begins: waiting for a child is not counted.
+
+        `listener` hears what the child says and prints.
+        """
         self._children[work] = None
         child = None
         try:
             child = self._children[work] = await self._starter.take()
             if work.limit is not None:
                 begins(work)
-            word = await child.hold(start_of(work, handler), self._listener(work))
+            word = await child.hold(start_of(work, handler, checkpointed), listener)
             return _result_of(word, child, handler)
         finally:
             del self._children[work]
@@ -81,7 +82,7 @@ class Isolation:
         self._starter.close()
 
 
-def start_of(work: Work, handler: Handler) -> Start:
+def start_of(work: Work, handler: Handler, checkpointed: Any) -> Start:
     row, definition = work.row, handler.definition
     return Start(
         run_id=row[ID],
@@ -92,6 +93,8 @@ def start_of(work: Work, handler: Handler) -> Start:
         memory=definition.memory,
         cpu=None if definition.cpu is None else definition.cpu.total_seconds(),
         finishing=finishing_of(work, handler),
+        headers=None if row[HEADERS] is None else msgspec.json.decode(row[HEADERS]),
+        checkpointed=checkpointed,
     )
 
 

@@ -37,6 +37,8 @@ class Start(msgspec.Struct, tag="start"):
     memory: int | None = None
     cpu: float | None = None
     finishing: Finishing | None = None
+    headers: dict[str, str] | None = None
+    checkpointed: Any = None
 
 
 class Answer(msgspec.Struct, tag="answer"):
@@ -45,6 +47,7 @@ class Answer(msgspec.Struct, tag="answer"):
     number: int
     body: Any = None
     error: str | None = None
+    code: str | None = None
 
 
 class Tell(msgspec.Struct, tag="tell"):

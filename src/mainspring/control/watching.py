@@ -1,0 +1,92 @@
+"""Following a run while it goes on: its state, its progress, and its log lines as they come."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from mainspring.model.ids import parse_run_id
+from mainspring.model.lifecycle import ENDS, State
+from mainspring.model.report import LogLine
+from mainspring.store import reports
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from uuid import UUID
+
+    from asyncpg import Record
+
+    from mainspring.clock import Clock
+    from mainspring.control.runs import Runs
+    from mainspring.model.run import Run
+    from mainspring.store.database import Database
+
+LOOK_SECONDS = 0.25
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sighting:
+    """A run as it was seen, and the log lines that are new since the last time."""
+
+    run: Run
+    lines: list[LogLine]
+
+    @property
+    def is_over(self) -> bool:
+        """A dead letter counts: nothing more happens to it by itself."""
+        return self.run.state in ENDS or self.run.state is State.DEAD
+
+
+class Watching:
+    def __init__(self, *, database: Database, clock: Clock, runs: Runs) -> None:
+        self._database = database
+        self._clock = clock
+        self._runs = runs
+
+    async def logs(self, run_id: UUID | str, attempt: int | None = None) -> list[LogLine]:
+        """The log lines of a run so far, oldest first; `attempt` chooses those of the tries with that number."""
+        run = await self._runs.find(run_id)
+        lines, _ = await self._lines(run.id, (0, 0))
+        return lines if attempt is None else [line for line in lines if line.attempt == attempt]
+
+    async def watch(self, run_id: UUID | str) -> AsyncIterator[Sighting]:
+        """What is to be seen, whenever something is new; the last sighting is the run's end."""
+        parsed = parse_run_id(run_id)
+        after = (0, 0)
+        last: Run | None = None
+        while True:
+            # The run first: when it is over, all its lines are there, for they were written before or with its end.
+            run = await self._runs.find(parsed)
+            lines, after = await self._lines(parsed, after)
+            sighting = Sighting(run=run, lines=lines)
+            if lines or run != last:
+                yield sighting
+            if sighting.is_over:
+                return
+            last = run
+            await self._clock.sleep(LOOK_SECONDS)
+
+    async def _lines(self, run_id: UUID, after: tuple[int, int]) -> tuple[list[LogLine], tuple[int, int]]:
+        async with self._database.acquire() as connection:
+            parts = await reports.lines_of(connection, run_id, after)
+        lines = [line for part in parts for line in _decoded(part)]
+        return lines, (parts[-1]["fence"], parts[-1]["part"]) if parts else after
+
+
+def _decoded(part: Record) -> list[LogLine]:
+    said = msgspec.json.decode(part["lines"], type=list[tuple[int, str, str, str]])
+    return [
+        LogLine(
+            at=_EPOCH + timedelta(microseconds=at),
+            level=level,
+            logger=logger,
+            text=text,
+            attempt=part["attempt"],
+            fence=part["fence"],
+        )
+        for at, level, logger, text in said
+    ]

@@ -1,0 +1,25 @@
+"""Forgets progress and checkpoints of runs that ended where nobody knew of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mainspring.store import reports
+
+if TYPE_CHECKING:
+    import asyncpg
+
+EVERY = 600.0
+
+
+class Sweeper:
+    def __init__(self, *, lanes: int) -> None:
+        self._lanes = lanes
+
+    def forget(self) -> None:
+        """Nothing is remembered."""
+
+    async def step(self, connection: asyncpg.Connection[asyncpg.Record]) -> float:
+        for lane in range(self._lanes):
+            await reports.sweep(connection, lane)
+        return EVERY

@@ -1,0 +1,77 @@
+"""The worker's ear for one child: what it tells, asks and prints becomes part of its attempt's report.
+
+Nothing of it is believed: it is checked again as if it came from anywhere.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mainspring.errors import InvalidInput, MainspringError
+from mainspring.model.payload import encode
+from mainspring.model.report import (
+    MAX_CHECKPOINT_BYTES,
+    MAX_LEVEL_LENGTH,
+    MAX_LINE_LENGTH,
+    MAX_LOGGER_LENGTH,
+    MAX_MESSAGE_LENGTH,
+    checked_fraction,
+    one_line,
+    some_lines,
+)
+from mainspring.worker.isolation.wire import BadFrame
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mainspring.worker.report import Report
+
+MAX_LINE_BYTES = 4 * MAX_LINE_LENGTH
+
+
+class Hearing:
+    """`report` makes the attempt's report when there is something to put into it."""
+
+    def __init__(self, report: Callable[[], Report], *, keeps_output: bool) -> None:
+        self._report = report
+        self._keeps_output = keeps_output
+        self._unfinished: dict[str, bytes] = {}  # the beginning of a line, by stream
+
+    def told(self, kind: str, body: Any) -> None:
+        match kind, body:
+            case "progress", [fraction, str(message)]:
+                try:
+                    self._report().progress(checked_fraction(fraction), one_line(message, MAX_MESSAGE_LENGTH))
+                except InvalidInput as error:
+                    raise BadFrame(str(error)) from error
+            case "log", [str(level), str(logger), str(text)]:
+                self._report().log(
+                    one_line(level, MAX_LEVEL_LENGTH), one_line(logger, MAX_LOGGER_LENGTH), some_lines(text)
+                )
+            case _:
+                raise BadFrame("It told something that is not in the protocol.")
+
+    async def asked(self, kind: str, body: Any) -> Any:
+        if kind != "checkpoint":
+            raise MainspringError("This worker does not know how to do that.", code="not-done")
+        await self._report().checkpoint(encode(body, what="checkpoint", limit=MAX_CHECKPOINT_BYTES))
+
+    def printed(self, stream: str, data: bytes) -> None:
+        if self._keeps_output:
+            *lines, rest = (self._unfinished.pop(stream, b"") + data).split(b"\n")
+            for line in lines:
+                self._keep(stream, line)
+            if len(rest) > MAX_LINE_BYTES:
+                self._keep(stream, rest)
+            elif rest:
+                self._unfinished[stream] = rest
+
+    def close(self) -> None:
+        """The child will print no more: what it began to print is a line too."""
+        for stream, line in self._unfinished.items():
+            self._keep(stream, line)
+        self._unfinished.clear()
+
+    def _keep(self, stream: str, line: bytes) -> None:
+        text = line[:MAX_LINE_BYTES].decode("utf-8", "replace").rstrip("\r")
+        self._report().log("INFO", stream, some_lines(text))
