@@ -1,0 +1,132 @@
+"""Where a zone's clock jumps, and what that does to the times a schedule names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from mainspring.schedule.cron import Cron
+from mainspring.schedule.daylight import GapPolicy
+from mainspring.schedule.interval import DEFAULT_ANCHOR, Interval
+from mainspring.schedule.rule import Rule
+from mainspring.schedule.sets import Except, Union
+from mainspring.schedule.timeline import Setting
+from mainspring.schedule.words.phrases import MONTHS, clock, listed
+from mainspring.schedule.zones import NO_SHIFT, segment_at, wall_of, zone_named
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mainspring.schedule.schedule import Schedule
+    from mainspring.schedule.sets import When
+    from mainspring.schedule.timeline import Timeline
+    from mainspring.schedule.zones import Segment
+
+MAX_SEGMENTS = 400
+MAX_NAMED = 4
+TICK = timedelta(microseconds=1)
+UTC_ZONE = zone_named("UTC")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Jump:
+    """What became of the walls of a gap: they run at an instant, or (`fires` is false) they do not run."""
+
+    at: datetime
+    wall: datetime  # the first of them
+    note: str
+    fires: bool
+
+
+def jumps_between(schedule: Schedule, after: datetime, until: datetime, job: str = "") -> list[Jump]:
+    """The gaps in a stretch of time that swallow walls which the schedule names."""
+    parts = list(_wall_parts(schedule.when))
+    return [
+        jump
+        for segment in _segments(schedule, after, until)
+        if segment.shift_in > NO_SHIFT
+        for part in parts
+        for jump in _jumps_of(schedule, part, segment, job)
+    ]
+
+
+def _segments(schedule: Schedule, after: datetime, until: datetime) -> Iterator[Segment]:
+    segment = segment_at(zone_named(schedule.zone), after)
+    for _ in range(MAX_SEGMENTS):
+        if segment.end > until:
+            return
+        segment = segment_at(zone_named(schedule.zone), segment.end)
+        yield segment
+
+
+def _wall_parts(when: When) -> Iterator[When]:
+    """The forms that name walls. Whatever follows elapsed time does not notice a gap."""
+    match when:
+        case Union(parts):
+            for part in parts:
+                yield from _wall_parts(part)
+        case Except(base):
+            yield from _wall_parts(base)
+        case Cron() | Rule():
+            yield when
+        case Interval(elapsed=elapsed) if not elapsed:
+            yield when
+
+
+def _jumps_of(schedule: Schedule, part: When, segment: Segment, job: str) -> Iterator[Jump]:
+    policy = _policy(schedule, part)
+    begin, gap = segment.wall(segment.start), segment.shift_in
+    missing = list(islice(_walls(_as_walls(schedule, part, job), begin - gap, begin), MAX_NAMED + 1))
+    if not missing or policy is None:
+        return
+    first = missing[0]
+    gone = f"not exist on {first.day} {MONTHS[first.month - 1]}"
+    exist = f"{_named(missing)} {'does' if len(missing) == 1 else 'do'} {gone}"
+    match policy:
+        case GapPolicy.SKIP:
+            yield Jump(at=segment.start, wall=first, note=f"{exist}; skipped", fires=False)
+        case GapPolicy.SHIFT:
+            for wall in missing:
+                note = f"{clock(wall)} does {gone}; runs at {clock(wall + gap)}"
+                yield Jump(at=segment.instant(wall + gap), wall=wall, note=note, fires=True)
+        case _:
+            runs = "runs" if len(missing) == 1 else "run once,"
+            yield Jump(at=segment.start, wall=first, note=f"{exist}; {runs} at {clock(begin)}", fires=True)
+
+
+def _named(walls: list[datetime]) -> str:
+    return (
+        listed([clock(wall) for wall in walls], MAX_NAMED)
+        if len(walls) <= MAX_NAMED
+        else f"{clock(walls[0])} and others"
+    )
+
+
+def _policy(schedule: Schedule, part: When) -> GapPolicy | None:
+    """What happens to walls in a gap; nothing worth a note if the part simply follows elapsed time."""
+    if schedule.gap is not GapPolicy.AS_CRON:
+        return schedule.gap
+    return None if _follows_elapsed_time(part) else GapPolicy.RUN_AFTER
+
+
+def _follows_elapsed_time(part: When) -> bool:
+    if isinstance(part, Rule):
+        return part.by_key["FREQ"] in ("HOURLY", "MINUTELY", "SECONDLY")
+    return isinstance(part, Cron) and part.follows_elapsed_time
+
+
+def _as_walls(schedule: Schedule, part: When, job: str) -> Timeline:
+    """The part in UTC, where walls and instants go in step: its instants are the walls it names."""
+    if isinstance(part, Interval):
+        anchor = part.anchor or schedule.starts_at or DEFAULT_ANCHOR
+        part = replace(part, anchor=anchor if anchor.tzinfo is None else wall_of(zone_named(schedule.zone), anchor))
+    return part.timeline(Setting(zone=UTC_ZONE, job=job))
+
+
+def _walls(timeline: Timeline, begin: datetime, end: datetime) -> Iterator[datetime]:
+    found = timeline.next_after(begin.replace(tzinfo=UTC) - TICK)
+    while found is not None and found < end.replace(tzinfo=UTC):
+        yield found.replace(tzinfo=None)
+        found = timeline.next_after(found)
