@@ -1,0 +1,152 @@
+"""How many of a set of schedules fall on each second or minute of a range.
+
+The set is kept in *groups*: schedules that mean the same instants (equal in all they say, equal numbers in place of H)
+are one group with a weight, so that ten million schedules cost as much as the few thousand different ones among them. A
+group is walked once; what it found is remembered, so that adding to it again and taking away from it are plain
+additions.
+
+A spread is counted as what is to be expected: each occurrence in equal shares over its window. Which job of a herd gets
+which second is known to the job's own schedule; where the herd as a whole goes is what a forecast wants to know.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter, OrderedDict
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from mainspring.schedule.cron import Cron
+from mainspring.schedule.faults import broken_rule
+from mainspring.schedule.sets import forms_of
+from mainspring.schedule.zones import TZDATA_VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from mainspring.schedule.schedule import Schedule
+
+MAX_BUCKETS = 100_000  # a day of seconds, or two months of minutes
+MAX_REMEMBERED = 4_000_000  # numbers over all groups: 32 MB
+STEPS = (timedelta(seconds=1), timedelta(minutes=1))
+WHOLE = 1 << 32  # shares are whole numbers of this fraction, so that taking away leaves exactly nothing
+NO_TIME, TICK = timedelta(0), timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """A second or a minute, and how many fall on it."""
+
+    at: datetime
+    count: float
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Schedules that mean the same instants. `job` matters only where an H could not be replaced by its number."""
+
+    schedule: Schedule
+    job: str
+
+    @staticmethod
+    def of(schedule: Schedule, job: str) -> Group:
+        if isinstance(schedule.when, Cron) and schedule.when.is_hashed:
+            return Group(replace(schedule, when=schedule.when.resolved(job)), "")
+        hashed = any(isinstance(form, Cron) and form.is_hashed for form in forms_of(schedule.when))
+        return Group(schedule, job if hashed else "")
+
+
+class Load:
+    """A histogram over a range, in steps of a second or a minute."""
+
+    def __init__(self, begin: datetime, end: datetime, *, step: timedelta = STEPS[1]) -> None:
+        if step not in STEPS:
+            raise broken_rule("step", str(step), "must be a second or a minute", code="invalid-step")
+        size = -((begin - end) // step) if end > begin else 0
+        if not 1 <= size <= MAX_BUCKETS:
+            rule = f"must be 1 to {MAX_BUCKETS:,} steps of {step} long"
+            raise broken_rule("range", f"{begin.isoformat()} to {end.isoformat()}", rule, code="invalid-range")
+        self.begin, self.end, self.step, self.size, self.tzdata = begin, end, step, size, TZDATA_VERSION
+        # The change of the count from each bucket to the next, in shares: a window of any length costs two additions.
+        self._changes = array("q", bytes(8 * (size + 1)))
+        self._weights: Counter[Group] = Counter()
+        self._windows: OrderedDict[Group, array[int]] = OrderedDict()
+        self._remembered = 0
+
+    def add(self, schedule: Schedule, *, weight: int = 1, job: str = "") -> None:
+        """Count a schedule, `weight` times."""
+        self._count(Group.of(schedule, job), weight)
+
+    def subtract(self, schedule: Schedule, *, weight: int = 1, job: str = "") -> None:
+        """Take away what was counted before."""
+        self._count(Group.of(schedule, job), -weight)
+
+    @property
+    def schedules(self) -> int:
+        return self._weights.total()
+
+    @property
+    def groups(self) -> int:
+        return len(self._weights)
+
+    def counts(self) -> list[float]:
+        """How many fall on each bucket."""
+        return [_as_count(shares) for shares in accumulate(self._changes[:-1])]
+
+    def fullest(self, number: int = 10) -> list[Bucket]:
+        """The buckets with the most, fullest first, of equal ones the earliest."""
+        return sorted(self, key=lambda bucket: (-bucket.count, bucket.at))[:number]
+
+    def __iter__(self) -> Iterator[Bucket]:
+        """Every bucket that is not empty."""
+        return (Bucket(self.begin + place * self.step, count) for place, count in enumerate(self.counts()) if count)
+
+    def _count(self, group: Group, weight: int) -> None:
+        if weight == 0 or self._weights[group] + weight < 0:
+            rule = f"must not be 0, and of this schedule {self._weights[group]:,} can be taken away"
+            raise broken_rule("weight", weight, rule, code="invalid-weight")
+        self._weights[group] += weight
+        if not self._weights[group]:
+            del self._weights[group]
+        windows, changes = self._windows_of(group), self._changes
+        for place in range(0, len(windows), 3):
+            first, last, share = windows[place : place + 3]
+            changes[first] += share * weight
+            changes[last] -= share * weight
+
+    def _windows_of(self, group: Group) -> array[int]:
+        """Bucket after bucket: the first, the one after the last, and the share that falls on each."""
+        found = self._windows.get(group)
+        if found is None:
+            found = self._windows[group] = array("q", self._walk(group))
+            self._remembered += len(found)
+            while self._remembered > MAX_REMEMBERED and len(self._windows) > 1:
+                self._remembered -= len(self._windows.popitem(last=False)[1])
+        self._windows.move_to_end(group)
+        return found
+
+    def _walk(self, group: Group) -> Iterator[int]:
+        spread = group.schedule.spread or NO_TIME
+        plain = replace(group.schedule, spread=None)
+        found = [each.nominal_at for each in plain.between(self.begin - spread, self.end, job=group.job)]
+        beyond = plain.next_after(found[-1], job=group.job) if found and spread else None
+        following = [*found[1:], beyond.nominal_at if beyond else None]
+        for nominal_at, next_at in zip(found, following, strict=False):
+            window = min(spread, next_at - nominal_at) if next_at else spread
+            first = self._place(nominal_at)
+            last = max(first, self._place(nominal_at + window - TICK)) + 1
+            share = WHOLE // (last - first)
+            if last > 0:
+                yield from (max(first, 0), min(last, self.size), share)
+
+    def _place(self, instant: datetime) -> int:
+        return (instant - self.begin) // self.step
+
+
+def _as_count(shares: int) -> float:
+    """Shares of many windows add up to a whole but for the last bits."""
+    count = round(shares / WHOLE, 4)
+    return int(count) if count == int(count) else count

@@ -1,0 +1,137 @@
+"""How many schedules fall on each second or minute."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.schedule.asking import utc
+from tests.schedule.strategies import instants, plain_schedules
+
+from mainspring.errors import InvalidSchedule
+from mainspring.schedule.load import Bucket, Load
+from mainspring.schedule.text import parse
+
+if TYPE_CHECKING:
+    from mainspring.schedule.schedule import Schedule
+
+BEGIN, SECOND, MINUTE = utc("2026-11-16"), timedelta(seconds=1), timedelta(minutes=1)
+
+
+def day() -> Load:
+    return Load(BEGIN, BEGIN + timedelta(days=1))
+
+
+def test_equal_schedules_are_one_group_with_a_weight() -> None:
+    load = day()
+    load.add(parse("0 9 * * 1-5"), weight=1_000_000)
+    load.add(parse("0 9 * * MON-FRI"))
+    load.add(parse("30 9 * * *"), weight=5)
+
+    assert (load.schedules, load.groups) == (1_000_006, 2)
+    assert list(load) == [Bucket(utc("2026-11-16T09:00"), 1_000_001), Bucket(utc("2026-11-16T09:30"), 5)]
+    assert load.fullest(1) == [Bucket(utc("2026-11-16T09:00"), 1_000_001)]
+
+
+def test_a_herd_with_h_is_spread_and_its_groups_are_the_minutes() -> None:
+    load = day()
+    for number in range(300):
+        load.add(parse("H * * * *"), job=f"job-{number}")
+
+    assert load.groups <= 60
+    assert sum(load.counts()) == 300 * 24
+    assert load.fullest(1)[0].count < 20
+
+
+def test_what_is_taken_away_leaves_nothing() -> None:
+    load = day()
+    for text in ("*/7 * * * *", "0 9 * * * spread=11m", "H H * * * zone=Asia/Kathmandu"):
+        load.add(parse(text), weight=7, job="a")
+    for text in ("*/7 * * * *", "0 9 * * * spread=11m", "H H * * * zone=Asia/Kathmandu"):
+        load.subtract(parse(text), weight=7, job="a")
+
+    assert (load.schedules, load.groups, list(load)) == (0, 0, [])
+
+
+@pytest.mark.parametrize("weight", [0, 3])
+def test_more_than_there_is_cannot_be_taken_away(weight: int) -> None:
+    load = day()
+    load.add(parse("0 9 * * *"), weight=2)
+
+    with pytest.raises(InvalidSchedule, match="2 can be taken away"):
+        load.subtract(parse("0 9 * * *"), weight=weight)
+    assert load.schedules == 2
+
+
+def test_a_spread_is_shared_out_over_its_window() -> None:
+    load = day()
+    load.add(parse("0 9 * * * spread=10m"), weight=1_000)
+
+    assert [bucket.count for bucket in load] == [100] * 10
+    assert next(iter(load)).at == utc("2026-11-16T09:00")
+
+
+def test_a_spread_that_began_before_the_range_reaches_into_it() -> None:
+    load = Load(utc("2026-11-16T09:05"), utc("2026-11-16T10:00"))
+    load.add(parse("0 9 * * * spread=10m"), weight=1_000)
+
+    assert [bucket.count for bucket in load] == [100] * 5
+
+
+def test_a_spread_never_goes_past_the_next_instant() -> None:
+    load = Load(BEGIN, BEGIN + timedelta(hours=1))
+    load.add(parse("*/5 * * * * spread=1h"), weight=5)
+
+    assert set(load.counts()[5:]) == {1}
+
+
+def test_seconds_can_be_counted_too() -> None:
+    load = Load(BEGIN, BEGIN + timedelta(minutes=1), step=SECOND)
+    load.add(parse("*/20 * * * * *"))
+
+    assert [bucket.at.second for bucket in load] == [0, 20, 40]
+
+
+@pytest.mark.parametrize("length", [timedelta(0), timedelta(days=-1), timedelta(days=100)])
+def test_the_range_is_bounded(length: timedelta) -> None:
+    with pytest.raises(InvalidSchedule, match="must be 1 to 100,000 steps") as caught:
+        Load(BEGIN, BEGIN + length)
+    assert caught.value.code == "invalid-range"
+
+
+def test_other_steps_are_refused() -> None:
+    with pytest.raises(InvalidSchedule, match="a second or a minute"):
+        Load(BEGIN, BEGIN + timedelta(days=1), step=timedelta(hours=1))
+
+
+def test_what_is_remembered_is_bounded_and_forgetting_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mainspring.schedule.load.MAX_REMEMBERED", 100)
+    load = day()
+    for minute in range(10):
+        load.add(parse(f"{minute} * * * *"))
+    for minute in range(10):
+        load.subtract(parse(f"{minute} * * * *"))
+
+    assert len(load._windows) == 1
+    assert list(load) == []
+
+
+@given(st.lists(st.tuples(plain_schedules, st.integers(1, 9)), max_size=4), instants)
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=25)
+def test_the_histogram_is_the_count_of_all_occurrences(herd: list[tuple[Schedule, int]], begin: datetime) -> None:
+    begin, wanted = begin.replace(second=0), Counter[datetime]()
+    load = Load(begin, begin + timedelta(minutes=30))
+    try:
+        for schedule, weight in herd:
+            load.add(schedule, weight=weight)
+            for each in schedule.between(load.begin, load.end):
+                wanted[each.nominal_at.replace(second=0, microsecond=0)] += weight
+    except InvalidSchedule as error:
+        if error.code != "schedule-too-sparse":
+            raise
+    else:
+        assert {bucket.at: bucket.count for bucket in load} == dict(wanted)
