@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import App, Group, Parameter
 
 from mainspring.cli.session import Session
+from mainspring.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,6 +27,7 @@ Examples:
   mainspring worker --app shop.jobs:app         workers only
   mainspring run submit greet --arg name=Ada    accept a run, print its id
   mainspring run show ID                        what happened to it
+  mainspring schedule preview '0 9 * * 1-5'     when will it fire?
   mainspring doctor                             is the database in good health?
 
 Exit codes: 0 done, 1 refused or failed, 2 usage, 130 interrupted."""
@@ -39,6 +41,9 @@ commands = App(
 )
 commands.meta.group_parameters = Group("Options of every command", sort_key=99)
 
+schedules = App(name="schedule", sort_key=3, help="Explain schedules, preview and compare them.", help_epilogue="")
+commands.command(schedules)
+
 runs = App(name="run", sort_key=2, help="Submit runs and look after them.", help_epilogue="")
 commands.command(runs)
 queues = App(name="queue", sort_key=2, help="See queues; pause and resume them.", help_epilogue="")
@@ -49,14 +54,18 @@ for parent, name, module, summary, order in (
     (commands, "up", "up", "Run the whole system in the foreground.", 0),
     (commands, "worker", "worker", "Run workers; list or drain them.", 1),
     (commands, "top", "top", "Watch queues, workers and failures, live.", 2),
-    (commands, "migrate", "migrate", "Bring the schema up to date.", 3),
-    (commands, "doctor", "doctor", "Check the database's health.", 4),
+    (commands, "migrate", "migrate", "Bring the schema up to date.", 4),
+    (commands, "doctor", "doctor", "Check the database's health.", 5),
     (runs, "submit", "run_submit", "Accept a run of a job; print its id.", 0),
     (runs, "show", "run_show", "Show a run: its state, attempts and timeline.", 1),
     (runs, "cancel", "run_cancel", "End a waiting run; ask a running one to stop.", 2),
     (queues, "list", "queue_list", "List queues: depth, age, rates, wanted slots.", 0),
     (queues, "pause", "queue_pause", "Stop claiming from a queue.", 1),
     (queues, "resume", "queue_resume", "Claim from a queue again.", 2),
+    (schedules, "explain", "schedule_explain", "Say what a schedule means.", 0),
+    (schedules, "preview", "schedule_preview", "Show when a schedule will fire.", 1),
+    (schedules, "diff", "schedule_diff", "Compare two versions of a schedule.", 2),
+    (schedules, "load", "schedule_load", "Count how many schedules fall on each minute.", 3),
 ):
     parent.command(f"mainspring.cli.{module}:commands", name=name, help=summary, sort_key=order)
 
@@ -71,7 +80,8 @@ def _launch(
         str | None, Parameter(help="Where the embedded PostgreSQL keeps its data. Else MAINSPRING_DATA_DIR.")
     ] = None,
     output: Annotated[
-        Literal["table", "json"], Parameter(name=["--output", "-o"], help="For people, or one JSON document.")
+        Literal["table", "json", "ics"],
+        Parameter(name=["--output", "-o"], help="For people, one JSON document, or (schedule preview) iCalendar."),
     ] = "table",
 ) -> int:
     command, bound, injected = commands.parse_args(words, exit_on_error=False, print_error=False)
@@ -79,6 +89,8 @@ def _launch(
         from mainspring.app.logs import log_to_stderr
 
         log_to_stderr(as_json=output == "json")
+        if output == "ics" and words[:2] != ("schedule", "preview"):
+            raise InvalidInput("Only schedule preview writes iCalendar.", code="invalid-output", field="output")
         bound.arguments["session"] = Session(database_url=database_url, data_directory=data_dir, output=output)
     answer = command(*bound.args, **bound.kwargs)
     if inspect.iscoroutine(answer):

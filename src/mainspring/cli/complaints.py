@@ -47,6 +47,9 @@ def _complain(code: str, message: str, hint: str | None, fields: dict[str, Any],
         return
     red, dim, plain = ("\033[1;31m", "\033[2m", "\033[0m") if sys.stderr.isatty() else ("", "", "")
     sys.stderr.write(f"{red}error:{plain} {safe_lines(message)} {dim}[{safe(code)}]{plain}\n")
+    if "pointer" in fields:  # the line that was typed, and a caret below the character that is wrong
+        shown, caret = str(fields["pointer"]).split("\n")
+        sys.stderr.write(f"  {safe(shown)}\n  {red}{safe(caret)}{plain}\n")
     if hint:
         sys.stderr.write(f"{dim}hint:{plain} {safe_lines(hint)}\n")
 

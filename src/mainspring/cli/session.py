@@ -26,7 +26,7 @@ class Session:
 
     database_url: str | None
     data_directory: str | None
-    output: Literal["table", "json"]
+    output: Literal["table", "json", "ics"]
 
     def __post_init__(self) -> None:
         if self.database_url is not None and self.data_directory is not None:
@@ -77,6 +77,13 @@ class Session:
     def wants_json(self) -> bool:
         return self.output == "json"
 
+    @property
+    def width(self) -> int:
+        """Into a file or a pipe, tables keep their width: nothing is cut for a terminal that is not there."""
+        import shutil
+
+        return shutil.get_terminal_size().columns if sys.stdout.isatty() else 200
+
     def print_json(self, document: Any) -> None:
         print(as_json(document))
 
@@ -85,8 +92,7 @@ class Session:
         from rich.console import Console
 
         is_terminal = sys.stdout.isatty()
-        # Into a file or a pipe, tables keep their width: nothing is cut for a terminal that is not there.
-        console = Console(markup=False, highlight=False, emoji=False, width=None if is_terminal else 200)
+        console = Console(markup=False, highlight=False, emoji=False, width=None if is_terminal else self.width)
         with console.capture() as capture:
             for thing in things:
                 console.print(thing, soft_wrap=isinstance(thing, str))

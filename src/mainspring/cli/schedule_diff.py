@@ -1,0 +1,129 @@
+"""`mainspring schedule diff`: what a change of a schedule changes."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+from rich.table import Table
+from rich.text import Text
+
+from mainspring.cli.command import InSession, command
+from mainspring.cli.parsing import parse_span
+from mainspring.cli.schedules import (
+    CalendarFiles,
+    From,
+    JobId,
+    Zone,
+    as_local,
+    as_stamp,
+    moment,
+    read_calendars,
+    read_schedule,
+)
+from mainspring.cli.session import Session
+from mainspring.cli.text import as_span, safe
+from mainspring.schedule.diff import Change, Diff, diff
+from mainspring.schedule.schedule import Schedule
+from mainspring.schedule.words.sentence import in_words
+
+NOTES = """\
+An instant that vanishes and one that appears on the same day are a move.
+
+Examples:
+  mainspring schedule diff '0 9 * * 1-5' '30 9 * * 1-4'
+  mainspring schedule diff '0 9 * * *' '0 9 * * * zone=Asia/Tokyo' --within 7d
+  mainspring schedule diff 'every hour' 'every 2 hours' --within 1d -o json"""
+
+commands = command("diff", NOTES)
+
+COLOURS = {"appeared": "green", "vanished": "red", "moved": "yellow"}
+
+
+@commands.default
+def show(
+    old: Annotated[str, Parameter(help="The schedule as it is.")],
+    new: Annotated[str, Parameter(help="The schedule as it shall be.")],
+    /,
+    *,
+    zone: Zone = "UTC",
+    from_: From = None,
+    within: Annotated[str, Parameter(help="How far to compare.")] = "30d",
+    count: Annotated[int, Parameter(help="How many changes to show.")] = 20,
+    calendar: CalendarFiles = (),
+    job: JobId = "",
+    session: InSession,
+) -> None:
+    """Compare two versions of a schedule."""
+    now = moment(from_, zone)
+    span = parse_span(within, "within") or timedelta(0)
+    calendars = read_calendars(calendar, zone=zone, now=now, session=session)
+    before, after = (read_schedule(text, zone=zone, now=now, calendars=calendars) for text in (old, new))
+    found = diff(before, after, now, now + span, job=job)
+    if session.wants_json:
+        session.print_json(_document(found, before, after))
+    else:
+        _print(found, before, after, span, max(1, count), session)
+
+
+def _document(found: Diff, before: Schedule, after: Schedule) -> dict[str, Any]:
+    return {
+        "old": {"text": before.text, "words": in_words(before)},
+        "new": {"text": after.text, "words": in_words(after)},
+        "appeared": [as_stamp(at) for at in found.appeared],
+        "vanished": [as_stamp(at) for at in found.vanished],
+        "moved": [{"old_at": as_stamp(old), "new_at": as_stamp(new)} for old, new in found.moved],
+        "kept": found.kept,
+        "compared_until": None if found.compared_until is None else as_stamp(found.compared_until),
+        "tzdata": found.tzdata,
+    }
+
+
+def _print(found: Diff, before: Schedule, after: Schedule, span: timedelta, count: int, session: Session) -> None:
+    heading = Table.grid(padding=(0, 2))
+    heading.add_column(style="dim", no_wrap=True)
+    heading.add_column(overflow="fold")
+    for name, schedule in (("old", before), ("new", after)):
+        heading.add_row(name, Text(safe(schedule.text), style="bold"))
+        heading.add_row("", Text(safe(in_words(schedule))))
+    session.print(heading)
+    if found.changes:
+        session.print("", _table(found.changes[:count], before, after))
+    if len(found.changes) > count:
+        session.print(Text(f"… and {len(found.changes) - count:,} more changes", style="dim"))
+    session.print("", _summary(found, span))
+    if found.compared_until is not None:
+        session.print(
+            Text(f"Compared until {as_stamp(found.compared_until)} only: there is too much to compare.", style="yellow")
+        )
+    session.print(Text(f"tzdata {found.tzdata}", style="dim"))
+
+
+def _table(changes: tuple[Change, ...], before: Schedule, after: Schedule) -> Table:
+    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0), pad_edge=False)
+    for heading in ("", f"old ({before.zone})", f"new ({after.zone})"):
+        table.add_column(heading, no_wrap=True)
+    for change in changes:
+        table.add_row(*_cells(change, before, after))
+    return table
+
+
+def _cells(change: Change, before: Schedule, after: Schedule) -> Iterator[Text]:
+    kind = "appeared" if change.old_at is None else "vanished" if change.new_at is None else "moved"
+    yield Text(kind, style=COLOURS[kind])
+    yield Text(_local(change.old_at, before))
+    yield Text(_local(change.new_at, after))
+
+
+def _local(at: datetime | None, schedule: Schedule) -> str:
+    return "–" if at is None else as_local(at.astimezone(schedule.zone_info), seconds=bool(at.second))
+
+
+def _summary(found: Diff, span: timedelta) -> Text:
+    if not found.changes:
+        return Text(
+            f"No difference within {as_span(span.total_seconds())}: {found.kept:,} instants kept.", style="green"
+        )
+    words = (("moved", len(found.moved)), ("vanished", len(found.vanished)), ("appeared", len(found.appeared)))
+    said = [f"{count:,} {word}" for word, count in words if count]
+    return Text(f"Within {as_span(span.total_seconds())}: {', '.join(said)}, {found.kept:,} kept.")

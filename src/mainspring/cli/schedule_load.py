@@ -1,0 +1,136 @@
+"""`mainspring schedule load`: how many of a set of schedules fall on each minute."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+from rich.table import Table
+from rich.text import Text
+
+from mainspring.cli.command import InSession, command
+from mainspring.cli.parsing import parse_span
+from mainspring.cli.schedule_lines import add_file
+from mainspring.cli.schedules import (
+    CalendarFiles,
+    From,
+    Zone,
+    as_local,
+    as_stamp,
+    moment,
+    read_calendars,
+)
+from mainspring.cli.session import Session
+from mainspring.schedule.load import STEPS, Load
+from mainspring.schedule.zones import zone_named
+
+NOTES = """\
+A file has one schedule on each line: the schedule itself, or a JSON object
+{"schedule": …, "count": …, "job": …}. Lines that begin with # are left out,
+and - is standard input. H is decided by the job's id, or else by the line;
+a spread is counted in equal shares over its window.
+
+Examples:
+  mainspring schedule load nightly.txt hourly.txt
+  mainspring schedule load herd.jsonl --within 1h --step second
+  crontab -l | cut -d' ' -f1-5 | mainspring schedule load - -o json"""
+
+commands = command("load", NOTES)
+
+MAX_ROWS = 60
+STEP = dict(zip(("second", "minute"), STEPS, strict=True))
+
+
+@commands.default
+def show(
+    *files: Annotated[str, Parameter(help="Files with a schedule on each line; - for standard input.", required=True)],
+    zone: Zone = "UTC",
+    from_: From = None,
+    within: Annotated[str, Parameter(help="How far to look.")] = "1d",
+    step: Annotated[Literal["minute", "second"], Parameter(help="How fine to count.")] = "minute",
+    peaks: Annotated[int, Parameter(help="How many of the fullest to show.")] = 5,
+    calendar: CalendarFiles = (),
+    session: InSession,
+) -> None:
+    """Count how many schedules fall on each minute."""
+    now = moment(from_, zone)
+    begin = now.replace(second=0, microsecond=0)
+    load = Load(begin, begin + (parse_span(within, "within") or timedelta(0)), step=STEP[step])
+    calendars = read_calendars(calendar, zone=zone, now=now, session=session)
+    for file in files:
+        add_file(load, file, zone=zone, now=now, calendars=calendars)
+    if session.wants_json:
+        session.print_json(_document(load, step))
+    else:
+        _print(load, step, zone, max(1, peaks), session)
+
+
+def _document(load: Load, step: str) -> dict[str, Any]:
+    buckets = list(load)
+    return {
+        "begin": as_stamp(load.begin),
+        "end": as_stamp(load.end),
+        "step": step,
+        "schedules": load.schedules,
+        "groups": load.groups,
+        "total": sum(bucket.count for bucket in buckets),
+        "fullest": [{"at": as_stamp(bucket.at), "count": bucket.count} for bucket in load.fullest()],
+        "counts": [[as_stamp(bucket.at), bucket.count] for bucket in buckets],
+        "tzdata": load.tzdata,
+    }
+
+
+def _print(load: Load, step: str, zone: str, peaks: int, session: Session) -> None:
+    counts = load.counts()
+    begin, end = (as_local(at.astimezone(zone_named(zone))) for at in (load.begin, load.end))
+    session.print(Text(f"{load.schedules:,} schedules in {load.groups:,} groups", style="bold"))
+    session.print(f"{_number(sum(counts))} occurrences from {begin} to {end}")
+    fullest = load.fullest(peaks)
+    if fullest:
+        session.print("", _chart(load, counts, zone, bar=max(10, min(60, session.width - 40))))
+        session.print("", Text(f"fullest {step}s", style="dim"))
+        session.print(_fullest([(bucket.at, bucket.count) for bucket in fullest], zone, seconds=step == "second"))
+    session.print("", Text(f"tzdata {load.tzdata}", style="dim"))
+
+
+def _chart(load: Load, counts: list[float], zone: str, *, bar: int) -> Table:
+    """A row for each stretch of time, with a bar for what falls into it and its fullest bucket."""
+    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0), pad_edge=False)
+    table.add_column("from", no_wrap=True)
+    table.add_column("count", justify="right", no_wrap=True)
+    table.add_column(f"most in a {'second' if load.step == STEPS[0] else 'minute'}", justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    rows = list(_stretches(load, counts))
+    most = max(total for _, total, _ in rows)
+    for at, total, peak in rows:
+        local = at.astimezone(zone_named(zone))
+        drawn = "█" * round(bar * total / most) or ("▏" if total else "")
+        clock = f"{local:%H:%M:%S}" if local.second else f"{local:%H:%M}"
+        table.add_row(f"{local.day:2} {local:%b} {clock}", _number(total), _number(peak), Text(drawn, style="green"))
+    return table
+
+
+def _stretches(load: Load, counts: list[float]) -> Iterator[tuple[datetime, float, float]]:
+    width = max(1, _width(load) // load.step)
+    for first in range(0, len(counts), width):
+        part = counts[first : first + width]
+        yield load.begin + first * load.step, sum(part), max(part)
+
+
+def _width(load: Load) -> timedelta:
+    """The shortest usual stretch of which there are not too many."""
+    usual = [timedelta(seconds=number) for number in (1, 10, 60, 600, 3_600, 21_600, 86_400, 604_800)]
+    return next((each for each in usual if (load.end - load.begin) / each <= MAX_ROWS), usual[-1])
+
+
+def _fullest(buckets: list[tuple[datetime, float]], zone: str, *, seconds: bool) -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True)
+    table.add_column(justify="right", no_wrap=True)
+    for at, count in buckets:
+        table.add_row(as_local(at.astimezone(zone_named(zone)), seconds=seconds), _number(count))
+    return table
+
+
+def _number(count: float) -> str:
+    return f"{count:,.0f}" if abs(count - round(count)) < 0.05 else f"{count:,.1f}"

@@ -1,0 +1,158 @@
+"""`mainspring schedule preview`: the next occurrences with notes, or a year at a glance."""
+
+import sys
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+from rich.table import Table
+from rich.text import Text
+
+from mainspring.cli.command import InSession, command
+from mainspring.cli.schedule_year import year_document, year_lines
+from mainspring.cli.schedules import (
+    CalendarFiles,
+    From,
+    JobId,
+    Zone,
+    as_local,
+    as_stamp,
+    as_utc,
+    moment,
+    read_calendars,
+    read_schedule,
+)
+from mainspring.cli.session import Session
+from mainspring.cli.text import as_span, safe
+from mainspring.schedule.preview import Entry, Preview, preview
+from mainspring.schedule.year import year_of
+
+NOTES = """\
+Notes say where daylight saving, a calendar or a bound changed something.
+What a calendar dropped is shown, in brackets. -o ics writes an iCalendar
+file.
+
+Examples:
+  mainspring schedule preview '30 2 * * *' --zone Europe/Berlin --count 5
+  mainspring schedule preview every other tuesday at noon --from 2027-01-01
+  mainspring schedule preview '0 9 * * * not=off' --calendar off=holidays.ics
+  mainspring schedule preview '*/15 8-17 * * 1-5' --year 2026
+  mainspring schedule preview every weekday at 09:00 -o ics > standup.ics"""
+
+commands = command("preview", NOTES)
+
+WIDE = 110  # a terminal with room for notes beside the times
+
+
+@commands.default
+def show(
+    *text: Annotated[str, Parameter(help="The schedule, in one or several words.", required=True)],
+    zone: Zone = "UTC",
+    count: Annotated[int, Parameter(help="How many occurrences.")] = 10,
+    year: Annotated[int | None, Parameter(help="Show this year at a glance instead.")] = None,
+    from_: From = None,
+    calendar: CalendarFiles = (),
+    job: JobId = "",
+    session: InSession,
+) -> None:
+    """Show when a schedule will fire."""
+    now = moment(from_, zone)
+    calendars = read_calendars(calendar, zone=zone, now=now, session=session)
+    schedule = read_schedule(" ".join(text), zone=zone, now=now, calendars=calendars)
+    found = preview(schedule, after=now, count=count, job=job)
+    if session.output == "ics":
+        _write_icalendar(found, now)
+    elif year is not None:
+        counted = year_of(schedule, year, job=job)
+        if session.wants_json:
+            session.print_json(_about(found) | year_document(counted))
+        else:
+            session.print(*_heading(found), "", *year_lines(counted, schedule, is_wide=session.width >= WIDE))
+    elif session.wants_json:
+        session.print_json(
+            _about(found) | {"occurrences": [_document(each) for each in found.entries], "remarks": found.remarks}
+        )
+    else:
+        _print(found, now, session)
+
+
+def _write_icalendar(found: Preview, now: datetime) -> None:
+    from mainspring.schedule.icalendar import write_preview
+
+    sys.stdout.buffer.write(write_preview(found, title=safe(found.schedule.text, 200), stamp=now))
+
+
+def _about(found: Preview) -> dict[str, Any]:
+    schedule = found.schedule
+    return {"text": schedule.text, "words": found.words, "zone": schedule.zone, "tzdata": found.tzdata}
+
+
+def _document(entry: Entry) -> dict[str, Any]:
+    return {
+        "fires": entry.fires,
+        "nominal_at": as_stamp(entry.nominal_at),
+        "due_at": as_stamp(entry.due_at),
+        "local": entry.local_at.isoformat(),
+        "notes": entry.notes,
+    }
+
+
+def _heading(found: Preview) -> Iterator[Text]:
+    yield Text(safe(found.schedule.text), style="bold")
+    yield Text(safe(found.words))
+
+
+def _print(found: Preview, now: datetime, session: Session) -> None:
+    session.print(*_heading(found))
+    is_wide = session.width >= WIDE
+    if found.entries:
+        table = _table(found, now, is_wide=is_wide)
+        session.print("", *([table] if is_wide else _lines(table, found, session)))
+    if found.remarks:
+        session.print("", *(Text(safe(remark), style="yellow") for remark in found.remarks))
+    session.print("", Text(f"tzdata {found.tzdata}", style="dim"))
+
+
+def _table(found: Preview, now: datetime, *, is_wide: bool) -> Table:
+    """Local time and UTC side by side, unless they are the same; notes beside them, or below where there is no room."""
+    is_utc = found.schedule.zone == "UTC"
+    with_seconds = any(entry.due_at.second or entry.nominal_at.second for entry in found.entries)
+    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0), pad_edge=False)
+    table.add_column("UTC" if is_utc else found.schedule.zone, no_wrap=True)
+    if not is_utc:
+        table.add_column("UTC", style="dim", no_wrap=True)
+    table.add_column("in", justify="right", style="dim", no_wrap=True)
+    if is_wide and any(entry.notes for entry in found.entries):
+        table.add_column("", style="yellow")
+    for entry in found.entries:
+        cells = _cells(entry, now, is_utc=is_utc, seconds=with_seconds)
+        table.add_row(*cells, *([_notes(entry)] if is_wide else []))
+    return table
+
+
+def _cells(entry: Entry, now: datetime, *, is_utc: bool, seconds: bool) -> Iterator[Text]:
+    local = as_local(entry.local_at, seconds=seconds)
+    yield Text(local if entry.fires else f"({local})", style="" if entry.fires else "dim")
+    if not is_utc:
+        yield Text(as_utc(entry.due_at, seconds=seconds) if entry.fires else "")
+    yield Text(as_span((entry.due_at - now).total_seconds()) if entry.fires else "")
+
+
+def _notes(entry: Entry) -> Text:
+    return Text(safe("; ".join(entry.notes)), style="yellow")
+
+
+def _lines(table: Table, found: Preview, session: Session) -> Iterator[Text]:
+    """The rows of a table that has no room for notes, each with its notes below."""
+    from rich.console import Console
+
+    console = Console(width=session.width, color_system=None, markup=False, highlight=False, emoji=False)
+    with console.capture() as capture:
+        console.print(table)
+    heading, *rows = capture.get().splitlines()
+    yield Text(heading.rstrip(), style="dim")
+    for row, entry in zip(rows, found.entries, strict=True):
+        yield Text(row.rstrip(), style="" if entry.fires else "dim")
+        if entry.notes:
+            yield Text("  ↳ ", style="yellow").append_text(_notes(entry))

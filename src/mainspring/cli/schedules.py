@@ -1,0 +1,119 @@
+"""What the commands about schedules share: reading what was typed, and showing instants."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+from cyclopts import Parameter
+
+from mainspring.cli.command import Repeatable
+from mainspring.clock import SystemClock, instant
+from mainspring.errors import InvalidInput
+from mainspring.model.payload import quoted
+from mainspring.schedule.document import calendar_of
+from mainspring.schedule.icalendar import MAX_BYTES, read_calendar
+from mainspring.schedule.text import parse
+from mainspring.schedule.zones import instant_of, zone_named
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mainspring.cli.session import Session
+    from mainspring.schedule.calendar import Calendar
+    from mainspring.schedule.schedule import Schedule
+
+Zone = Annotated[str, Parameter(help="An IANA time zone, for schedules that name none.")]
+From = Annotated[str | None, Parameter(name="--from", help="Instead of now: 2026-03-28, or 2026-03-28T12:00.")]
+CalendarFiles = Annotated[
+    tuple[str, ...],
+    Repeatable,
+    Parameter(name="--calendar", help="NAME=FILE (.ics or .json), for not=NAME, only=NAME and blackout=NAME."),
+]
+JobId = Annotated[str, Parameter(name="--job", help="The job's id, which decides H and the spread.")]
+
+
+def moment(text: str | None, zone: str, option: str = "from") -> datetime:
+    """An instant, or a date or local time in the zone; now, if nothing was typed."""
+    if text is None:
+        return instant(SystemClock()).replace(microsecond=0)
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise InvalidInput(
+            f"--{option} is {quoted(text)}; it must be a date or a time in ISO 8601.",
+            code=f"invalid-{option}",
+            hint="Write 2026-03-28, 2026-03-28T12:00 or 2026-03-28T12:00:00Z.",
+            field=option,
+            value=quoted(text),
+        ) from error
+    return at.astimezone(UTC) if at.tzinfo else instant_of(zone_named(zone), at)
+
+
+def read_schedule(text: str, *, zone: str, now: datetime, calendars: dict[str, Calendar]) -> Schedule:
+    return parse(text, zone=zone, now=now, calendars=calendars)
+
+
+def read_calendars(pairs: Sequence[str], *, zone: str, now: datetime, session: Session) -> dict[str, Calendar]:
+    """The calendars of NAME=FILE pairs."""
+    found = {}
+    for pair in pairs:
+        name, sign, path = pair.partition("=")
+        if not sign or not name or not path:
+            raise _invalid_calendar(pair, "must have the form NAME=FILE", "For example: --calendar holidays=de.ics")
+        found[name] = _read_calendar(name, path, zone, now, session)
+    return found
+
+
+def _read_calendar(name: str, path: str, zone: str, now: datetime, session: Session) -> Calendar:
+    data = read_bytes(path, MAX_BYTES + 1, "calendar")
+    if path.endswith(".json"):
+        return calendar_of({"name": name} | _document(data, path))
+    imported = read_calendar(data, name=name, since=now.date(), zone=zone)
+    for reason in imported.left_out:
+        session.say(f"{path}: left out {reason}")
+    return imported.calendar
+
+
+def _document(data: bytes, path: str) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(data, type=dict[str, Any])
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        raise _invalid_calendar(path, "must be a JSON object", 'For example: {"yearly": ["12-25"]}') from error
+
+
+def read_bytes(path: str, limit: int, option: str) -> bytes:
+    """The beginning of a file, up to a limit."""
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(limit)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InvalidInput(
+            f"{quoted(path)} cannot be read: {reason}.", code="file-not-readable", field=option, value=quoted(path)
+        ) from error
+
+
+def _invalid_calendar(value: str, rule: str, hint: str) -> InvalidInput:
+    message = f"--calendar is {quoted(value)}; it {rule}."
+    return InvalidInput(message, code="invalid-calendar", hint=hint, field="calendar", value=quoted(value), rule=rule)
+
+
+# ── showing instants ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def as_local(at: datetime, *, seconds: bool = False) -> str:
+    """`Tue 17 Nov 2026 09:00 CET`; zones without letters have their offset."""
+    clock = f"{at:%H:%M:%S}" if seconds else f"{at:%H:%M}"
+    return f"{at:%a} {at.day:2} {at:%b %Y} {clock} {at.tzname()}"
+
+
+def as_utc(at: datetime, *, seconds: bool = False) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z" if seconds else f"{at.astimezone(UTC):%Y-%m-%d %H:%M}Z"
+
+
+def as_stamp(at: datetime) -> str:
+    """For programs."""
+    return at.isoformat().replace("+00:00", "Z")
