@@ -6,10 +6,13 @@ from datetime import UTC, date, datetime
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from tests.schedule.forms import SCHEDULES
+from hypothesis import strategies as st
+from tests.schedule.strategies import schedules
 
+from mainspring.errors import InvalidSchedule
 from mainspring.schedule.calendar import Calendar
 from mainspring.schedule.cron import Cron
+from mainspring.schedule.rule import Rule
 from mainspring.schedule.schedule import Schedule
 from mainspring.schedule.sets import Union
 from mainspring.schedule.text import parse
@@ -214,15 +217,59 @@ def test_a_long_union_says_how_many_more_there_are() -> None:
     assert words(text).endswith(", and 13 more, UTC.")
 
 
-@given(SCHEDULES)
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
-def test_every_schedule_has_a_sentence_of_bounded_length(schedule: Schedule) -> None:
+SENTENCE_BREAKS = ("  ", " ,", ",,", "None", "[]", "and and", "at at")
+
+
+def check(schedule: Schedule) -> None:
     sentence = in_words(schedule)
 
     assert 0 < len(sentence) <= MAX_LENGTH
     assert sentence[0].upper() == sentence[0]
     assert sentence[-1] in ".…"
-    assert not {"  ", " ,", "None", "[]"} & {sentence[at : at + size] for size in (2, 4) for at in range(len(sentence))}
+    assert not [each for each in SENTENCE_BREAKS if each in sentence], sentence
+
+
+@given(schedules)
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+def test_every_schedule_has_a_sentence_of_bounded_length(schedule: Schedule) -> None:
+    check(schedule)
+
+
+MINUTES = st.sampled_from(["*", "0", "*/7", "1,2,3,50", "H", "H/7", "H(0-29)", "H,30"])
+HOURS = st.sampled_from(["*", "9", "*/5", "22-3", "8-17", "1,4,5", "H", "H(8-17)", "H/6"])
+DAYS = st.sampled_from(["*", "?", "1,15", "*/2", "L,L-9", "LW,3W", "H", "H(1-7)", "1-7,H"])
+WEEKDAYS = st.sampled_from(["*", "?", "1-5", "*/2", "5L,1#3", "0,H", "H", "FRI-MON"])
+
+
+@given(st.tuples(MINUTES, HOURS, DAYS, st.sampled_from(["*", "3", "6-8", "*/5"]), WEEKDAYS))
+def test_every_mixture_of_letters_has_a_sentence(fields: tuple[str, ...]) -> None:
+    check(Schedule(when=Cron.parse(" ".join(fields))))
+
+
+RULE_PARTS = st.fixed_dictionaries(
+    {"FREQ": st.sampled_from(["YEARLY", "MONTHLY", "WEEKLY", "DAILY", "HOURLY", "MINUTELY", "SECONDLY"])},
+    optional={
+        "INTERVAL": st.sampled_from(["2", "3"]),
+        "BYMONTH": st.sampled_from(["1", "1,2,3,7"]),
+        "BYMONTHDAY": st.sampled_from(["1", "-1", "1,15,-2"]),
+        "BYDAY": st.sampled_from(["MO", "MO,TU,WE,TH,FR", "1MO", "-1FR,2TU", "SA,SU"]),
+        "BYYEARDAY": st.sampled_from(["1", "100,-1"]),
+        "BYWEEKNO": st.sampled_from(["1", "20,-1"]),
+        "BYHOUR": st.sampled_from(["9", "8,12,18"]),
+        "BYMINUTE": st.sampled_from(["0,30", "1,2,3,4,5,6,7,8"]),
+        "BYSETPOS": st.sampled_from(["1", "2,-2"]),
+        "COUNT": st.just("3"),
+    },
+)
+
+
+@given(RULE_PARTS)
+def test_every_rule_has_a_sentence(parts: dict[str, str]) -> None:
+    try:
+        rule = Rule.parse(";".join(f"{key}={value}" for key, value in parts.items()), datetime(2026, 11, 17, 12))  # noqa: DTZ001
+    except InvalidSchedule:
+        return
+    check(Schedule(when=rule))
 
 
 def test_the_longest_sentence_is_bounded_too() -> None:
