@@ -37,7 +37,7 @@ Examples:
 
 commands = command("load", NOTES)
 
-MAX_ROWS = 60
+MAX_ROWS = 31
 STEP = dict(zip(("second", "minute"), STEPS, strict=True))
 
 
