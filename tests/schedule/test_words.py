@@ -144,6 +144,14 @@ def test_a_cron_expression_in_words(text: str, sentence: str) -> None:
             "DTSTART:20261117T120000 RRULE:FREQ=WEEKLY;INTERVAL=2;BYDAY=TU",
             "Every other Tuesday at 12:00, counted from 17 November 2026",
         ),
+        (
+            "DTSTART:20261117T120000 RRULE:FREQ=WEEKLY;INTERVAL=2;BYDAY=TU,TH",
+            "Every other week on Tuesday and Thursday at 12:00, counted from 17 November 2026",
+        ),
+        (
+            "DTSTART:20261117T120000 RRULE:FREQ=WEEKLY;INTERVAL=3;BYDAY=TU",
+            "Every 3 weeks on Tuesday at 12:00, counted from 17 November 2026",
+        ),
         ("DTSTART:20261117T120000 RRULE:FREQ=MONTHLY", "Every month on the 17th at 12:00, from 17 November 2026 on"),
         (
             "DTSTART:20261117T120000 RRULE:FREQ=MONTHLY;BYDAY=-1FR;COUNT=3",

@@ -9,6 +9,7 @@ from mainspring.schedule.english.errors import unclear
 if TYPE_CHECKING:
     from mainspring.errors import InvalidSchedule
     from mainspring.schedule.english.clause import Clause
+    from mainspring.schedule.english.days import Days
     from mainspring.schedule.english.reader import Reader
 
 NEEDS_DAYS = {
@@ -77,6 +78,9 @@ def _ambiguous_day(reader: Reader, clause: Clause, recurring: str) -> InvalidSch
 
 def _check_days(reader: Reader, clause: Clause) -> None:
     days, unit = clause.days, clause.unit
+    _check_weekends(reader, clause)
+    if days is not None and not clause.months:
+        _check_length(reader, clause, days)
     has_dates = days is not None and bool(days.of_month or days.weekdays_of_month or days.dates)
     if unit == "week" and not (days and days.weekdays):
         raise _needs_days(reader, "week")
@@ -89,6 +93,31 @@ def _check_days(reader: Reader, clause: Clause) -> None:
     if clause.except_weekdays is not None and has_dates:
         forms = ("every day except sunday at 09:00", "weekday nearest the 15th of the month at 09:00")
         raise _at(reader, clause, "'except' and a day of the week goes with days of the week", forms)
+
+
+def _check_weekends(reader: Reader, clause: Clause) -> None:
+    """`every weekend` may be once or twice; `every other weekday` may skip days or weeks."""
+    weekdays = clause.days.weekdays if clause.days is not None else frozenset()
+    if any(token.text == "weekend" for token in reader.tokens) and not any(t.text == "day" for t in reader.tokens):
+        forms = ("every saturday and sunday at 10:00", "every saturday at 10:00")
+        raise _at(reader, clause, "a weekend has two days", forms)
+    if clause.unit == "week" and clause.count > 1 and len(weekdays) > 1 and _is_said_at_once(reader):
+        forms = (f"every {clause.count} weeks on monday and thursday at 09:00", "every other day at 09:00")
+        raise _at(reader, clause, "it may skip every other day, or every other week", forms)
+
+
+def _is_said_at_once(reader: Reader) -> bool:
+    """Whether weeks were not named: `every other weekday`."""
+    return not any(token.text in ("week", "weeks", "fortnightly") for token in reader.tokens)
+
+
+def _check_length(reader: Reader, clause: Clause, days: Days) -> None:
+    """The 29th to the 31st are not in every month."""
+    late = [item for item in days.of_month if item.rstrip("W").isdigit() and int(item.rstrip("W")) > 28]
+    if late and not days.months and clause.unit != "quarter":
+        day = late[0].rstrip("W")
+        forms = ("last day of the month at 09:00", f"0 9 {day} * *")
+        raise _at(reader, clause, f"not every month has a day {day}", forms)
 
 
 def _needs_days(reader: Reader, unit: str) -> InvalidSchedule:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date, time, timedelta
 from typing import TYPE_CHECKING
 
 from mainspring.schedule.english.dates import read_count, read_date, read_delay
@@ -13,6 +12,8 @@ from mainspring.schedule.english.times import Window, read_minutes_past, read_ti
 from mainspring.schedule.english.vocabulary import ADVERBS, AMBIGUOUS, DAY_NUMBERS, ORDINALS, UNIT_WORDS, WEEKDAYS
 
 if TYPE_CHECKING:
+    from datetime import date, time, timedelta
+
     from mainspring.schedule.english.reader import Reader
 
 EVERYWHERE = "'every', a day, or 'at' and a time"
@@ -45,7 +46,7 @@ def read_parts(reader: Reader, clause: Clause, today: date | None) -> None:
     """Read as many parts as there are."""
     if reader.skip("once"):
         reader.skip(",")
-    while _read_part(reader, clause, today or date(1970, 1, 1)):
+    while _read_part(reader, clause, today):
         if _goes_on(reader, clause):
             reader.skip(",")
 
@@ -67,7 +68,7 @@ def _goes_on(reader: Reader, clause: Clause) -> bool:
     )
 
 
-def _read_part(reader: Reader, clause: Clause, today: date) -> bool:
+def _read_part(reader: Reader, clause: Clause, today: date | None) -> bool:
     refuse_ambiguous(reader)
     if reader.is_at_end:
         return False
@@ -89,7 +90,7 @@ def refuse_ambiguous(reader: Reader) -> None:
 # ── how often ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _read_repeat(reader: Reader, clause: Clause, _: date) -> bool:
+def _read_repeat(reader: Reader, clause: Clause, _: date | None) -> bool:
     if clause.unit is not None:
         return False
     adverb = reader.one_of(ADVERBS, EVERYWHERE)
@@ -105,6 +106,7 @@ def _read_repeat(reader: Reader, clause: Clause, _: date) -> bool:
 def _read_unit(reader: Reader, clause: Clause) -> bool:
     """`every hour`, `every 15 minutes`, `every other day`, `every half hour`, `every quarter`."""
     place = reader.place
+    _refuse_every_second(reader)
     if reader.word("half", want="a unit of time such as minutes"):
         reader.skip("an", "a")
         if reader.word("hour", "hours"):
@@ -115,7 +117,7 @@ def _read_unit(reader: Reader, clause: Clause) -> bool:
         return True
     count = 2 if reader.word("other", want="'other'") else reader.attempt(read_count) or 1
     unit = reader.one_of(UNIT_WORDS, "a unit of time such as minutes")
-    if unit is None or (unit == "second" and count == 1 and reader.is_next(DAY_NUMBERS)):
+    if unit is None:
         reader.place = place
         return False
     clause.unit, clause.count = unit, count
@@ -124,7 +126,6 @@ def _read_unit(reader: Reader, clause: Clause) -> bool:
 
 def _read_every_day(reader: Reader, clause: Clause) -> bool:
     """`every weekday`, `every other tuesday`, `every 15th of the month`, `every january`."""
-    _refuse_every_second(reader)
     count = reader.attempt(_read_days_apart) or 1
     months = None if _is_date_next(reader) else reader.attempt(read_month_names)
     if months is not None and count == 1:
@@ -151,10 +152,17 @@ def _is_date_next(reader: Reader) -> bool:
 
 
 def _refuse_every_second(reader: Reader) -> None:
-    """`every second tuesday`: every other week, or the second of each month?"""
+    """`every second tuesday`, `every third day`: counted from each other, or within a month?"""
     token, following, after = (reader.tokens[min(reader.place + step, len(reader.tokens) - 1)] for step in range(3))
     number = ORDINALS.get(token.text) or (int(token.text[:-2]) if token.kind == "ordinal" else 0)
-    if number > 1 and following.text in DAY_NUMBERS and after.text not in ("of", "in"):
+    if after.text in ("of", "in") or not number:
+        return
+    if following.text == "day":
+        forms = (f"every {number} days at 09:00", f"the {token.text} day of the month at 09:00")
+        raise unclear(
+            reader.text, token.at, f"'every {token.text} day' may count days, or be in a month", "Write", forms
+        )
+    if number > 1 and following.text in DAY_NUMBERS:
         day = WEEKDAYS[DAY_NUMBERS[following.text]]
         words = f"'every {token.text} {day}' may count weeks, or the {day}s of a month"
         forms = (f"every {number} weeks on {day} at 09:00", f"the {token.text} {day} of the month at 09:00")
@@ -164,7 +172,7 @@ def _refuse_every_second(reader: Reader) -> None:
 # ── at what time ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _read_time_part(reader: Reader, clause: Clause, _: date) -> bool:
+def _read_time_part(reader: Reader, clause: Clause, _: date | None) -> bool:
     if clause.times is None and clause.minutes_past is None:
         clause.minutes_past = reader.attempt(read_minutes_past)
         if clause.minutes_past is None:
@@ -180,13 +188,13 @@ def _read_time_part(reader: Reader, clause: Clause, _: date) -> bool:
 # ── on which days ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _read_day_part(reader: Reader, clause: Clause, today: date) -> bool:
+def _read_day_part(reader: Reader, clause: Clause, today: date | None) -> bool:
     if clause.days is None and clause.day is None and clause.delay is None:
         return _read_moment(reader, clause, today) or _read_plain_days(reader, clause) or _read_months(reader, clause)
     return _read_months(reader, clause)
 
 
-def _read_moment(reader: Reader, clause: Clause, today: date) -> bool:
+def _read_moment(reader: Reader, clause: Clause, today: date | None) -> bool:
     if clause.unit is not None:
         return False
     clause.day = reader.attempt(lambda reader: read_date(reader, today))
@@ -212,7 +220,7 @@ def _read_months(reader: Reader, clause: Clause) -> bool:
     return clause.months is not None
 
 
-def _read_exception(reader: Reader, clause: Clause, _: date) -> bool:
+def _read_exception(reader: Reader, clause: Clause, _: date | None) -> bool:
     """`except on sundays`, `except in august`."""
     if not reader.word("except", "excluding", want="'except'"):
         return False
@@ -229,7 +237,7 @@ def _read_exception(reader: Reader, clause: Clause, _: date) -> bool:
     return True
 
 
-def _read_start(reader: Reader, clause: Clause, today: date) -> bool:
+def _read_start(reader: Reader, clause: Clause, today: date | None) -> bool:
     """`starting 2026-12-01`, `starting tomorrow at 08:00`."""
     if clause.starts is not None:
         return False

@@ -6,7 +6,7 @@ from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
 from mainspring.schedule.english.days import LONGEST
-from mainspring.schedule.english.errors import unclear
+from mainspring.schedule.english.errors import needs_now, unclear
 from mainspring.schedule.english.vocabulary import DAY_NUMBERS, MONTH_NUMBERS, NUMBERS, UNIT_WORDS, WEEKDAYS
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ MAX_COUNT = 10_000
 LAST_YEAR = 2999
 
 
-def read_date(reader: Reader, today: date) -> date | None:
+def read_date(reader: Reader, today: date | None) -> date | None:
     """A day that is one day: by its date, or by its distance from today."""
     reader.skip("on")
     return (
@@ -70,22 +70,30 @@ def _existing(reader: Reader, token: Token, year: int, month: int, day: int) -> 
         ) from error
 
 
-def _relative(reader: Reader, today: date) -> date | None:
+def _relative(reader: Reader, today: date | None) -> date | None:
+    at = reader.token.at
     if reader.word("today"):
-        return today
+        return _counted(reader, at, today, 0)
     if reader.word("tomorrow"):
-        return today + timedelta(days=1)
+        return _counted(reader, at, today, 1)
     reader.skip("the")
-    return today + timedelta(days=2) if reader.words("day", "after", "tomorrow") else None
+    return _counted(reader, at, today, 2) if reader.words("day", "after", "tomorrow") else None
 
 
-def _in_days(reader: Reader, today: date) -> date | None:
+def _counted(reader: Reader, at: int, today: date | None, days: int) -> date:
+    if today is None:
+        raise needs_now(reader.text, at)
+    return today + timedelta(days=days)
+
+
+def _in_days(reader: Reader, today: date | None) -> date | None:
     """`in 3 days`, `in a week`."""
+    at = reader.token.at
     count = reader.attempt(_in_count)
     unit = None if count is None else reader.one_of(UNIT_WORDS, "days or weeks")
     if count is None or unit not in ("day", "week"):
         return None
-    return today + timedelta(days=count * (7 if unit == "week" else 1))
+    return _counted(reader, at, today, count * (7 if unit == "week" else 1))
 
 
 def read_delay(reader: Reader) -> timedelta | None:
@@ -122,7 +130,7 @@ def read_count(reader: Reader) -> int | None:
     return int(token.text)
 
 
-def _next_weekday(reader: Reader, today: date) -> date | None:
+def _next_weekday(reader: Reader, today: date | None) -> date | None:
     """`next friday` is this week's to one person and next week's to another."""
     token = reader.token
     if not reader.word("next", "this", "coming", want="a date"):
@@ -130,6 +138,7 @@ def _next_weekday(reader: Reader, today: date) -> date | None:
     weekday = reader.one_of(DAY_NUMBERS, "a day of the week")
     if weekday is None:
         return None
+    today = _counted(reader, token.at, today, 0)
     coming = today + timedelta(days=(weekday - today.isoweekday()) % 7 or 7)
     forms = tuple(f"on {day} at 09:00" for day in (coming, coming + timedelta(days=7)))
     words = f"'{token.text} {WEEKDAYS[weekday]}' may be {coming} or {coming + timedelta(days=7)}"

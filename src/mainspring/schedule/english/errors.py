@@ -63,6 +63,13 @@ def unclear(text: str, position: int, problem: str, remedy: str, forms: Sequence
     return _refused(text, position, problem, f"{remedy} {offered}".strip(), suggestion=forms[0] if forms else "")
 
 
+def needs_now(text: str, position: int) -> InvalidSchedule:
+    """It is counted from now, and nobody said what time that is."""
+    words = "it is counted from now, and what time that is was not said"
+    forms = ("every day at 09:00", "on 2026-12-24 at 18:00")
+    return unclear(text, position, words, "Give the instant, or write", forms)
+
+
 def not_understood(reader: Reader) -> InvalidSchedule:
     """Nothing that is known could stand here: what could, and the forms that look most like the text."""
     token = reader.tokens[reader.furthest]

@@ -144,7 +144,7 @@ def _whole_day(step: int, clause: Clause) -> list[Fields] | None:
         return [(stepped(set(range(0, 60, step)), 60), "*", "*")]
     if step % 60 == 0 and step < 3600 and 3600 % step == 0:
         return [("0", stepped(set(range(0, 60, step // 60)), 60), "*")]
-    if step % 3600 == 0 and 86_400 % step == 0:
+    if step % 3600 == 0 and step < 86_400 and 86_400 % step == 0:
         minutes = field(set(clause.minutes_past or [0]), 0, 59)
         return [("0", minutes, stepped(set(range(0, 24, step // 3600)), 24))]
     return None

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING
 
 from mainspring.schedule.cron import Cron
-from mainspring.schedule.english.errors import unclear
+from mainspring.schedule.english.errors import needs_now, unclear
 from mainspring.schedule.english.meaning import (
     CronMeaning,
     DelayMeaning,
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from mainspring.schedule.sets import When
 
 WALLS = Setting(zone=zone_named("UTC"))  # where walls and instants go in step
-# The words that need to know what time it is.
-RELATIVE = {"today", "tomorrow", "next", "this", "coming", "other", "fortnightly"}
 
 
 def read(text: str, *, zone: ZoneInfo, now: datetime | None = None) -> When | Schedule:
@@ -94,9 +92,7 @@ class _Reading:
 
     def _at(self, clause: Clause) -> datetime:
         if self._now is None:
-            words = "it is counted from now, and what time that is was not said"
-            forms = ("every day at 09:00", "on 2026-12-24 at 18:00")
-            raise unclear(self._sentence.reader.text, clause.begins, words, "Give the instant, or write", forms)
+            raise needs_now(self._sentence.reader.text, clause.begins)
         return self._now.astimezone(UTC)
 
     def _this_minute(self, clause: Clause) -> datetime:
@@ -105,8 +101,7 @@ class _Reading:
     def _future(self, clause: Clause, wall: datetime) -> datetime:
         """The instant of a wall that was named by a date, or by its distance from today."""
         instant = instant_of(self._zone, wall)
-        is_relative = any(token.text in RELATIVE or token.text == "in" for token in self._sentence.reader.tokens)
-        if is_relative and instant <= self._at(clause):
+        if any(token.text == "today" for token in self._sentence.reader.tokens) and instant <= self._at(clause):
             words = f"{wall:%Y-%m-%d %H:%M} is over already"
             tomorrow = f"tomorrow at {wall:%H:%M}"
             raise unclear(self._sentence.reader.text, clause.begins, words, "Write, for example,", (tomorrow,))

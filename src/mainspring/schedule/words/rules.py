@@ -112,10 +112,15 @@ def rule_words(rule: Rule) -> str:
 def _how_often(parts: dict[str, str], interval: int, starts: datetime) -> str:
     unit = UNITS[parts["FREQ"]]
     days = _days(parts, unit, starts)
-    if unit in ("day", "week") and days.startswith("on every ") and interval <= 2:
-        other = "other " if interval == 2 and unit == "week" else ""
-        if unit == "week" or interval == 1:
-            return f"every {other}{days.removeprefix('on every ')}{_months(parts)}"
+    if unit in ("day", "week") and days.startswith("on every "):
+        named = days.removeprefix("on every ")
+        if interval == 1:
+            return f"every {named}{_months(parts)}"
+        if unit == "week" and named in WEEKDAYS:
+            days, often = f"on {named}", f"every other {named}"
+            return f"{often}{_months(parts)}" if interval == 2 else f"{every(interval, unit)} {days}{_months(parts)}"
+        if unit == "week" and not named.startswith("day") and named != "weekday":
+            return f"{every(interval, unit)} on {named}{_months(parts)}"
     return f"{every(interval, unit)} {days}".rstrip() + _months(parts, days)
 
 
