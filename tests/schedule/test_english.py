@@ -209,6 +209,7 @@ def test_what_is_not_counted_from_now_does_without(text: str) -> None:
     ("text", "position", "problem", "offered"),
     [
         ("every day", 9, "does not say at what time", "'every day at 09:00'"),
+        ("every sunday and every day at 09:00", 13, "does not say at what time", "'every sunday at 09:00'"),
         ("every weekday at 9", 17, "morning or in the afternoon", "'09:00' or '21:00'"),
         ("every weekday at 15", 17, "morning or in the afternoon", "'15:00'"),
         ("every day at 13pm", 13, "13 pm is not a time", "'13:00'"),

@@ -132,12 +132,12 @@ def _check_times(reader: Reader, clause: Clause) -> None:
         form = "every hour from 9am to 5pm on weekdays"
         raise _at_end(reader, "it does not say how often between those times", (form,))
     if not clause.times:
-        raise _at_end(reader, "it does not say at what time", _with_time(reader.text))
+        raise _at_end(reader, "it does not say at what time", _with_time(reader.text[clause.begins : reader.token.at]))
     _check_midnight(reader, clause)
 
 
 def _with_time(text: str) -> tuple[str, ...]:
-    said = text.strip().rstrip(".")
+    said = text.strip().rstrip(".,;")
     return (f"{said} at 09:00", f"{said} at 00:00") if len(said) <= 80 else ("every day at 09:00",)
 
 

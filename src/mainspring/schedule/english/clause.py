@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from mainspring.schedule.english.reader import Reader
 
-EVERYWHERE = "'every', a day, or 'at' and a time"
+EVERYWHERE = "'every' and how often"
 
 
 @dataclass(slots=True)

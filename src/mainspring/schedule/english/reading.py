@@ -27,6 +27,7 @@ from mainspring.schedule.timeline import Setting
 from mainspring.schedule.zones import instant_of, wall_of, zone_named
 
 if TYPE_CHECKING:
+    from datetime import date
     from zoneinfo import ZoneInfo
 
     from mainspring.schedule.english.clause import Clause
@@ -39,15 +40,20 @@ def read(text: str, *, zone: ZoneInfo, now: datetime | None = None) -> When | Sc
     """What the sentence says; a whole schedule if it names a zone or a beginning."""
     if len(text) > MAX_LENGTH:
         raise fault(text, MAX_LENGTH, f"a sentence has at most {MAX_LENGTH} characters", code="schedule-too-large")
-    named = Sentence(text, None).zone if now is None else Sentence(text, now.astimezone(zone).date()).zone
-    home = zone if named is None else zone_named(named)
-    today = None if now is None else now.astimezone(home).date()
-    reading = _Reading(Sentence(text, today), home, now)
+    sentence = Sentence(text, _day(now, zone))
+    home = zone if sentence.zone is None else zone_named(sentence.zone)
+    if _day(now, home) != _day(now, zone):  # it is another day where the sentence is meant
+        sentence = Sentence(text, _day(now, home))
+    reading = _Reading(sentence, home, now)
     when = union_of(reading.whens())
     starts_at = reading.starts_at()
-    if named is None and starts_at is None:
+    if sentence.zone is None and starts_at is None:
         return when
     return Schedule(when=when, zone=home.key, starts_at=starts_at)
+
+
+def _day(now: datetime | None, zone: ZoneInfo) -> date | None:
+    return None if now is None else now.astimezone(zone).date()
 
 
 class _Reading:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from mainspring.errors import InvalidSchedule
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
 
 MAX_LENGTH = 500
 MAX_CLAUSES = 20
+
+
+@lru_cache(maxsize=1)
+def _zones_by_lower_case() -> dict[str, str]:
+    return {name.lower(): name for name in zone_names()}
 
 
 class Sentence:
@@ -57,7 +63,7 @@ class Sentence:
         reader.skip(",")
         is_named = reader.word("in", want="'in' and a time zone") is not None
         name = reader.raw().rstrip(".,;")
-        known = {each.lower(): each for each in zone_names()}.get(name.lower())
+        known = _zones_by_lower_case().get(name.lower())
         if known is None and not is_named and "/" not in name:
             reader.place = place
             return False
