@@ -16,8 +16,9 @@ import asyncpg
 import pytest
 import uvloop
 
-from mainspring import Mainspring, RetryPolicy
+from mainspring import Context, Mainspring, RetryPolicy
 from mainspring.errors import RunFailed, RunNotFound
+from mainspring.model.ids import lane_of
 from mainspring.model.run import PRIORITIES
 from mainspring.store import history, jobs, leases, workers
 from mainspring.store.database import Database
@@ -217,6 +218,27 @@ async def test_waiting_runs_are_found_changed_and_cancelled(citus_app: Mainsprin
     assert (await citus_app.change(handle.id, priority=1, at=datetime.now(UTC))).state == "ready"
     assert await handle.cancel("not needed") == "cancelled"
     assert (await handle.find()).state == "cancelled"
+
+
+async def test_each_mode_of_delivery_has_its_end(citus_app: Mainspring, coordinator: Connection) -> None:
+    @citus_app.job(delivery="transactional")
+    async def pay(context: Context) -> None:
+        async with own.transaction():
+            await context.finish(own, "paid")
+
+    @citus_app.job(delivery="at_most_once")
+    async def once() -> None: ...
+
+    own = await asyncpg.connect(CITUS_URL)
+    paying, losing = await pay.submit(), await once.submit()
+    worker_id = uuid4()
+    line = await coordinator.fetchval("select line_id from ready where id = $1", losing.id)
+    assert await claim(coordinator, lane_of(losing.id), line, worker_id) == 1
+    assert (await workers.rescue_all(coordinator, LANES_ON_CITUS, worker_id)).lost == 1
+
+    assert await run_until_idle(citus_app) == {"succeeded": 1}
+    assert [(await handle.find()).state for handle in (paying, losing)] == ["succeeded", "lost"]
+    await own.close()
 
 
 async def test_the_runs_of_a_lost_worker_are_rescued(citus_app: Mainspring, coordinator: Connection) -> None:

@@ -16,6 +16,7 @@ from datetime import timedelta
 from typing import Any
 
 import asyncpg
+import psycopg
 from tests.system import sabotage
 
 from mainspring import Context, Fail, Mainspring, Retry, RetryPolicy
@@ -214,6 +215,19 @@ async def pay_transactionally(context: Context, dies: str, seconds: float = 0.0)
         if dies == "while" and context.fence == 1:
             asyncio.get_running_loop().call_later(0.002, _die)
         await transaction.commit()
+    if dies == "after" and context.fence == 1:
+        _die()
+
+
+@app.job(delivery="transactional", isolated=True)
+def pay_from_a_process_of_its_own(context: Context, dies: str) -> None:
+    """The same, isolated and blocking."""
+    with psycopg.connect(os.environ["EFFECTS_URL"]) as connection:
+        connection.execute("insert into effect (run_id, what) values (%s, 'paid')", (context.run_id,))
+        context.finish_sync(connection, "paid")
+        if dies == "before" and context.fence == 1:
+            _die()
+        connection.commit()
     if dies == "after" and context.fence == 1:
         _die()
 

@@ -99,6 +99,19 @@ async def test_transactional_effects_happen_once_wherever_the_process_dies(
     assert await starts_of(system, handles[0]) == 2
 
 
+async def test_an_isolated_run_is_finished_from_its_own_process(system: System, jobs: Any) -> None:
+    """There the process that dies is known, and counts as an attempt: unless it had committed."""
+    system.start(lease_time=30.0)
+    assert await system.live_workers(1)
+    handles = [await jobs.pay_from_a_process_of_its_own.submit(dies=dies) for dies in ("", "before", "after")]
+
+    assert await system.ended(3, seconds=LONG)
+    report = await judged(system, handles, must_be_drained=True)
+    assert report.violations == [], report
+    attempts = [[attempt.outcome for attempt in (await handle.find()).attempts] for handle in handles]
+    assert attempts == [["succeeded"], ["crashed", "succeeded"], ["succeeded"]]
+
+
 async def test_every_mode_keeps_its_word_while_workers_are_killed_again_and_again(system: System, jobs: Any) -> None:
     for _ in range(2):
         system.start(slots=8)

@@ -7,8 +7,10 @@ from uuid import uuid4
 
 import pytest
 
+from mainspring.errors import ProcessCrashed
 from mainspring.model.job import JobDefinition
 from mainspring.model.line import Delivery
+from mainspring.model.steering import Retry, Snooze
 from mainspring.store.history import AttemptRecord
 from mainspring.store.leases import Fate, Lease, Settled
 from mainspring.worker import work as columns
@@ -39,6 +41,9 @@ def end(settled: Settled) -> tuple[Fate, str, str]:
         ("succeeded", (Fate.END, "succeeded", "succeeded"), (Fate.END, "succeeded", "succeeded")),
         ("failed", (Fate.RETRY, "failed", "scheduled"), (Fate.BURY, "failed", "dead")),
         ("interrupted", (Fate.GIVE_BACK, "interrupted", "ready"), (Fate.END, "interrupted", "lost")),
+        ("retried", (Fate.RETRY, "failed", "scheduled"), (Fate.BURY, "failed", "dead")),
+        ("snoozed", (Fate.RETRY, "snoozed", "scheduled"), (Fate.BURY, "snoozed", "dead")),
+        ("crashed", (Fate.RETRY, "crashed", "scheduled"), (Fate.BURY, "crashed", "dead")),
         ("cancelled", (Fate.END, "cancelled", "cancelled"), (Fate.END, "cancelled", "cancelled")),
     ],
 )
@@ -48,6 +53,9 @@ def test_a_run_that_has_started_may_start_again_or_not(
     ways: dict[str, Any] = {
         "succeeded": lambda one: one.succeeded(None, NOW),
         "failed": lambda one: one.failed(ValueError("no"), NOW),
+        "retried": lambda one: one.steered(Retry("later", after=1), NOW),
+        "snoozed": lambda one: one.steered(Snooze(for_=1), NOW),
+        "crashed": lambda one: one.crashed(ProcessCrashed("gone"), NOW),
         "interrupted": lambda one: one.interrupted(NOW),
         "cancelled": lambda one: one.cancelled(NOW),
     }

@@ -102,9 +102,10 @@ select 'transactional runs whose effects are not one with them', coalesce(run.id
 from (select * from delivered where labels @> '{delivery=transactional}') as run full join effect using (id)
 where $4::uuid[] is not null and coalesce(effect.times, 0) <> coalesce(run.has_succeeded, false)::int
 union all
-select 'at-most-once runs that started again', started.id
+select 'at-most-once runs that started again', started.id   -- unless a person put the dead letter back in line
 from unnest($2::uuid[]) as started (id) join delivered using (id)
-where delivered.labels @> '{delivery=at_most_once}' group by started.id having count(*) > 1
+where delivered.labels @> '{delivery=at_most_once}' group by started.id
+having count(*) > 1 + (select count(*) from audit where action = 'run.requeue' and subject = started.id::text)
 """
 
 # Those of $2 that are somewhere: in a place, or ended in history. A mere trace of an attempt does not count.

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 RELEASE_BATCH = 1_000
+LINES_EVERY = 4  # beats
 PATIENCE_SECONDS = 30.0
 
 
@@ -70,6 +71,8 @@ class Attendant:
         self._heard_of_later = heard_of_later
         self._listening: asyncpg.Connection[asyncpg.Record] | None = None
         self._woken = asyncio.Event()
+        self._has_news = False  # someone spoke of a line we have not met
+        self._beats_until_lines = 0
 
     async def run(self) -> None:
         while True:
@@ -90,10 +93,18 @@ class Attendant:
         with patience(connection, PATIENCE_SECONDS):
             if connection is not self._listening:
                 await self._begin(connection)
-            self._lines.learn(await jobs.lines(connection))
+            await self._learn_lines(connection)
             await self.reconcile(connection)
             await self._release_held(connection)
             await self._tally.tell(connection, self._holdings.by_line())
+
+    async def _learn_lines(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
+        """When a line is news, and now and then: wake-ups may get lost, and idle workers should ask for little."""
+        self._beats_until_lines -= 1
+        if self._has_news or self._beats_until_lines <= 0:
+            self._has_news = False
+            self._lines.learn(await jobs.lines(connection))
+            self._beats_until_lines = LINES_EVERY
 
     async def _begin(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
         await notify.listen(connection, self._hear)
@@ -119,7 +130,8 @@ class Attendant:
 
     def _hear_of_ready(self, lane: int, line: int, priority: int) -> None:
         if self._lines.is_news(line):
-            self._woken.set()  # it may be one of ours: look at once, not at the next beat
+            self._has_news = True
+            self._woken.set()  # it may be one of ours: look at once, not at some beat
         self._claimer.stir(lane, line, priority)
 
     async def reconcile(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
