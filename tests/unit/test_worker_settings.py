@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mainspring.cli.parsing import parse_weights, parse_words
-from mainspring.cli.worker import chosen_queues, weights_of
+from mainspring.cli.worker import announcement, chosen_queues, weights_of
 from mainspring.errors import InvalidInput
 from mainspring.worker.settings import WorkerSettings
 
@@ -62,3 +62,15 @@ def test_a_weight_is_a_whole_number(text: str) -> None:
 def test_words_are_written_with_commas() -> None:
     assert parse_words("gpu, eu,,gpu") == ("gpu", "eu")
     assert parse_words("") == ()
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (WorkerSettings(), "1 worker process for shop:app; Ctrl-C stops"),
+        (WorkerSettings(processes=3), "3 worker processes for shop:app; Ctrl-C stops"),
+        (WorkerSettings(autoscale=(1, 8)), "1 to 8 worker processes for shop:app; Ctrl-C stops"),
+    ],
+)
+def test_what_is_about_to_run_is_announced(settings: WorkerSettings, words: str) -> None:
+    assert announcement("shop:app", settings) == words

@@ -17,7 +17,7 @@ from mainspring.cli.command import InSession, Repeatable, command
 from mainspring.cli.parsing import parse_port, parse_words
 from mainspring.cli.session import Session
 from mainspring.cli.submission import submit_through
-from mainspring.cli.worker import DEFAULTS, chosen_queues, weights_of
+from mainspring.cli.worker import DEFAULTS, announcement, chosen_queues, weights_of
 from mainspring.errors import InvalidInput
 from mainspring.store.embedded import EmbeddedServer
 from mainspring.store.migrate import check_schema, migrate
@@ -68,7 +68,7 @@ async def up(
     place = session.place(application)
     async with _store(place, parse_port(port), session) as store:
         await _submit_at_start(session, application, submit)
-        session.say(f"{processes} worker process{'' if processes == 1 else 'es'} for {app}; Ctrl-C stops")
+        session.say(announcement(app, settings))
         code = await _work_and_watch(store, place, app, settings, session)
     session.say("stopped")
     return code

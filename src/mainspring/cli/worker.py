@@ -67,7 +67,15 @@ async def work(
         lease_time=_seconds(lease_time, "lease-time"),
         keeper=keeper,
     )
+    session.say(announcement(app, settings))
     return await wiring.supervise(session.place(application), app, settings, say=session.say)
+
+
+def announcement(app: str, settings: WorkerSettings) -> str:
+    """What is about to run: whoever started it in a terminal sees nothing else as long as all goes well."""
+    fewest, most = settings.autoscale or (settings.processes, settings.processes)
+    number = str(most) if fewest == most else f"{fewest} to {most}"
+    return f"{number} worker process{'' if most == 1 else 'es'} for {app}; Ctrl-C stops"
 
 
 def chosen_queues(asked: str | None, used: list[str]) -> dict[str, int | None]:
