@@ -58,6 +58,8 @@ for parent, name, module, summary, order in (
     (commands, "doctor", "doctor", "Check the database's health.", 5),
     (runs, "submit", "run_submit", "Accept a run of a job; print its id.", 0),
     (runs, "show", "run_show", "Show a run: its state, attempts and timeline.", 1),
+    (runs, "watch", "run_watch", "Watch a run: its progress and its log, live.", 1),
+    (runs, "logs", "run_logs", "Show what a run logged.", 1),
     (runs, "cancel", "run_cancel", "End a waiting run; ask a running one to stop.", 2),
     (queues, "list", "queue_list", "List queues: depth, age, rates, wanted slots.", 0),
     (queues, "pause", "queue_pause", "Stop claiming from a queue.", 1),

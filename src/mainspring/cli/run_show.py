@@ -63,6 +63,8 @@ def _lines_about(run: Run) -> Iterator[tuple[str, str | Text]]:
     yield "run", str(run.id)
     yield "job", f"{run.job} (version {run.job_version})"
     yield "state", _state_of(run)
+    if run.progress is not None:
+        yield "progress", f"{run.progress.fraction:.0%} {run.progress.message} (attempt {run.progress.attempt})"
     yield "queue", f"{run.queue}, priority {run.priority}"
     if run.labels:
         yield "labels", ", ".join(run.labels)

@@ -1,0 +1,113 @@
+"""`mainspring run watch`: a run while it goes on."""
+
+import sys
+from shutil import get_terminal_size
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from mainspring.cli.command import InSession, command
+from mainspring.cli.log_lines import LinePrinter
+from mainspring.cli.text import as_json, as_span, safe
+from mainspring.control.watching import Sighting
+from mainspring.model.lifecycle import State
+from mainspring.model.report import Progress
+from mainspring.model.run import Run
+
+NOTES = """\
+Shows its state, its progress and its log lines as they come, until it has ended.
+Exits with 0 if it succeeded, else with 1.
+
+Examples:
+  mainspring run watch ID
+  mainspring run watch $(mainspring run submit report --arg month=11)
+  mainspring run watch ID -o json     one JSON document a line"""
+
+BAR = 24
+EXIT_SUCCEEDED, EXIT_NOT_SUCCEEDED = 0, 1
+
+commands = command("watch", NOTES)
+
+
+@commands.default
+async def watch(
+    run_id: Annotated[str, Parameter(name="id", help="The run's id.")],
+    /,
+    *,
+    session: InSession,
+) -> int:
+    """Show a run while it goes on."""
+    screen = Screen(is_live=sys.stdout.isatty())
+    state = None
+    async with session.client() as client:
+        try:
+            async for sighting in client.watch(run_id):
+                state = sighting.run.state
+                if session.wants_json:
+                    print(as_json(sighting, indent=0), flush=True)
+                else:
+                    screen.show(sighting)
+        finally:
+            screen.clear()
+    return EXIT_SUCCEEDED if state is State.SUCCEEDED else EXIT_NOT_SUCCEEDED
+
+
+class Screen:
+    """On a terminal, lines scroll by above one that stays; elsewhere, each change is a line."""
+
+    def __init__(self, *, is_live: bool) -> None:
+        self._is_live = is_live
+        self._lines = LinePrinter()
+        self._last = ""
+
+    def show(self, sighting: Sighting) -> None:
+        self.clear()
+        self._lines.print(sighting.lines)
+        if sighting.is_over:
+            print(_end_of(sighting.run))
+            return
+        status = _status_of(sighting.run)
+        if self._is_live:
+            sys.stdout.write(f"{status[: get_terminal_size().columns - 1]}\r")
+            sys.stdout.flush()
+        elif status != self._last:
+            print(status, flush=True)
+        self._last = status
+
+    def clear(self) -> None:
+        """Take the line that stays away, so that something else can be printed."""
+        if self._is_live:
+            sys.stdout.write("\r\033[2K")
+            sys.stdout.flush()
+
+
+def _status_of(run: Run) -> str:
+    words: list[str] = [run.state.value]
+    if run.held_for is not None:
+        words.append(f"({safe(run.held_for)})")
+    if run.is_cancelling:
+        words.append("(asked to stop)")
+    if run.state is State.RUNNING:
+        words.append(f"attempt {run.attempts_spent + 1}")
+    if run.progress is not None:
+        words.append(_bar(run.progress, is_of_now=run.state is State.RUNNING and run.progress.fence == run.fence))
+    return "  ".join(words)
+
+
+def _bar(progress: Progress, *, is_of_now: bool) -> str:
+    full = round(progress.fraction * BAR)
+    whose = "" if is_of_now else f" (attempt {progress.attempt})"
+    return f"[{'█' * full}{'·' * (BAR - full)}] {progress.fraction:4.0%}{whose}  {safe(progress.message)}".rstrip()
+
+
+def _end_of(run: Run) -> str:
+    last = run.attempts[-1] if run.attempts else None
+    took = ""
+    if last is not None and last.started_at is not None and last.finished_at is not None:
+        took = f" after {as_span((last.finished_at - last.started_at).total_seconds())}"
+    if run.state is State.SUCCEEDED:
+        result = None if last is None else last.result
+        return f"succeeded{took}" if result is None else f"succeeded{took}\n{as_json(result)}"
+    error = (last.error if last is not None else None) or {}
+    why = ": ".join(filter(None, (error.get("type") or error.get("code"), error.get("message"))))
+    return safe(f"{run.state}{took}: {why}" if why else f"{run.state}{took}", 2_000)

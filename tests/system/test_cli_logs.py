@@ -1,0 +1,137 @@
+"""`run logs` and `run watch` as programs and people meet them: real processes, output, exit codes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from mainspring import Context, Mainspring, RetryPolicy
+from mainspring.testing import run_until_idle
+
+from .test_cli import HOSTILE, NO_RUN, mainspring, refused
+
+ONCE = RetryPolicy(max_attempts=1)
+
+
+@pytest.fixture
+def environment(url: str) -> dict[str, str]:
+    return {"MAINSPRING_DATABASE_URL": url}
+
+
+@pytest.fixture
+async def runs(app: Mainspring) -> dict[str, str]:
+    """The ids of a run that succeeded, one that failed, and one that waits; all of them hostile."""
+
+    @app.job(retry=ONCE)
+    async def speak(context: Context, fails: bool) -> Any:
+        context.log(HOSTILE, level="WARNING")
+        context.log("second line")
+        if fails:
+            raise ValueError(HOSTILE)
+        return {"said": HOSTILE}
+
+    done, failed = await speak.submit(fails=False), await speak.submit(fails=True)
+    await run_until_idle(app)
+    waiting = await speak.options(delay=3_600).submit(fails=False)
+    return {"done": str(done.id), "failed": str(failed.id), "waiting": str(waiting.id)}
+
+
+def assert_harmless(text: str) -> None:
+    assert not any(ord(character) < 32 and character != "\n" for character in text)
+    assert "\x9b" not in text
+    assert "\u202e" not in text
+
+
+async def test_logs_are_printed_without_what_a_terminal_would_act_upon(
+    runs: dict[str, str], environment: dict[str, str]
+) -> None:
+    answer = await asyncio.to_thread(mainspring, "run", "logs", runs["done"], environment=environment)
+
+    assert answer.code == 0
+    assert_harmless(answer.out)
+    assert answer.out.startswith("── attempt 1 (fence 1) ──\n")
+    assert "WARNING  context  \\x1b[31mred \\x1b]0;title\\x07" in answer.out
+    assert answer.out.endswith("context  second line\n")
+
+
+async def test_logs_as_json(runs: dict[str, str], environment: dict[str, str]) -> None:
+    answer = await asyncio.to_thread(mainspring, "run", "logs", runs["done"], "-o", "json", environment=environment)
+
+    assert [(line["level"], line["text"]) for line in answer.document] == [
+        ("WARNING", HOSTILE),
+        ("INFO", "second line"),
+    ]
+    assert_harmless(answer.out)
+
+
+async def test_following_logs_of_a_run_that_is_over_ends(runs: dict[str, str], environment: dict[str, str]) -> None:
+    words = ("run", "logs", runs["failed"], "--follow", "--attempt", "1", "-o", "json")
+    answer = await asyncio.to_thread(mainspring, *words, environment=environment)
+
+    assert answer.code == 0
+    assert [json.loads(line)["text"] for line in answer.out.splitlines()] == [HOSTILE, "second line"]
+
+
+async def test_an_attempt_that_was_not_made_has_no_lines(runs: dict[str, str], environment: dict[str, str]) -> None:
+    words = ("run", "logs", runs["done"], "--attempt", "7")
+    answer = await asyncio.to_thread(mainspring, *words, environment=environment)
+
+    assert (answer.code, answer.out) == (0, "")
+
+
+async def test_watching_ends_with_the_result_and_says_so_by_its_exit_code(
+    runs: dict[str, str], environment: dict[str, str]
+) -> None:
+    answer = await asyncio.to_thread(mainspring, "run", "watch", runs["done"], environment=environment)
+
+    assert answer.code == 0
+    assert_harmless(answer.out)
+    assert "second line\nsucceeded after " in answer.out
+    assert '"said": "\\u001b[31mred' in answer.out
+
+
+async def test_watching_a_run_that_failed_exits_with_1(runs: dict[str, str], environment: dict[str, str]) -> None:
+    answer = await asyncio.to_thread(mainspring, "run", "watch", runs["failed"], environment=environment)
+
+    assert answer.code == 1
+    assert_harmless(answer.out)
+    assert "dead after " in answer.out
+    assert "ValueError: \\x1b[31mred" in answer.out
+
+
+async def test_watching_as_json_is_one_document_a_line(runs: dict[str, str], environment: dict[str, str]) -> None:
+    answer = await asyncio.to_thread(mainspring, "run", "watch", runs["done"], "-o", "json", environment=environment)
+
+    (document,) = [json.loads(line) for line in answer.out.splitlines()]
+    assert document["run"]["state"] == "succeeded"
+    assert [line["text"] for line in document["lines"]] == [HOSTILE, "second line"]
+
+
+async def test_watching_goes_on_until_the_run_has_ended(
+    app: Mainspring, runs: dict[str, str], environment: dict[str, str]
+) -> None:
+    watching = asyncio.create_task(
+        asyncio.to_thread(mainspring, "run", "watch", runs["waiting"], environment=environment)
+    )
+    await asyncio.sleep(2)
+    await app.cancel(runs["waiting"])
+
+    answer = await watching
+    assert answer.code == 1
+    assert answer.out.splitlines()[-1].startswith("cancelled")
+
+
+@pytest.mark.parametrize("command", ["logs", "watch"])
+async def test_a_run_that_is_not_there_is_refused(environment: dict[str, str], command: str) -> None:
+    error = await asyncio.to_thread(refused, "run", command, NO_RUN, environment=environment)
+
+    assert error["code"] == "run-not-found"
+
+
+async def test_a_number_that_no_attempt_has_is_refused(environment: dict[str, str]) -> None:
+    error = await asyncio.to_thread(refused, "run", "logs", NO_RUN, "--attempt", "-1", environment=environment)
+
+    assert error["code"] == "invalid-attempt"
