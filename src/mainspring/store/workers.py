@@ -22,7 +22,7 @@ LEASES_AT_ONCE = 10
 
 
 class Rescued(NamedTuple):
-    """How many leases were taken apart, and what became of the runs in them."""
+    """How many leases were taken apart, and what became of the runs in them: back in line, or ended otherwise."""
 
     leases: int = 0
     rescued: int = 0

@@ -211,7 +211,7 @@ class Supervisor:
             await workers.lose_if_silent(connection, worker_id, None)
             rescued = await workers.rescue_all(connection, self._lanes, worker_id)
             self._departed.discard(worker_id)
-            log.info("the runs of an ended worker were rescued", worker=str(worker_id), runs=rescued.rescued)
+            log.info("the runs of an ended worker were rescued", worker=str(worker_id), **rescued._asdict())
 
     # ── scaling ─────────────────────────────────────────────────────────────────────────────────────────────
 
