@@ -154,7 +154,7 @@ async def test_what_workers_long_gone_have_done_stays_in_the_sum(
         await queues.tell(connection, worker, {1: (10, 1.0, 3)})
     await workers.stop_if_live(connection, gone[0])
     await clock.advance(timedelta(hours=2))
-    assert await queues.take_samples(connection)
+    await queues.tidy(connection)
 
     rows = await connection.fetch("select worker_id, finished, holding from tally order by worker_id")
     assert [tuple(row)[1:] for row in rows] == [(10, 0), (10, 3)]

@@ -10,10 +10,19 @@ if TYPE_CHECKING:
     import asyncpg
 
 
+TIDY_EVERY = 40  # samples
+
+
 class Sampler:
+    def __init__(self) -> None:
+        self._taken = 0
+
     def forget(self) -> None:
-        """Nothing is remembered here."""
+        """A sample more or less does no harm."""
 
     async def step(self, connection: asyncpg.Connection[asyncpg.Record]) -> float:
-        await queues.take_samples(connection)
+        if await queues.take_samples(connection):
+            self._taken += 1
+            if self._taken % TIDY_EVERY == 1:
+                await queues.tidy(connection)
         return queues.SAMPLE_SECONDS

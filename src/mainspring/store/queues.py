@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mainspring.store.database import Connection
 
 COUNTED = 20_000  # per lane and line: counting a backlog of millions would slow those who work it off
-SAMPLE_SECONDS = 10.0
+SAMPLE_SECONDS = 15.0
 WINDOW_SECONDS = 60.0  # over which rates are measured
 
 
@@ -60,9 +60,13 @@ async def take_samples(connection: Connection, *, tenant_id: int = DEFAULT_TENAN
         finished=[each.finished for _, each in samples],
         busy_seconds=[each.busy_seconds for _, each in samples],
     )
+    return True
+
+
+async def tidy(connection: Connection) -> None:
+    """Forget samples that are too old to be compared with, and add up what workers long gone have done."""
     await load("queues/forget_samples").execute(connection, window=WINDOW_SECONDS * 2)
     await load("queues/fold_tallies").execute(connection)
-    return True
 
 
 async def tell(connection: Connection, worker_id: UUID, lines: Mapping[int, tuple[int, float, int]]) -> None:
