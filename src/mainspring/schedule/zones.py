@@ -63,7 +63,7 @@ def _suggestion(name: object) -> str:
 
 
 def segment_at(zone: ZoneInfo, instant: datetime) -> Segment:
-    segments = _segments(zone, instant.year)
+    segments = segments_of(zone, instant.year)
     for segment in segments:
         if instant < segment.end:
             return segment
@@ -86,7 +86,7 @@ def wall_of(zone: ZoneInfo, instant: datetime) -> datetime:
 
 
 @lru_cache(maxsize=4096)
-def _segments(zone: ZoneInfo, year: int) -> tuple[Segment, ...]:
+def segments_of(zone: ZoneInfo, year: int) -> tuple[Segment, ...]:
     """The segments of a year (of UTC). zoneinfo does not tell its transitions: they are found by looking every week."""
     start, end = datetime(year, 1, 1, tzinfo=UTC), datetime(year + 1, 1, 1, tzinfo=UTC)
     changes = [start, *_changes(zone, start, end), end]

@@ -1,0 +1,163 @@
+"""Compares our cron with other programs around every jump of every zone's clock, and in a quiet week of every year."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from importlib import resources
+from typing import TYPE_CHECKING, NamedTuple
+
+from mainspring.schedule.cron import Cron
+from mainspring.schedule.schedule import Schedule
+from mainspring.schedule.zones import NO_SHIFT, TZDATA_VERSION, segments_of, zone_named, zone_names
+from verification.corpus import ALL, FIRST
+from verification.oracles import ORACLES, SECOND, Knows, Oracle
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from mainspring.schedule.zones import Segment
+
+YEARS = range(1990, 2038)
+AROUND, HOUR = timedelta(days=2), timedelta(hours=1)
+NEAR = timedelta(hours=26)  # so far does a jump reach: a day, and what the largest shifts but one add to it
+SHOWN = 20
+
+
+class Window(NamedTuple):
+    """A stretch of time in a zone; `jump` is the one in its middle, if any, usual if by one hour, on the hour."""
+
+    zone: str
+    begin: datetime
+    end: datetime
+    jump: datetime | None = None
+    is_usual: bool = True
+
+    @staticmethod
+    def around(zone: str, segment: Segment) -> Window:
+        jump = segment.start
+        is_usual = abs(segment.shift_in) == HOUR and segment.wall(jump).minute == segment.wall(jump).second == 0
+        return Window(zone, jump - AROUND, jump + AROUND, jump, is_usual)
+
+    def is_left_out_for(self, oracle: Oracle) -> bool:
+        """Whether the hours around the jump say nothing about us."""
+        if self.jump is None or oracle.knows is Knows.EVERY_JUMP:
+            return False
+        return oracle.knows is Knows.NO_JUMP or not self.is_usual
+
+
+class Comparison(NamedTuple):
+    oracle: str
+    text: str
+    window: Window
+    missing: tuple[datetime, ...]  # the oracle has them and we do not
+    extra: tuple[datetime, ...]
+
+    def __str__(self) -> str:
+        missing, extra = ([str(each) for each in side] for side in (self.missing, self.extra))
+        return f"{self.window.zone} {self.text!r} {self.oracle}: missing {missing} extra {extra}"
+
+
+@dataclass
+class Report:
+    """How often whom was asked, how often a jump was left out by ruling, and what nobody ruled on."""
+
+    tzdata: str = TZDATA_VERSION
+    zones: int = 0
+    windows: int = 0
+    compared: Counter[str] = field(default_factory=Counter)
+    ruled: Counter[str] = field(default_factory=Counter)
+    unexplained: list[Comparison] = field(default_factory=list)
+
+    def add(self, other: Report) -> None:
+        self.zones += other.zones
+        self.windows += other.windows
+        self.compared += other.compared
+        self.ruled += other.ruled
+        self.unexplained += other.unexplained[:SHOWN]
+
+
+def distinct_zones() -> list[str]:
+    """One name for each set of rules: many names are links."""
+    by_rules: dict[bytes, str] = {}
+    for name in sorted(zone_names()):
+        rules = (resources.files("tzdata") / "zoneinfo").joinpath(*name.split("/")).read_bytes()
+        by_rules.setdefault(rules, name)
+    return sorted(by_rules.values())
+
+
+def windows_of(zone: str, years: Iterable[int] = YEARS) -> Iterator[Window]:
+    """Two days before and after every jump, and a week of July, near the middle of the quiet half of most years."""
+    for year in years:
+        for segment in segments_of(zone_named(zone), year):
+            if segment.shift_in != NO_SHIFT:
+                yield Window.around(zone, segment)
+        july = datetime(year, 7, 10, tzinfo=UTC)
+        yield Window(zone, july, july + timedelta(days=7))
+
+
+def distinct_jumps(zones: Iterable[str], years: Iterable[int]) -> list[Window]:
+    """One window for each kind of jump there is: by how far, and what the clock showed."""
+    found: dict[tuple[timedelta, str], Window] = {}
+    for zone in zones:
+        for year in years:
+            for segment in segments_of(zone_named(zone), year):
+                if segment.shift_in != NO_SHIFT:
+                    kind = segment.shift_in, f"{segment.wall(segment.start):%H%M%S}"
+                    found.setdefault(kind, Window.around(zone, segment))
+    return list(found.values())
+
+
+def compare(window: Window, text: str, oracle: Oracle) -> Comparison:
+    """What the oracle says and we do not, and the other way round, under the oracle's policies."""
+    schedule = Schedule(when=Cron.parse(text), zone=window.zone, gap=oracle.gap, repeat=oracle.repeat)
+    ours = {found.nominal_at for found in schedule.between(window.begin, window.end)}
+    if window.jump is not None and window.is_left_out_for(oracle):
+        theirs = _asked_apart(window, window.jump, text, oracle)
+        ours = {each for each in ours if abs(each - window.jump) > NEAR}
+    else:
+        theirs = set(oracle.instants(text, window.zone, window.begin, window.end))
+    return Comparison(oracle.name, text, window, tuple(sorted(theirs - ours)), tuple(sorted(ours - theirs)))
+
+
+def _asked_apart(window: Window, jump: datetime, text: str, oracle: Oracle) -> set[datetime]:
+    """Asked before and after the jump, never across: some oracles do not come back from there."""
+    before = oracle.instants(text, window.zone, window.begin, jump - NEAR)
+    after = oracle.instants(text, window.zone, jump + NEAR + SECOND, window.end)
+    return {*before, *after}
+
+
+def check_windows(windows: Iterable[Window], texts: Iterable[str], oracles: Iterable[Oracle] = ORACLES) -> Report:
+    report = Report()
+    texts, oracles = tuple(texts), tuple(oracles)
+    for window in windows:
+        report.windows += 1
+        for oracle in oracles:
+            for text in texts:
+                result = compare(window, text, oracle)
+                report.compared[oracle.name] += 1
+                report.ruled[oracle.name] += window.is_left_out_for(oracle)
+                if result.missing or result.extra:
+                    report.unexplained.append(result)
+    return report
+
+
+def check_zone(zone: str, *, quick: bool) -> Report:
+    years = (2011, 2026) if quick else YEARS
+    report = check_windows(windows_of(zone, years), FIRST[:2] if quick else ALL)
+    report.zones = 1
+    return report
+
+
+def sweep(*, quick: bool) -> Iterator[tuple[int, int, Report]]:
+    """The report so far, after every zone: done, of how many, report. `quick` takes a sample."""
+    zones = distinct_zones()[:: 25 if quick else 1]
+    total = Report()
+    with ProcessPoolExecutor(max_workers=1 if quick else os.cpu_count()) as pool:
+        for done, report in enumerate(pool.map(partial(check_zone, quick=quick), zones), 1):
+            total.add(report)
+            yield done, len(zones), total
