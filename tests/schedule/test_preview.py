@@ -166,6 +166,12 @@ def test_what_never_fires_says_so() -> None:
     assert found.remarks[0].startswith("It never fires: ")
 
 
+def test_a_schedule_previews_itself() -> None:
+    schedule = parse("0 9 * * *")
+
+    assert schedule.preview(utc("2026-11-16"), count=3) == preview(schedule, after=utc("2026-11-16"), count=3)
+
+
 def test_the_answer_names_its_tzdata() -> None:
     assert preview(parse("0 9 * * *"), after=utc("2026-11-16")).tzdata == TZDATA_VERSION
 

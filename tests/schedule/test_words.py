@@ -213,6 +213,10 @@ def test_instants_are_told_in_the_zone() -> None:
     )
 
 
+def test_a_schedule_says_its_own_words() -> None:
+    assert parse("0 9 * * 1-5").words == "Every weekday at 09:00, UTC."
+
+
 def test_a_long_list_says_how_many_more_there_are() -> None:
     instants = ", ".join(f"2026-12-{day:02}T18:00:00Z" for day in range(1, 29))
 

@@ -25,7 +25,6 @@ from mainspring.cli.session import Session
 from mainspring.cli.text import as_span, safe
 from mainspring.schedule.diff import Change, Diff, diff
 from mainspring.schedule.schedule import Schedule
-from mainspring.schedule.words.sentence import in_words
 
 NOTES = """\
 An instant that vanishes and one that appears on the same day are a move.
@@ -68,8 +67,8 @@ def show(
 
 def _document(found: Diff, before: Schedule, after: Schedule) -> dict[str, Any]:
     return {
-        "old": {"text": before.text, "words": in_words(before)},
-        "new": {"text": after.text, "words": in_words(after)},
+        "old": {"text": before.text, "words": before.words},
+        "new": {"text": after.text, "words": after.words},
         "appeared": [as_stamp(at) for at in found.appeared],
         "vanished": [as_stamp(at) for at in found.vanished],
         "moved": [{"old_at": as_stamp(old), "new_at": as_stamp(new)} for old, new in found.moved],
@@ -85,7 +84,7 @@ def _print(found: Diff, before: Schedule, after: Schedule, span: timedelta, coun
     heading.add_column(overflow="fold")
     for name, schedule in (("old", before), ("new", after)):
         heading.add_row(name, Text(safe(schedule.text), style="bold"))
-        heading.add_row("", Text(safe(in_words(schedule))))
+        heading.add_row("", Text(safe(schedule.words)))
     session.print(heading)
     if found.changes:
         session.print("", _table(found.changes[:count], before, after))

@@ -20,7 +20,6 @@ from mainspring.cli.schedules import (
     read_schedule,
 )
 from mainspring.cli.text import as_span, safe
-from mainspring.schedule.words.sentence import in_words
 from mainspring.schedule.zones import TZDATA_VERSION
 
 NOTES = """\
@@ -55,7 +54,7 @@ def explain(
         session.print_json(
             {
                 "text": schedule.text,
-                "words": in_words(schedule),
+                "words": schedule.words,
                 "schedule": schedule.as_document(),
                 "next_at": None if following is None else as_stamp(following.due_at),
                 "tzdata": TZDATA_VERSION,
@@ -66,7 +65,7 @@ def explain(
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
     table.add_row("schedule", Text(safe(schedule.text), style="bold"))
-    table.add_row("in words", Text(safe(in_words(schedule))))
+    table.add_row("in words", Text(safe(schedule.words)))
     if following is None:
         table.add_row("next", Text("never again", style="yellow"))
     else:

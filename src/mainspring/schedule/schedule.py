@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
     from mainspring.schedule.calendar import CalendarUse
+    from mainspring.schedule.preview import Preview
 from mainspring.schedule.canonical import document_of, text_of
 
 MAX_RUNS = 10_000
@@ -131,6 +132,19 @@ class Schedule:
     def text(self) -> str:
         """The canonical text: equal schedules have equal texts. Calendars go by name."""
         return text_of(self)
+
+    @property
+    def words(self) -> str:
+        """An English sentence that says what the schedule means."""
+        from mainspring.schedule.words.sentence import in_words  # schedules are read far more often than told
+
+        return in_words(self)
+
+    def preview(self, after: datetime, *, count: int = 10, job: str = "") -> Preview:
+        """The next occurrences, with notes where something changed them."""
+        from mainspring.schedule.preview import preview
+
+        return preview(self, after=after, count=count, job=job)
 
     def as_document(self) -> dict[str, Any]:
         """The canonical JSON document, calendars included."""
