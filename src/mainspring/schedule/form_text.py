@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 _OPERATOR = re.compile(r"\s\|\s|\sbut not\s|\(|\)")
 _INSTANT = re.compile(r"[0-9]{4}-?[0-9]{2}-?[0-9]{2}")
 _SPAN = re.compile(r"P[0-9T].*|(?:[0-9]+\s*[a-z]+\s*)+(?:/.*)?", re.IGNORECASE)
+_ENGLISH = re.compile(  # what begins with a digit and is English all the same: 1st of …, 24 december …, 9am …
+    r"[0-9]{1,2}(?:st|nd|rd|th)\b|[0-9]{1,2}\s+(?:of\s+)?(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\b"
+    r"|[0-9]{4}-[0-9]{2}-[0-9]{2}\s+at\b|[0-9]{1,2}(?::[0-9]{2})?\s*[ap]m\b",
+    re.IGNORECASE,
+)
 _CRON = re.compile(r"[0-9*?]|H(?:[\s(/,]|$)", re.IGNORECASE)
 
 
@@ -99,6 +104,8 @@ class _Reader:
             return self._macro(text, begin)
         if text[:8].upper().startswith(("RRULE:", "DTSTART", "FREQ=")):
             return Rule.parse(text)
+        if _ENGLISH.match(text):
+            return self._english(text, begin)
         if _INSTANT.match(text):
             return self._instants(text, begin)
         if _SPAN.fullmatch(text):
@@ -138,7 +145,7 @@ class _Reader:
         return Instants(tuple(found))
 
     def _english(self, text: str, begin: int) -> When | Schedule:
-        if not text[:1].isalpha():
+        if not text[:1].isalnum() or not text[:1].isascii():
             raise fault(self._text, begin, f"{text[:1]!r} cannot begin a schedule", allowed=_FORMS)
         from mainspring.schedule.english.reading import read  # large tables, which most schedules do without
 

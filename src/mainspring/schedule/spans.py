@@ -39,7 +39,7 @@ def read_span(text: str) -> Span:
     text = text.strip()
     if len(text) > MAX_LENGTH:
         raise fault(text, MAX_LENGTH, f"a span has at most {MAX_LENGTH} characters", code="invalid-interval")
-    counts = _iso(text) if text[:1] in "Pp" else _short(text)
+    counts = _iso(text) if text[:1].upper() == "P" else _short(text)
     try:
         return Span(
             months=int(12 * counts.get("years", 0) + counts.get("months", 0)),
