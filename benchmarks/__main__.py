@@ -28,6 +28,7 @@ BENCHMARKS = {
     "isolation": Benchmark("runs per second that each have a process of their own", 6),
     "idle": Benchmark("what an idle worker asks of the database", 30),
     "peers": Benchmark("the same work through other job queues, eight minutes", 3, "benchmarks.peers.comparison"),
+    "schedules-maths": Benchmark("the next instant: cold, and in a herd", 3, "benchmarks.schedules_maths"),
     "lists": Benchmark("pages of runs out of a million ready ones and ten million attempts", 20),
 }
 ALL = "all"
@@ -37,8 +38,8 @@ WISHES = {"only": "peers", "jobs": "peers", "rounds": "peers", "small": "lists"}
 
 def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped too
-    listing = "\n".join(f"  {name:<12} {each.what} (--seconds {each.seconds:g})" for name, each in BENCHMARKS.items())
-    listing += f"\n  {ALL:<12} one after the other, but for peers and lists; with --json, one object by name"
+    listing = "\n".join(f"  {name:<15} {each.what} (--seconds {each.seconds:g})" for name, each in BENCHMARKS.items())
+    listing += f"\n  {ALL:<15} one after the other, but for peers and lists; with --json, one object by name"
     parser = argparse.ArgumentParser(
         prog="scripts/bench",
         description="Measures Mainspring on this machine.",

@@ -87,20 +87,19 @@ class Schedule:
     def next_after(self, instant: datetime, *, job: str = "") -> Occurrence | None:
         """The first occurrence after an instant."""
         found = self._next_nominal(check_question(instant), job)
-        return None if found is None else self._occurrence(found, job)
+        return found if found is None or self.spread is None else self._spread(found, job)
 
     def prev_before(self, instant: datetime, *, job: str = "") -> Occurrence | None:
         """The last occurrence before an instant."""
         instant = check_question(instant)
-        last_at = self._last_at(job)
         if self.ends_at is not None:
             instant = min(instant, self.ends_at)
-        if last_at is not None:
-            instant = min(instant, last_at + TICK)
+        if self.max_runs is not None:
+            instant = min(instant, self._last_of_runs(job) + TICK)
         found = _prev(self._timeline(job), instant)
-        if found is None or (self.starts_at is not None and found < self.starts_at):
+        if found is None or (self.starts_at is not None and found.nominal_at < self.starts_at):
             return None
-        return self._occurrence(found, job)
+        return found if self.spread is None else self._spread(found, job)
 
     def between(self, begin: datetime, end: datetime, *, job: str = "") -> Iterator[Occurrence]:
         """All occurrences from `begin` on and before `end`, one by one as they are asked for."""
@@ -113,7 +112,8 @@ class Schedule:
     def is_due(self, instant: datetime, *, job: str = "") -> bool:
         """Whether an instant is one of the nominal instants."""
         instant = check_question(instant)
-        return self._next_nominal(instant - TICK, job) == instant
+        found = self._next_nominal(instant - TICK, job)
+        return found is not None and found.nominal_at == instant
 
     def never_fires(self) -> str | None:
         """Why there is no occurrence at all; None if there is one."""
@@ -150,24 +150,19 @@ class Schedule:
         """The canonical JSON document, calendars included."""
         return document_of(self)
 
-    def _next_nominal(self, instant: datetime, job: str) -> datetime | None:
+    def _next_nominal(self, instant: datetime, job: str) -> Occurrence | None:
         if self.starts_at is not None and instant < self.starts_at:
             instant = self.starts_at - TICK
         found = _next(self._timeline(job), instant)
-        if found is None or (self.ends_at is not None and found >= self.ends_at):
+        if found is None or (self.ends_at is not None and found.nominal_at >= self.ends_at):
             return None
-        last_at = self._last_at(job)
-        return None if last_at is not None and found > last_at else found
+        return None if self.max_runs is not None and found.nominal_at > self._last_of_runs(job) else found
 
-    def _occurrence(self, nominal_at: datetime, job: str) -> Occurrence:
-        if self.spread is None:
-            return Occurrence(nominal_at, nominal_at, TZDATA_VERSION)
-        following = _next(self._timeline(job), nominal_at)
-        window = self.spread if following is None else min(self.spread, following - nominal_at)
-        return Occurrence(nominal_at, nominal_at + spread.delay(job, nominal_at, window), TZDATA_VERSION)
-
-    def _last_at(self, job: str) -> datetime | None:
-        return None if self.max_runs is None else self._last_of_runs(job)
+    def _spread(self, found: Occurrence, job: str) -> Occurrence:
+        assert self.spread is not None
+        nominal_at, following = found.nominal_at, _next(self._timeline(job), found.nominal_at)
+        window = self.spread if following is None else min(self.spread, following.nominal_at - nominal_at)
+        return found._replace(due_at=nominal_at + spread.delay(job, nominal_at, window))
 
     @cached_property
     def _last_of_runs(self) -> Callable[[str], datetime]:
@@ -263,14 +258,14 @@ def _timeline(
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _next(timeline: Timeline, instant: datetime) -> datetime | None:
+def _next(timeline: Timeline, instant: datetime) -> Occurrence | None:
     begin_search()
     found = timeline.next_after(instant)
-    return None if found is None or found >= LATEST else found
+    return None if found is None or found >= LATEST else Occurrence(found, found, TZDATA_VERSION)
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _prev(timeline: Timeline, instant: datetime) -> datetime | None:
+def _prev(timeline: Timeline, instant: datetime) -> Occurrence | None:
     begin_search()
     found = timeline.prev_before(instant)
-    return None if found is None or found < EARLIEST else found
+    return None if found is None or found < EARLIEST else Occurrence(found, found, TZDATA_VERSION)
