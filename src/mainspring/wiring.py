@@ -14,6 +14,7 @@ import msgspec
 
 from mainspring.clock import Clock, SystemClock
 from mainspring.control.dead import DeadLetters
+from mainspring.control.jobs import Jobs
 from mainspring.control.lists import Lists
 from mainspring.control.operations import Operations
 from mainspring.control.queues import Queues, Workers
@@ -120,6 +121,7 @@ class Services:
     runs: Runs
     dead: DeadLetters
     lists: Lists
+    jobs: Jobs
     retries: Retries
     operations: Operations
     results: Results
@@ -144,6 +146,7 @@ def services(store: Store, clock: Clock) -> Services:
         runs=runs,
         dead=dead,
         lists=lists,
+        jobs=Jobs(database=store.database, lanes=store.lanes),
         retries=retries,
         operations=Operations(database=store.database, lists=lists, runs=runs, retries=retries),
         results=Results(database=store.database, clock=clock),

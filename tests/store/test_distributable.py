@@ -25,6 +25,8 @@ SEVERAL_LANES = {
     "health/lateness": "for people who watch",
     "leases/of_worker": "a worker has leases in all lanes, and asks once per beat",
     "queues/depths": "one look that saves a look per lane and line",
+    "lists/counts": "for people: each lane by its own index scan",
+    "lists/running_counts": "for people: leases are few",
     "lists/ended": "for people: history by job, of all lanes or one",
     "lists/placed": "for people: each lane by its own index scan",
     "lists/running": "for people: leases are few",

@@ -27,7 +27,8 @@ Examples:
   mainspring worker --app shop.jobs:app         workers only
   mainspring run submit greet --arg name=Ada    accept a run, print its id
   mainspring run show ID                        what happened to it
-  mainspring schedule preview '0 9 * * 1-5'     when will it fire?
+  mainspring run list --job greet --since 1h    what happened to all of them
+  mainspring dead-letter requeue --job greet    try the dead ones again
   mainspring doctor                             is the database in good health?
 
 Exit codes: 0 done, 1 refused or failed, 2 usage, 130 interrupted."""
@@ -46,6 +47,12 @@ commands.command(schedules)
 
 runs = App(name="run", sort_key=2, help="Submit runs and look after them.", help_epilogue="")
 commands.command(runs)
+dead_letters = App(name="dead-letter", sort_key=2, help="Requeue or purge runs out of attempts.", help_epilogue="")
+commands.command(dead_letters)
+jobs = App(name="job", sort_key=2, help="See jobs and how many of their runs are where.", help_epilogue="")
+commands.command(jobs)
+operations = App(name="operation", sort_key=2, help="See acts on many runs; resume them.", help_epilogue="")
+commands.command(operations)
 queues = App(name="queue", sort_key=2, help="See queues; pause and resume them.", help_epilogue="")
 commands.command(queues)
 
@@ -56,11 +63,23 @@ for parent, name, module, summary, order in (
     (commands, "top", "top", "Watch queues, workers and failures, live.", 2),
     (commands, "migrate", "migrate", "Bring the schema up to date.", 4),
     (commands, "doctor", "doctor", "Check the database's health.", 5),
+    (commands, "completion", "completion", "Print a script for your shell to complete commands.", 6),
     (runs, "submit", "run_submit", "Accept a run of a job; print its id.", 0),
     (runs, "show", "run_show", "Show a run: its state, attempts and timeline.", 1),
     (runs, "watch", "run_watch", "Watch a run: its progress and its log, live.", 1),
     (runs, "logs", "run_logs", "Show what a run logged.", 1),
-    (runs, "cancel", "run_cancel", "End a waiting run; ask a running one to stop.", 2),
+    (runs, "list", "run_list", "List runs, newest first.", 1),
+    (runs, "cancel", "run_cancel", "End waiting runs; ask running ones to stop.", 2),
+    (runs, "retry", "run_retry", "Requeue a dead run; run one that ended again.", 2),
+    (runs, "edit", "run_edit", "Change runs that have not started.", 2),
+    (dead_letters, "list", "dead_letter_list", "List runs out of attempts.", 0),
+    (dead_letters, "show", "run_show", "Show one: its last error, attempts and arguments.", 1),
+    (dead_letters, "requeue", "dead_letter_requeue", "Put them back in line.", 2),
+    (dead_letters, "purge", "dead_letter_purge", "End them for good.", 3),
+    (jobs, "list", "job_list", "List jobs: version, queue, runs by state.", 0),
+    (jobs, "show", "job_show", "Show a job: its policies and latest runs.", 1),
+    (operations, "list", "operation_list", "List operations, and how far they got.", 0),
+    (operations, "resume", "operation_resume", "Go on with one that was cut off.", 1),
     (queues, "list", "queue_list", "List queues: depth, age, rates, wanted slots.", 0),
     (queues, "pause", "queue_pause", "Stop claiming from a queue.", 1),
     (queues, "resume", "queue_resume", "Claim from a queue again.", 2),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from mainspring.errors import InvalidInput
+from mainspring.model.job import EARLIEST
 from mainspring.model.payload import quoted
 from mainspring.model.policy import RetryPolicy
 
@@ -77,6 +78,15 @@ def parse_instant(text: str | None, option: str) -> datetime | None:
         rule = "must be an instant in ISO 8601" if at is None else "must name its offset from UTC"
         raise _invalid(option, text, rule, "Write 2026-12-24T18:00:00Z or 2026-12-24T18:00:00+01:00.")
     return at
+
+
+def parse_moment(text: str | None, option: str, now: datetime) -> datetime | None:
+    """An instant, or how long ago it was."""
+    if text is not None and _SPAN.fullmatch(text):
+        span = parse_span(text, option)
+        assert span is not None
+        return max(now - min(span, now - EARLIEST), EARLIEST)
+    return parse_instant(text, option)
 
 
 def parse_payload(payload: str | None, pairs: Sequence[str]) -> dict[str, Any]:

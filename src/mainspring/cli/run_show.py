@@ -8,21 +8,11 @@ from rich.table import Table
 from rich.text import Text
 
 from mainspring.cli.command import InSession, command
+from mainspring.cli.run_table import COLOURS, error_line
 from mainspring.cli.text import as_instant, as_json, as_span, safe
 from mainspring.model.lifecycle import Outcome, State
 from mainspring.model.line import Delivery
 from mainspring.model.run import Attempt, Run
-
-COLOURS = {
-    State.SUCCEEDED: "green",
-    State.RUNNING: "cyan",
-    State.DEAD: "red",
-    State.LOST: "red",
-    State.EXPIRED: "yellow",
-    State.CANCELLED: "yellow",
-    State.HELD: "yellow",
-}
-
 
 NOTES = """\
 Example:
@@ -85,6 +75,8 @@ def _lines_about(run: Run) -> Iterator[tuple[str, str | Text]]:
         yield "tags", ", ".join(run.tags)
     if run.worker_id is not None:
         yield "worker", str(run.worker_id)
+    if run.rerun_of is not None:
+        yield "rerun of", str(run.rerun_of)
 
 
 def _state_of(run: Run) -> Text:
@@ -120,8 +112,7 @@ def _between(attempt: Attempt, begin: str, end: str) -> str:
 def _error_of(attempt: Attempt) -> Text:
     if attempt.error is None:
         return Text("")
-    kind, message = attempt.error.get("type", "error"), attempt.error.get("message", "")
-    return Text(safe(f"{kind}: {message}" if message else kind, 160))
+    return Text(error_line(attempt.error, 160))
 
 
 def _timeline(run: Run) -> Table:

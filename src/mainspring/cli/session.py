@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from rich.console import RenderableType
+    from rich.text import Text
 
     from mainspring.app.mainspring import Mainspring
     from mainspring.store.database import Connection
@@ -98,6 +99,15 @@ class Session:
                 console.print(thing, soft_wrap=isinstance(thing, str))
         for line in capture.get().splitlines():
             print(line if is_terminal else line.rstrip())
+
+    def print_lines(self, lines: list[Text]) -> None:
+        """Print lines of which each stays one: cut where the terminal ends, and whole where there is none."""
+        if not sys.stdout.isatty():
+            self.print(*(line.plain for line in lines))
+            return
+        for line in lines:
+            line.truncate(self.width, overflow="ellipsis")
+        self.print(*lines)
 
     def say(self, sentence: str) -> None:
         """Progress, for people who watch."""

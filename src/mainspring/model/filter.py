@@ -46,6 +46,7 @@ class RunFilter:
             raise _invalid(
                 "filter", f"{len(self.jobs)} jobs, {len(self.queues)} queues", f"must name at most {MOST_NAMES} of each"
             )
+        object.__setattr__(self, "states", tuple(_state(each) for each in self.states))  # a word stands for one too
         rules.checked_tags(self.tags)
         rules.checked_at(self.since, "since")
         rules.checked_at(self.until, "until")
@@ -93,7 +94,7 @@ def run_filter(
     return RunFilter(
         jobs=_several(job),
         queues=_several(queue),
-        states=tuple(_state(each) for each in _several(state)),
+        states=_several(state),
         tags=tuple(rules.checked_tags(tags) or ()),
         since=since,
         until=until,

@@ -15,6 +15,8 @@ from mainspring.store.statements import load
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from asyncpg import Record
+
     from mainspring.store.database import Connection
 
 DEFAULT_TENANT = 1
@@ -65,6 +67,13 @@ async def find(connection: Connection, name: str, *, tenant_id: int = DEFAULT_TE
         names = await load("jobs/names").fetch(connection, tenant=tenant_id)
         raise _no_such_job(name, (each["name"] for each in names))
     return JobRef(row["id"], row["version"]), msgspec.json.decode(row["definition"])
+
+
+async def latest(
+    connection: Connection, names: Sequence[str] | None, after: str, count: int, *, tenant_id: int = DEFAULT_TENANT
+) -> list[Record]:
+    """Jobs by name, with their newest definitions."""
+    return await load("jobs/list").fetch(connection, tenant=tenant_id, names=names, after=after, count=count)
 
 
 async def names_of(connection: Connection, job_ids: Iterable[int]) -> dict[int, str]:

@@ -157,3 +157,14 @@ async def states_of(connection: Connection, run_ids: Sequence[UUID]) -> dict[UUI
         rows = await load("lists/whereabouts").fetch(connection, lane=lane, runs=some, since=since)
         found |= {row["id"]: State(row["state"]) for row in rows}
     return found
+
+
+async def counts(connection: Connection, lanes: int, job_ids: Sequence[int], bound: int) -> dict[int, dict[str, int]]:
+    """How many runs of these jobs are where; `is_more` if some lane has more than were counted."""
+    asked = {"lanes": list(range(lanes)), "jobs": list(job_ids)}
+    found: dict[int, dict[str, int]] = {job_id: {} for job_id in job_ids}
+    for row in await load("lists/counts").fetch(connection, bound=bound, **asked):
+        found[row["job_id"]] |= dict(row)
+    for row in await load("lists/running_counts").fetch(connection, **asked):
+        found[row["job_id"]]["running"] = row["running"]
+    return found

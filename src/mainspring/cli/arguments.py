@@ -1,0 +1,70 @@
+"""New arguments for a run: given as options, or edited as JSON in the user's editor."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mainspring.cli.parsing import parse_payload
+from mainspring.cli.text import as_json
+from mainspring.errors import InvalidInput
+from mainspring.model.payload import MAX_PAYLOAD_BYTES, encode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mainspring.app.mainspring import Mainspring
+
+
+async def new_payload(
+    client: Mainspring,
+    application: Mainspring | None,
+    run_id: str,
+    *,
+    payload: str | None,
+    pairs: Sequence[str],
+    in_editor: bool,
+) -> bytes | None:
+    """The arguments to give to a run instead of its own, or None if none were given.
+
+    Checked against the handler's signature if its application is at hand, else when it runs.
+    """
+    if payload is None and not pairs and not in_editor:
+        return None
+    run = await client.find(run_id)
+    arguments = edited(run.payload) if in_editor else parse_payload(payload, pairs)
+    if in_editor and arguments == run.payload:
+        return None  # looked at, and left as they were
+    if pairs and isinstance(run.payload, dict):
+        arguments = run.payload | arguments  # those that are not named stay
+    if application is not None:
+        return application.registry.find(run.job).arguments.encode_mapping(arguments)
+    return encode(arguments, what="payload", limit=MAX_PAYLOAD_BYTES)
+
+
+def edited(document: Any) -> dict[str, Any]:
+    """What the user makes of a document in $VISUAL or $EDITOR."""
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    with tempfile.TemporaryDirectory(prefix="mainspring-") as folder:
+        file = Path(folder) / "arguments.json"
+        file.write_text(as_json(document) + "\n", encoding="utf-8")
+        try:
+            code = subprocess.call([*shlex.split(editor), str(file)])
+        except (OSError, ValueError) as error:
+            raise _no_editor(editor, str(error)) from error
+        if code != 0:
+            raise _no_editor(editor, f"it exited with {code}")
+        return parse_payload(file.read_text(encoding="utf-8", errors="surrogateescape"), ())
+
+
+def _no_editor(editor: str, why: str) -> InvalidInput:
+    return InvalidInput(
+        f"Nothing was changed: the editor {editor!r} failed: {why}.",
+        code="editor-failed",
+        hint="Set EDITOR, or give --payload or --arg.",
+        field="editor",
+    )

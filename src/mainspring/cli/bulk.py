@@ -1,0 +1,114 @@
+"""Acts on many runs: count them, ask, write the operation down, and work it off before people's eyes."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Group, Parameter
+
+from mainspring.cli.command import Flag
+from mainspring.errors import InvalidInput
+from mainspring.model.operation import OperationKind
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from mainspring.app.mainspring import Mainspring
+    from mainspring.cli.filters import Filters
+    from mainspring.cli.session import Session
+    from mainspring.model.operation import Operation
+
+DONE = {
+    OperationKind.CANCEL: "cancelled",
+    OperationKind.CHANGE: "changed",
+    OperationKind.REQUEUE: "requeued",
+    OperationKind.PURGE: "purged",
+    OperationKind.RETRY: "tried again",
+}
+
+
+@Parameter(name="*", group=Group("Many runs", sort_key=1))
+@dataclass(frozen=True)
+class Many:
+    """How to go about many runs."""
+
+    all: Annotated[bool, Flag, Parameter(help="All there are; needed if nothing else says which.")] = False
+    dry_run: Annotated[bool, Flag, Parameter(help="Only count them.")] = False
+    yes: Annotated[bool, Flag, Parameter(help="Do not ask.")] = False
+    reason: Annotated[str, Parameter(help="Why; kept with each run and in the audit.")] = ""
+
+
+def check_choice(run_ids: tuple[str, ...], filters: Filters, many: Many) -> None:
+    """Runs are chosen by their ids or by a filter; by neither is a slip, unless it is said to be meant."""
+    if run_ids and not (filters.is_empty and not many.all):
+        raise InvalidInput(
+            "Both ids and a filter were given.", code="ids-and-filter", hint="Give one of them.", field="id"
+        )
+    if not run_ids and filters.is_empty and not many.all:
+        raise InvalidInput(
+            "No run was named.",
+            code="no-runs-named",
+            hint="Give ids, or a filter such as --job; or --all, if all are meant.",
+            field="id",
+        )
+
+
+async def operate(
+    session: Session, client: Mainspring, kind: OperationKind, filters: Filters, many: Many, **change: Any
+) -> int:
+    """Do it to all runs that match; answers with the exit code."""
+    services = await client.services()
+    wanted = services.operations.aimed(kind, filters.wanted())
+    count = await services.lists.count(wanted)
+    if many.dry_run or (count.number == 0 and count.is_exact):
+        _print_count(session, count.number, is_exact=count.is_exact)
+        return 0
+    if not many.yes:
+        _confirm(session, f"{kind.capitalize()} {count} run{'' if str(count) == '1' else 's'}?")
+    operation = await client.operations.start(kind, wanted, reason=many.reason, **change)
+    session.say(f"operation {operation.id}; if it is cut off: mainspring operation resume {operation.id}")
+    return await work_off(session, client, operation.id)
+
+
+async def work_off(session: Session, client: Mainspring, operation_id: UUID | str) -> int:
+    """Work an operation off and show how far it is; answers with the exit code."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    is_shown = sys.stderr.isatty() and not session.wants_json
+    operation = await client.operations.find(operation_id)
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not is_shown) as progress:
+        task = progress.add_task(operation.kind.value, total=operation.expected)
+        async for operation in client.operations.work(operation_id):
+            progress.update(task, completed=operation.done + operation.skipped)
+    _print_end(session, operation)
+    return 0
+
+
+def _print_count(session: Session, number: int, *, is_exact: bool) -> None:
+    if session.wants_json:
+        session.print_json({"runs": number, "is_exact": is_exact})
+    else:
+        session.print(f"{'' if is_exact else 'more than '}{number:,} run{'' if number == 1 and is_exact else 's'}")
+
+
+def _print_end(session: Session, operation: Operation) -> None:
+    if session.wants_json:
+        session.print_json(operation)
+        return
+    skipped = f"; {operation.skipped:,} had moved on and were skipped" if operation.skipped else ""
+    session.print(f"{operation.done:,} {DONE[operation.kind]}{skipped}")
+
+
+def _confirm(session: Session, question: str) -> None:
+    if session.wants_json or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise InvalidInput(
+            f"{question} There is nobody to ask.", code="not-confirmed", hint="Say --yes, or --dry-run to count only."
+        )
+    sys.stderr.write(f"{question} [y/N] ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise InvalidInput("Nothing was done.", code="not-confirmed")

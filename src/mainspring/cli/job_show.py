@@ -1,0 +1,65 @@
+"""`mainspring job show`: what a job says about itself, and its latest runs."""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from cyclopts import Parameter
+from rich.table import Table
+from rich.text import Text
+
+from mainspring.cli.command import InSession, command
+from mainspring.cli.job_list import STATES, count_of
+from mainspring.cli.run_table import lines_of
+from mainspring.cli.text import as_instant, as_json, safe
+from mainspring.control.jobs import JobSummary
+from mainspring.model.filter import RunFilter
+
+NOTES = """\
+Example:
+  mainspring job show report"""
+
+commands = command("show", NOTES)
+
+
+@commands.default
+async def show(
+    name: Annotated[str, Parameter(name="name", help="The job's name.")],
+    /,
+    *,
+    runs: Annotated[int, Parameter(help="How many of its latest runs to show.")] = 10,
+    session: InSession,
+) -> None:
+    """Show a job: its version, policies, counts and latest runs."""
+    async with session.client() as client:
+        services = await client.services()
+        job = await services.jobs.find(name)
+        page = await services.lists.page(RunFilter(jobs=(name,)), limit=runs)
+    if session.wants_json:
+        session.print_json({"job": job, "runs": page.runs})
+        return
+    session.print(_facts(job))
+    if page.runs:
+        session.print("")
+        session.print_lines(lines_of(page.runs, session.width))
+
+
+def _facts(job: JobSummary) -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim")
+    table.add_column(overflow="fold")
+    for name, value in _lines_about(job):
+        table.add_row(name, value)
+    return table
+
+
+def _lines_about(job: JobSummary) -> Iterator[tuple[str, Text]]:
+    yield "job", Text(safe(job.name))
+    yield "version", Text(f"{job.version}, since {as_instant(job.changed_at)}")
+    yield "created", Text(as_instant(job.created_at))
+    for name, value in job.definition.items():
+        if name != "name" and value is not None:
+            yield safe(name, 30), Text(safe(value if isinstance(value, str) else as_json(value, indent=0), 300))
+    counts = Text()
+    for state in STATES:
+        counts.append_text(count_of(job, state)).append(f" {state}  ")
+    yield "runs", counts

@@ -1,0 +1,53 @@
+"""`mainspring operation list`: acts on many runs, and how far they got."""
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+from cyclopts import Parameter
+from rich.text import Text
+
+from mainspring.cli.command import InSession, command
+from mainspring.cli.run_table import ago, plain_table
+from mainspring.cli.text import as_json, safe
+
+NOTES = """\
+Examples:
+  mainspring operation list
+  mainspring operation list --limit 100 -o json"""
+
+commands = command("list", NOTES)
+
+
+@commands.default
+async def list_operations(
+    *, limit: Annotated[int, Parameter(help="How many, at most 1000.")] = 20, session: InSession
+) -> None:
+    """List operations, newest first."""
+    from mainspring.model.listing import checked_limit
+
+    async with session.client() as client:
+        operations = await client.operations.latest(checked_limit(limit))
+    if session.wants_json:
+        session.print_json({"operations": operations})
+        return
+    if not operations:
+        session.print("No operations. Acts on many runs make them: mainspring run cancel --job …")
+        return
+    now = datetime.now(UTC)
+    table = plain_table("operation", "kind", "state", "done", "skipped", "started", "by", "runs", "reason")
+    for column in table.columns[:6]:
+        column.no_wrap = True
+    for each in operations:
+        total = "" if each.expected is None else f" of {each.expected:,}"
+        table.add_row(
+            str(each.id),
+            each.kind.value,
+            Text("done", style="green") if each.is_over else Text("open", style="yellow"),
+            f"{each.done:,}{total}",
+            f"{each.skipped:,}",
+            ago(each.started_at, now),
+            Text(safe(each.actor, 30)),
+            Text(safe(as_json(each.wanted.as_document(), indent=0), 60)),
+            Text(safe(each.reason, 40)),
+        )
+    session.print(table)

@@ -1,0 +1,70 @@
+"""`mainspring run edit`: change runs that have not started."""
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from mainspring.app.loading import load_app
+from mainspring.cli.arguments import new_payload
+from mainspring.cli.bulk import Many, check_choice, operate
+from mainspring.cli.command import Flag, InSession, Repeatable, command
+from mainspring.cli.filters import Filters
+from mainspring.cli.parsing import parse_instant
+from mainspring.control.runs import Changes
+from mainspring.errors import InvalidInput
+from mainspring.model.operation import OperationKind
+
+NOTES = """\
+Without any change named, the arguments are opened in $EDITOR. By a filter,
+the priority or the queue of many runs is changed in one operation that can be
+resumed if it is cut off.
+
+Examples:
+  mainspring run edit ID
+  mainspring run edit ID --priority 1 --at 2026-12-24T18:00:00+01:00
+  mainspring run edit ID --arg amount=12 --app shop.jobs:app
+  mainspring run edit --job report --to-queue slow --priority 9 --yes"""
+
+commands = command("edit", NOTES)
+
+
+@commands.default
+async def edit_run(
+    run_id: Annotated[str | None, Parameter(name="id", help="The run's id.")] = None,
+    /,
+    *,
+    filters: Filters = Filters(),  # noqa: B008  frozen
+    many: Many = Many(),  # noqa: B008  frozen
+    priority: Annotated[int | None, Parameter(help="0 (most urgent) to 9.")] = None,
+    to_queue: Annotated[str | None, Parameter(help="Move to this queue.")] = None,
+    at: Annotated[str | None, Parameter(help="Start at this instant: 2026-12-24T18:00:00+01:00.")] = None,
+    set_tag: Annotated[tuple[str, ...], Repeatable, Parameter(help="Instead of its tags; may be repeated.")] = (),
+    arg: Annotated[tuple[str, ...], Repeatable, Parameter(help="name=value: with this argument changed.")] = (),
+    payload: Annotated[str | None, Parameter(help="All arguments as one JSON object.")] = None,
+    edit: Annotated[bool, Flag, Parameter(help="Edit the arguments in $EDITOR.")] = False,
+    app: Annotated[str | None, Parameter(help="module:attribute; the arguments are then checked here.")] = None,
+    session: InSession,
+) -> int:
+    """Change a run that has not started, or many."""
+    check_choice(() if run_id is None else (run_id,), filters, many)
+    due_at, tags = parse_instant(at, "at"), set_tag or None
+    if run_id is None and (due_at or tags or arg or payload or edit):
+        raise InvalidInput(
+            "Times, tags and arguments are changed one run at a time.",
+            code="edit-for-many",
+            hint="Many runs can be given another --priority or moved --to-queue.",
+        )
+    application = None if app is None else load_app(app)
+    async with session.client(application) as client:
+        if run_id is None:
+            change = {"priority": priority, "queue": to_queue}
+            return await operate(session, client, OperationKind.CHANGE, filters, many, **change)
+        is_bare = (priority, to_queue, due_at, tags, payload) == (None,) * 5 and not arg
+        changed = await new_payload(client, application, run_id, payload=payload, pairs=arg, in_editor=edit or is_bare)
+        changes = Changes(priority=priority, queue=to_queue, payload=changed, tags=tags, at=due_at)
+        run = await (await client.services()).runs.change(run_id, changes, actor=client.submitted_by)
+    if session.wants_json:
+        session.print_json({"id": run.id, "state": run.state, "revision": run.revision})
+    else:
+        session.print(f"changed; it is {run.state}, revision {run.revision}")
+    return 0

@@ -1,0 +1,73 @@
+"""The jobs there are: what they say about themselves, and how many of their runs are where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from mainspring.control.lists import snapshot
+from mainspring.model.lifecycle import State
+from mainspring.store import jobs, lists
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from mainspring.store.database import Connection, Database
+
+BOUND = 1_000  # per lane and line: counting a backlog of millions would take long, and say little more
+COUNTED = (State.READY, State.SCHEDULED, State.HELD, State.DEAD)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSummary:
+    """A job as people see it."""
+
+    name: str
+    version: int
+    queue: str
+    created_at: datetime
+    changed_at: datetime
+    definition: dict[str, Any]
+    counts: dict[State, int]
+    is_more: bool  # some of the counts are lower bounds
+
+
+class Jobs:
+    """Shows the jobs of one tenant."""
+
+    def __init__(self, *, database: Database, lanes: int, tenant_id: int = jobs.DEFAULT_TENANT) -> None:
+        self._database = database
+        self._lanes = lanes
+        self._tenant_id = tenant_id
+
+    async def by_name(self, *, after: str = "", limit: int = 100) -> list[JobSummary]:
+        """Jobs by name; after the given one."""
+        async with self._database.acquire() as connection, snapshot(connection):
+            return await self._read(connection, after=after, count=limit)
+
+    async def find(self, name: str) -> JobSummary:
+        async with self._database.acquire() as connection, snapshot(connection):
+            await jobs.find(connection, name, tenant_id=self._tenant_id)  # raises if there is none
+            return (await self._read(connection, names=[name], count=1))[0]
+
+    async def _read(
+        self, connection: Connection, *, names: list[str] | None = None, after: str = "", count: int
+    ) -> list[JobSummary]:
+        rows = await jobs.latest(connection, names, after, count, tenant_id=self._tenant_id)
+        await lists.begin(connection)
+        counts = await lists.counts(connection, self._lanes, [row["id"] for row in rows], BOUND)
+        return [
+            JobSummary(
+                name=row["name"],
+                version=row["version"],
+                queue=(definition := msgspec.json.decode(row["definition"])).get("queue", "default"),
+                created_at=row["created_at"],
+                changed_at=row["changed_at"],
+                definition=definition,
+                counts={state: counts[row["id"]].get(state.value, 0) for state in (*COUNTED, State.RUNNING)},
+                is_more=bool(counts[row["id"]].get("is_more")),
+            )
+            for row in rows
+        ]
