@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mainspring.model.listing import Page, RunSummary
     from mainspring.model.policy import BackOff, Jitter, RetryPolicy
     from mainspring.model.report import LogLine, Progress
+    from mainspring.model.resource import Resource
     from mainspring.model.run import Attempt, Run
     from mainspring.model.steering import Cancel, Fail, Retry, Snooze
     from mainspring.schedule.calendar import Calendar
@@ -37,6 +38,7 @@ __all__ = [
     "Outcome",
     "Page",
     "Progress",
+    "Resource",
     "Retry",
     "RetryPolicy",
     "Run",
@@ -64,6 +66,7 @@ _HOMES = {
     "Outcome": "mainspring.model.lifecycle",
     "Page": "mainspring.model.listing",
     "Progress": "mainspring.model.report",
+    "Resource": "mainspring.model.resource",
     "Retry": "mainspring.model.steering",
     "RetryPolicy": "mainspring.model.policy",
     "Run": "mainspring.model.run",

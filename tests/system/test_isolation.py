@@ -47,8 +47,9 @@ class Ear:
 class Bench:
     """Runs jobs of the poison application in children of their own."""
 
-    def __init__(self) -> None:
+    def __init__(self, jobs: Any = poison_app) -> None:
         self.ear = Ear()
+        self._jobs = jobs
         place = wiring.Place(url="postgresql://nowhere.invalid/none")
         self.isolation = wiring.isolation("tests.system.poison_app:app", place)
 
@@ -56,7 +57,7 @@ class Bench:
         return await asyncio.wait_for(self.perform(self.work(job, **arguments)), PATIENCE)
 
     def work(self, job: str, **arguments: Any) -> Work:
-        handler: Handler = getattr(poison_app, job).handler
+        handler: Handler = getattr(self._jobs, job).handler
         row: list[Any] = [None] * (SPECIAL + 1)
         row[ID], row[ATTEMPT], row[FENCE] = uuid.uuid4(), 0, 7
         row[PAYLOAD] = msgspec.json.encode(arguments)

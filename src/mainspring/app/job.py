@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
+import msgspec
+
 from mainspring.errors import InvalidInput
 from mainspring.model import job as rules
+from mainspring.model.headers import checked_headers
 from mainspring.model.line import Line
 from mainspring.model.policy import NO_OVERRIDES, Overrides
 from mainspring.model.run import NewRun
 from mainspring.store.callers import CallersConnection, callers_connection
+from mainspring.worker.tracing import TRACEPARENT, current_trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -36,6 +40,7 @@ class Options:
     labels: tuple[str, ...] | None = None
     tags: tuple[str, ...] | None = None
     key: str | None = None
+    headers: dict[str, str] | None = None
     max_age: float | None = None
     start_within: float | None = None
     overrides: Overrides = NO_OVERRIDES
@@ -56,6 +61,7 @@ def checked_options(
     timeout: timedelta | float | None = None,
     run_timeout: timedelta | float | None = None,
     start_within: timedelta | float | None = None,
+    headers: Mapping[str, str] | None = None,
     connection: object | None,
 ) -> Options:
     if at is not None and delay is not None:
@@ -74,6 +80,7 @@ def checked_options(
         labels=None if labels is None else rules.checked_labels(labels),
         tags=None if checked is None else tuple(checked),
         key=rules.checked_key(key),
+        headers=checked_headers(headers),
         max_age=rules.checked_max_age(max_age),
         start_within=rules.checked_limit(start_within, "start_within"),
         overrides=Overrides(
@@ -100,6 +107,8 @@ class Job(Generic[P, R]):
         return self.handler.name
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+        if self.handler.arguments.injected:
+            self.handler.arguments.check_resources(kwargs)
         return self.handler.function(*args, **kwargs)
 
     def options(
@@ -117,12 +126,14 @@ class Job(Generic[P, R]):
         timeout: timedelta | float | None = None,
         run_timeout: timedelta | float | None = None,
         start_within: timedelta | float | None = None,
+        headers: Mapping[str, str] | None = None,
         connection: object | None = None,
     ) -> Job[P, R]:
         """The same job with other options for what is submitted through it.
 
         `labels` are what a worker must have, instead of those the job names.
         `retry`, `timeout`, `run_timeout`, `start_within` and `max_age` replace what the job says.
+        `headers` are small texts that travel with the run; handlers find them in `context.headers`.
         `connection` is your own asyncpg, psycopg or SQLAlchemy connection: the run exists if and only if your
         transaction commits.
         """
@@ -139,6 +150,7 @@ class Job(Generic[P, R]):
             timeout=timeout,
             run_timeout=run_timeout,
             start_within=start_within,
+            headers=headers,
             connection=connection,
         )
         return Job(self._app, self.handler, options)
@@ -187,6 +199,10 @@ class Job(Generic[P, R]):
         return self._app
 
     @property
+    def headers(self) -> Mapping[str, str] | None:
+        return self._options.headers
+
+    @property
     def connection(self) -> CallersConnection | None:
         return self._options.connection
 
@@ -205,6 +221,7 @@ class Job(Generic[P, R]):
             line_id=line_id,
             priority=definition.priority if options.priority is None else options.priority,
             payload=b"",
+            headers=_headers_json(options.headers),
             tags=None if options.tags is None else list(options.tags),
             submitted_by=submitted_by,
             at=options.at,
@@ -241,3 +258,10 @@ def _since_then(line: Line, template: NewRun) -> Iterator[object]:
 
 def _seconds(span: timedelta | None) -> float | None:
     return None if span is None else span.total_seconds()
+
+
+def _headers_json(given: Mapping[str, str] | None) -> str | None:
+    """What travels with the run: the caller's trace context, unless another one was given, and what else was given."""
+    if given is None or TRACEPARENT not in given:
+        given = current_trace() | dict(given or {})
+    return msgspec.json.encode(given).decode() if given else None

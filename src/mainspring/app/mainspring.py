@@ -24,13 +24,24 @@ from mainspring.model.command import Command
 from mainspring.model.job import JobDefinition
 from mainspring.model.limits import checked_memory
 from mainspring.model.report import capture_level
+from mainspring.model.resource import Resource
 from mainspring.model.run import DEFAULT_PRIORITY
 from mainspring.store import jobs
 from mainspring.worker.command import handler_of_command
 from mainspring.worker.registry import Registry, handler_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+    from collections.abc import (
+        AsyncGenerator,
+        AsyncIterator,
+        Callable,
+        Coroutine,
+        Iterable,
+        Iterator,
+        Mapping,
+        Sequence,
+    )
+    from contextlib import AbstractAsyncContextManager, AbstractContextManager
     from datetime import datetime, timedelta
     from pathlib import Path
     from types import TracebackType
@@ -44,10 +55,13 @@ if TYPE_CHECKING:
     from mainspring.model.report import LogLine
     from mainspring.model.run import NewRun, Run
     from mainspring.store.jobs import JobRef
+    from mainspring.worker.environment import Middleware
 
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
+H = TypeVar("H", bound="Callable[[], Any]")
+M = TypeVar("M", bound="Middleware")
 
 
 @dataclass
@@ -176,6 +190,38 @@ class Mainspring:
         handler = replace(handler_of_command(JobDefinition(**_readied(options)), command), capture_level=kept)
         self.registry.add(handler)
         return Job(self, handler)
+
+    # ── what surrounds handlers ─────────────────────────────────────────────────────────────────────────────
+
+    def on_start(self, hook: H) -> H:
+        """Call this function, async or not, when a worker process (or that of an isolated run) begins."""
+        self.registry.environment.start_hooks.append(hook)
+        return hook
+
+    def on_stop(self, hook: H) -> H:
+        """Call this function, async or not, when a worker process (or that of an isolated run) ends."""
+        self.registry.environment.stop_hooks.append(hook)
+        return hook
+
+    @overload
+    def resource(self, function: Callable[..., AsyncIterator[T]], /) -> Resource[T]: ...
+    @overload
+    def resource(self, function: Callable[..., Iterator[T]], /) -> Resource[T]: ...
+    @overload
+    def resource(self, function: Callable[..., AbstractAsyncContextManager[T]], /) -> Resource[T]: ...
+    @overload
+    def resource(self, function: Callable[..., AbstractContextManager[T]], /) -> Resource[T]: ...
+    def resource(self, function: Callable[..., Any], /) -> Resource[Any]:
+        """Define what each process opens once and handlers are given: `pool: Pool = database.injected`."""
+        resource: Resource[Any] = Resource(function)
+        self.registry.environment.check(resource.needs.values())
+        self.registry.environment.resources.append(resource)
+        return resource
+
+    def middleware(self, function: M) -> M:
+        """Call this around every attempt: `async def f(context, call_next)`. The first one defined is outermost."""
+        self.registry.environment.add_middleware(function)
+        return function
 
     def _capture_level(self, options: dict[str, Any]) -> int | None:
         """Which log lines to keep: how a worker runs a job, and no part of the job's definition."""

@@ -16,6 +16,7 @@ import msgspec
 from mainspring.errors import InvalidArguments, InvalidInput, shortened
 from mainspring.model.context import Context
 from mainspring.model.payload import MAX_PAYLOAD_BYTES, check_encoded, encode
+from mainspring.model.resource import injected_into
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -31,7 +32,9 @@ class Arguments:
     def __init__(self, job: str, function: Callable[..., Any]) -> None:
         self.job = job
         hints = _hints_of(job, function)
-        self.wants_context, self._signature = _without_context(_readable(inspect.signature(function), hints), hints)
+        readable = _readable(inspect.signature(function), hints)
+        self.injected = injected_into(job, readable)  # parameters that are given resources, and no part of the payload
+        self.wants_context, self._signature = _without_context(_without(readable, self.injected), hints)
         self._struct = _struct_of(job, self._signature, hints)
         self._decoder = msgspec.json.Decoder(self._struct)
         self._keyword_only = tuple(
@@ -43,6 +46,17 @@ class Arguments:
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(self._signature.parameters)
+
+    def check_resources(self, named: Mapping[str, Any]) -> None:
+        """Refuse a call here and now that leaves out what a worker would have given."""
+        missing = [name for name in self.injected if name not in named]
+        if missing:
+            raise InvalidArguments(
+                f"{self.job} is given {missing[0]!r} by its worker; called here, it lacks it.",
+                hint=f"Pass it: {missing[0]}=…; or submit a run.",
+                job=self.job,
+                field=missing[0],
+            )
 
     def encode(self, positional: tuple[Any, ...], named: Mapping[str, Any]) -> bytes:
         """The payload for a call with these arguments, or an error that names the one that does not fit."""
@@ -141,6 +155,10 @@ def _readable(signature: inspect.Signature, hints: dict[str, Any]) -> inspect.Si
     """As messages show it: types instead of their texts, and nothing about what is returned."""
     parameters = [each.replace(annotation=hints.get(each.name, each.empty)) for each in signature.parameters.values()]
     return signature.replace(parameters=parameters, return_annotation=signature.empty)
+
+
+def _without(signature: inspect.Signature, names: Mapping[str, object]) -> inspect.Signature:
+    return signature.replace(parameters=[each for each in signature.parameters.values() if each.name not in names])
 
 
 def _without_context(signature: inspect.Signature, hints: dict[str, Any]) -> tuple[bool, inspect.Signature]:

@@ -26,6 +26,7 @@ from mainspring.model.payload import MAX_RESULT_BYTES, encode
 from mainspring.model.steering import Cancel, Steering
 from mainspring.testing.overheard import Overheard
 from mainspring.worker.capture import SPEAKER, captured, words_of
+from mainspring.worker.environment import NOTHING
 from mainspring.worker.finishing import not_finished
 from mainspring.worker.work import error_document
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from mainspring.app.job import Job
     from mainspring.app.mainspring import Mainspring
     from mainspring.model.report import LogLine
+    from mainspring.worker.environment import Surroundings
 
 R = TypeVar("R")
 
@@ -109,7 +111,7 @@ class _Performer:
             return self._ended(attempt, _failed(error), cause=error)
 
     def submit_sync(self, job: Job[Any, R], payload: bytes) -> Handle[R]:
-        if job.handler.is_async:
+        if job.handler.is_async or not self._app.registry.environment.is_empty:
             return self._app.blocking(self.submit(job, payload))
         attempt = _Attempt(self._app, job)
         try:
@@ -146,25 +148,39 @@ class _Attempt:
         self.finisher = _Finisher() if job.handler.definition.delivery is Delivery.TRANSACTIONAL else None
         self.capture_level = job.handler.capture_level or 0
         self._job = job
+        self._environment = app.registry.environment
+        self._context = Context(
+            run_id=self.run_id,
+            job=job.name,
+            attempt=1,
+            fence=1,
+            listener=self.overheard,
+            headers=job.headers,
+            finisher=self.finisher,
+        )
 
     async def perform(self, payload: bytes) -> Any:
-        call = self._call(payload)
-        # A plain function goes to a thread, as in a worker: it may block, and submit others with submit_sync.
-        return await call() if self._job.handler.is_async else await asyncio.to_thread(call)
+        """With resources that are opened for this attempt only, and through middleware; hooks belong to processes."""
+
+        async def call_through(surroundings: Surroundings) -> Any:
+            call = self._call(payload, surroundings)
+            # A plain function goes to a thread, as in a worker: it may block, and submit others with submit_sync.
+            call = call if handler.is_async else partial(asyncio.to_thread, call)
+            return await surroundings.around(self._context, call)
+
+        handler = self._job.handler
+        return await self._environment.around_one(handler.arguments.injected.values(), call_through, with_hooks=False)
 
     def perform_here(self, payload: bytes) -> Any:
-        return self._call(payload)()
+        return self._call(payload, NOTHING)()
 
-    def _call(self, payload: bytes) -> Callable[[], Any]:
+    def _call(self, payload: bytes, surroundings: Surroundings) -> Callable[[], Any]:
         handler = self._job.handler
         SPEAKER.set(None if handler.capture_level is None else self)
         positional, named = handler.arguments.decode(payload)
         if handler.arguments.wants_context:
-            positional = (self._context(handler.name), *positional)
-        return partial(handler.function, *positional, **named)
-
-    def _context(self, job: str) -> Context:
-        return Context(run_id=self.run_id, job=job, attempt=1, fence=1, listener=self.overheard, finisher=self.finisher)
+            positional = (self._context, *positional)
+        return partial(handler.function, *positional, **named, **surroundings.given(handler.arguments.injected))
 
 
 def _succeeded(result: Any, finisher: _Finisher | None) -> End:

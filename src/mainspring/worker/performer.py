@@ -17,6 +17,7 @@ from mainspring.errors import InvalidInput
 from mainspring.model.context import Context
 from mainspring.model.payload import JSON_CODEC
 from mainspring.worker.capture import SPEAKER, words_of
+from mainspring.worker.environment import NOTHING
 from mainspring.worker.finishing import finishing_of
 from mainspring.worker.isolation.hearing import Hearing
 from mainspring.worker.work import ATTEMPT, CODEC, FENCE, HEADERS, ID, PAYLOAD
@@ -36,6 +37,7 @@ class Performer:
 
     def __init__(self, *, threads: int, reporter: Reporter, isolation: Isolation | None = None) -> None:
         self.begins: Callable[[Work], None] = lambda work: None
+        self.surroundings = NOTHING
         self._isolation = isolation
         self._threads = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="mainspring-handler")
         self._reporter = reporter
@@ -50,11 +52,32 @@ class Performer:
         positional, named = handler.arguments.decode(work.row[PAYLOAD])
         if handler.capture_level is not None:
             SPEAKER.set(work)
+        if self.surroundings is not NOTHING and (handler.arguments.injected or self.surroundings.middleware):
+            return await self._perform_within(work, handler, positional, named)
         if handler.arguments.wants_context:
             positional = (await self._context_of(work, handler), *positional)
         if handler.is_async:
             return await handler.function(*positional, **named)
-        call = partial(copy_context().run, handler.function, *positional, **named)
+        return await self._call_in_thread(handler.function, positional, named)
+
+    async def _perform_within(
+        self, work: Work, handler: Handler, positional: tuple[Any, ...], named: dict[str, Any]
+    ) -> Any:
+        """With resources, and through middleware, for which there is a context whether the handler wants it or not."""
+        context = await self._context_of(work, handler)
+        if handler.arguments.wants_context:
+            positional = (context, *positional)
+        named |= self.surroundings.given(handler.arguments.injected)
+        if handler.is_async:
+            return await self.surroundings.around(context, partial(handler.function, *positional, **named))
+        return await self.surroundings.around(
+            context, partial(self._call_in_thread, handler.function, positional, named)
+        )
+
+    async def _call_in_thread(
+        self, function: Callable[..., Any], positional: tuple[Any, ...], named: dict[str, Any]
+    ) -> Any:
+        call = partial(copy_context().run, function, *positional, **named)
         return await asyncio.get_running_loop().run_in_executor(self._threads, call)
 
     async def _perform_isolated(self, isolation: Isolation, work: Work, handler: Handler) -> Any:

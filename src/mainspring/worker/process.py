@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from mainspring.clock import Clock
     from mainspring.store.database import Connection, Database
     from mainspring.store.leases import Lease, Settled, Settlement
+    from mainspring.worker.environment import Surroundings
     from mainspring.worker.isolation.isolation import Isolation
     from mainspring.worker.registry import Handler, Registry
     from mainspring.worker.settings import WorkerSettings
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 
+CLOSING_SECONDS = 10.0  # how long a drain waits for resources and shutdown hooks
 DELIVERY_SECONDS = 10.0  # how long a drain tries to deliver its last results
 DISCONNECT_MARGIN = 0.2  # of the lease time: when to stop what must not overlap
 
@@ -88,7 +90,7 @@ class WorkerProcess:
         }
         self._loops: list[asyncio.Task[None]] = []
         self._last_beat = clock.monotonic()
-        self._surroundings = contextlib.ExitStack()
+        self._surroundings = contextlib.AsyncExitStack()  # hooks, resources, the capture of log lines
         self.executor: Executor
         self.claimer: Claimer
         self.flusher: Flusher
@@ -98,7 +100,15 @@ class WorkerProcess:
     # ── beginning ───────────────────────────────────────────────────────────────────────────────────────────
 
     async def start(self) -> None:
-        """Register jobs and worker, and begin to work."""
+        """Open what surrounds handlers, register jobs and worker, and begin to work."""
+        try:
+            surroundings = await self._surroundings.enter_async_context(self._registry.environment.opened())
+            await self._start(surroundings)
+        except BaseException:
+            await self._surroundings.aclose()
+            raise
+
+    async def _start(self, surroundings: Surroundings) -> None:
         connection = await self._database.connect("worker start")
         try:
             handlers = await register_jobs(connection, self._registry, self._version)
@@ -106,7 +116,7 @@ class WorkerProcess:
             await self._register(connection)
         finally:
             await connection.close()
-        self._assemble(handlers)
+        self._assemble(handlers, surroundings)
         if self._isolation is not None and any(handler.definition.isolated for handler in handlers.values()):
             self._isolation.start()  # now rather than when the first run waits for it
         await self.attendant.attend()
@@ -139,10 +149,12 @@ class WorkerProcess:
             version=self._version,
         )
 
-    def _assemble(self, handlers: dict[int, Handler]) -> None:
+    def _assemble(self, handlers: dict[int, Handler], surroundings: Surroundings) -> None:
         self.flusher = Flusher(worker_id=self.id, link=self._links["flush"], clock=self._clock, settled=self._settled)
         self.reporter = Reporter(worker_id=self.id, database=self._database, clock=self._clock)
         performer = Performer(threads=self._settings.slots, reporter=self.reporter, isolation=self._isolation)
+        if not self._registry.environment.is_empty:
+            performer.surroundings = surroundings
         self._surroundings.enter_context(captured(performer.hear, self._registry.capture_level))
         self.executor = Executor(
             worker_id=self.id,
@@ -251,9 +263,17 @@ class WorkerProcess:
             loop.cancel()
         await asyncio.gather(*self._loops, return_exceptions=True)
         self.executor.close()
-        self._surroundings.close()
         for link in self._links.values():
             await link.close()
+        await self._leave_surroundings()
+
+    async def _leave_surroundings(self) -> None:
+        """Close resources and call shutdown hooks. They had their chance: what fails or hangs here is only told."""
+        try:
+            async with asyncio.timeout(CLOSING_SECONDS):
+                await self._surroundings.aclose()
+        except Exception:
+            log.exception("what surrounds handlers was not closed properly")
 
     def failure(self) -> BaseException | None:
         """Why one of the loops ended, if one did: a fault of ours."""

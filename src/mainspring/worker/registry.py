@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mainspring.errors import InvalidInput, JobNotFound, did_you_mean
 from mainspring.model.arguments import Arguments
+from mainspring.worker.environment import Environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -50,6 +51,7 @@ class Registry:
 
     def __init__(self) -> None:
         self._handlers: dict[str, Handler] = {}
+        self.environment = Environment()
 
     def add(self, handler: Handler) -> None:
         if handler.name in self._handlers:
@@ -60,6 +62,7 @@ class Registry:
                 field="name",
                 value=handler.name,
             )
+        self.environment.check(handler.arguments.injected.values())
         self._handlers[handler.name] = handler
 
     def find(self, name: str) -> Handler:

@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 import traceback
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import uvloop
@@ -19,6 +20,7 @@ from mainspring.model.limits import readable_size
 from mainspring.model.payload import MAX_RESULT_BYTES, encode, printable
 from mainspring.model.steering import Steering
 from mainspring.worker.command import become
+from mainspring.worker.environment import NOTHING
 from mainspring.worker.isolation import processes
 from mainspring.worker.isolation.voice import Voice, captured_here
 from mainspring.worker.isolation.wire import Answer, Ask, Done, Failed, Frames, Start, Tell, framed, to_child
@@ -30,7 +32,8 @@ if TYPE_CHECKING:
 
     import msgspec
 
-    from mainspring.worker.registry import Handler, Registry
+    from mainspring.worker.environment import Surroundings
+    from mainspring.worker.registry import Registry
 
 READ_BYTES = 65_536
 
@@ -83,17 +86,18 @@ def live(channel: socket.socket, registry: Registry, close: Callable[[], Corouti
     start = line.hear()
     assert isinstance(start, Start)
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # what was printed before a crash is seen
-    Life(line, start, registry.find(start.job), close).run()
+    Life(line, start, registry, close).run()
     os._exit(0)  # nothing of the application's is cleaned up: it was only borrowed from the zygote
 
 
 class Life:
     def __init__(
-        self, line: Line, start: Start, handler: Handler, close: Callable[[], Coroutine[Any, Any, None]]
+        self, line: Line, start: Start, registry: Registry, close: Callable[[], Coroutine[Any, Any, None]]
     ) -> None:
         self._line = line
         self._start = start
-        self._handler = handler
+        self._handler = registry.find(start.job)
+        self._environment = registry.environment
         self._close = close
         self._pid = os.getpid()
         self._voice = Voice(line)
@@ -116,7 +120,7 @@ class Life:
         if self._handler.command is None:
             self._limit()
         signal.signal(signal.SIGTERM, lambda number, frame: self._context.request_cancel())
-        if self._handler.is_async:
+        if self._handler.command is None and (self._handler.is_async or not self._is_bare):
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
                 runner.run(self._run_async())
         else:
@@ -125,6 +129,11 @@ class Life:
             except BaseException as error:  # whatever it is, it ends this attempt
                 self._fail(error)
 
+    @property
+    def _is_bare(self) -> bool:
+        """Whether nothing surrounds the handler: then one that is not async needs no event loop."""
+        return self._environment.is_empty and not self._environment.has_hooks
+
     def _limit(self) -> None:
         if self._start.memory is not None:
             is_ours = self._handler.command is None  # a program begins with nothing, a handler with the application
@@ -132,12 +141,14 @@ class Life:
         if self._start.cpu is not None:
             processes.limit_cpu(self._start.cpu)
 
-    def _call(self) -> Any:
+    def _call(self, surroundings: Surroundings = NOTHING) -> Any:
         positional, named = self._handler.arguments.decode(bytes(self._start.payload))
         if self._handler.command is not None:
             become(self._handler.command, named, self._limit)
         if self._handler.arguments.wants_context:
             positional = (self._context, *positional)
+        if self._handler.arguments.injected:
+            named |= surroundings.given(self._handler.arguments.injected)
         return self._handler.function(*positional, **named)
 
     async def _run_async(self) -> None:
@@ -148,13 +159,25 @@ class Life:
 
     async def _await_handler(self) -> None:
         try:
-            self._finish(await self._call())
+            self._finish(await self._call_within())
         except BaseException as error:
             self._fail(error)
 
+    async def _call_within(self) -> Any:
+        if self._is_bare:
+            return await self._call()
+        return await self._environment.around_one(self._handler.arguments.injected.values(), self._call_through)
+
+    async def _call_through(self, surroundings: Surroundings) -> Any:
+        call = partial(self._call, surroundings)
+        return await surroundings.around(
+            self._context, call if self._handler.is_async else partial(asyncio.to_thread, call)
+        )
+
     def _stop(self, task: asyncio.Future[None]) -> None:
         self._context.request_cancel()
-        task.cancel()
+        if self._handler.is_async:
+            task.cancel()
 
     # ── last words ──────────────────────────────────────────────────────────────────────────────────────────
 

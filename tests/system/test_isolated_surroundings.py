@@ -1,0 +1,70 @@
+"""Hooks, resources and middleware in the processes of isolated runs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.system import surrounded_app
+
+from mainspring import wiring
+from mainspring.worker.isolation.echo import EchoedError
+
+from .test_isolation import Bench, Ear
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+
+class Printed(Ear):
+    def __init__(self) -> None:
+        super().__init__()
+        self.text = ""
+
+    def printed(self, stream: str, data: bytes) -> None:
+        self.text += data.decode()
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[Bench]:
+    bench = Bench(surrounded_app)
+    bench.ear = Printed()
+    place = wiring.Place(url="postgresql://nowhere.invalid/none")
+    bench.isolation = wiring.isolation("tests.system.surrounded_app:app", place)
+    yield bench
+    bench.isolation.close()
+
+
+@pytest.mark.parametrize("job", ["look", "look_in_thread"])
+async def test_each_process_has_its_own(bench: Bench, job: str) -> None:
+    work = bench.work(job)
+    answer = await bench.perform(work)
+
+    (where, here) = answer["result"]
+    assert where == here != os.getpid()
+    assert answer["run"] == str(work.row[0])
+    assert isinstance(bench.ear, Printed)
+    assert bench.ear.text.splitlines() == [f"start in {here}", "open", "close", f"stop in {here}"]
+
+
+async def test_what_a_handler_raises_is_its_own_and_everything_is_closed(bench: Bench) -> None:
+    with pytest.raises(EchoedError, match="mine"):
+        await bench.run("fail")
+
+    assert isinstance(bench.ear, Printed)
+    assert bench.ear.text.splitlines()[1:3] == ["open", "close"]
+
+
+async def test_a_handler_that_is_not_async_is_told_to_stop(bench: Bench) -> None:
+    work = bench.work("wait_until_told")
+    performing = asyncio.ensure_future(bench.perform(work))
+    assert isinstance(bench.ear, Printed)
+    async with asyncio.timeout(60):
+        while "waiting" not in bench.ear.text:
+            await asyncio.sleep(0.01)
+    bench.isolation.tell(work)
+
+    with pytest.raises(asyncio.CancelledError):
+        await performing
