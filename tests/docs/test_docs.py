@@ -1,4 +1,5 @@
-"""Every page under docs/ runs: its Python blocks, put together in their order, are one program.
+"""Every page under docs/ runs: its Python blocks, put together in their order, are one program. (Tutorials are followed
+step by step instead: test_tutorial.py.)
 
 Where a `text` block follows a Python block, the program must have printed its lines. A program that defines
 `async def main()` and does not run it is given the missing last line. A page with tests is run by pytest.
@@ -17,7 +18,11 @@ import pytest
 ROOT = Path(__file__).parent.parent.parent
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "mainspring_app=example:app")
-PAGES = [page for page in sorted((ROOT / "docs").rglob("*.md")) if "```python" in page.read_text(encoding="utf-8")]
+PAGES = [
+    page
+    for page in sorted((ROOT / "docs").rglob("*.md"))
+    if "```python" in page.read_text(encoding="utf-8") and page.parent.name != "tutorial"
+]
 
 
 def program_of(page: str) -> tuple[str, list[str]]:
