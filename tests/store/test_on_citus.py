@@ -46,6 +46,12 @@ pytestmark = [
 
 # A value for each parameter that test_plans has none for.
 MORE_SAMPLES = {
+    "attempts": "'{1,1,1}'",
+    "checkpoints": "array['1','2','3']::bytea[]",
+    "fractions": "'{0.1,0.5,1}'",
+    "messages": "'{a,b,c}'",
+    "parts": "'{1,1,1}'",
+    "texts": "array['[]','[]','[]']",
     "change": "'{}'",
     "cursor": "null",
     "done": "1",

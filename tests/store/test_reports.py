@@ -521,6 +521,34 @@ async def test_progress_and_lines_are_refused_once_the_run_is_another_workers(
     assert await connection.fetchval("select fraction from progress") == pytest.approx(0.1)
 
 
+async def test_reports_wait_for_a_database_that_hangs_up(
+    app: Mainspring, connection: Connection, going_on: list[asyncio.Task[Any]]
+) -> None:
+    @app.job
+    async def store(context: Context) -> int:
+        for n in range(20):
+            context.log(f"step {n}")
+            context.progress(n / 20)
+            await context.checkpoint(n)
+            await asyncio.sleep(0.05)
+        return 20
+
+    async def hang_up() -> None:
+        while True:
+            await connection.execute(
+                "select pg_terminate_backend(pid) from pg_stat_activity"
+                " where datname = current_database() and application_name = 'mainspring client'"
+            )
+            await asyncio.sleep(0.3)
+
+    handle = await store.submit()
+    going_on.append(asyncio.create_task(hang_up()))
+    assert await run_until_idle(app, timeout=100) == {"succeeded": 1}
+    going_on.pop().cancel()
+
+    assert [line.text for line in await handle.logs()] == [f"step {n}" for n in range(20)]
+
+
 # ── sweeping ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
