@@ -322,7 +322,7 @@ def _transitions(
         if each.claimed_at is not None:
             moves.append(Transition(at=each.claimed_at, what=State.RUNNING.value, detail=f"fence {each.fence}"))
         moves.append(Transition(at=each.finished_at or each.recorded_at, what=each.state.value, detail=_detail(each)))
-    moves += [Transition(at=act["at"], what=act["action"], detail=f"by {act['actor']}") for act in acts]
+    moves += [Transition(at=act["at"], what=act["action"], detail=_who_and_why(act)) for act in acts]
     if row is not None:
         if row["ready_at"] is not None:
             moves.append(Transition(at=row["ready_at"], what=State.READY.value))
@@ -330,7 +330,13 @@ def _transitions(
             moves.append(Transition(at=row["claimed_at"], what=State.RUNNING.value, detail=f"fence {row['fence']}"))
         elif row["state"] == State.HELD:
             moves.append(Transition(at=row["since"], what=State.HELD.value, detail=row["reason"]))
-    return sorted(moves, key=lambda move: move.at)
+    # What somebody did comes before what came of it in the same transaction.
+    return sorted(moves, key=lambda move: (move.at, not move.what.startswith("run.")))
+
+
+def _who_and_why(act: Record) -> str:
+    reason = msgspec.json.decode(act["detail"]).get("reason")
+    return f"by {act['actor']}: {reason}" if reason else f"by {act['actor']}"
 
 
 def _detail(attempt: Attempt) -> str:
