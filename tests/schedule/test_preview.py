@@ -215,6 +215,9 @@ def test_a_preview_fires_when_the_schedule_does(schedule: Schedule, after: datet
         ("0 9 * * * | 0 9 * * 1-5 | 30 9 1 * *", 365 + 12, 2, 1),
         ("0 9 * * * not=holidays", 363, 1, 1),
         ("*/10 * * * * starts=2026-12-31T12:00", 72, 72, 1),
+        ("* * * * * * starts=2026-12-31T23:59:30", 30, 30, 30),
+        ("* * * * * | 0 0 29 2 *", 365 * 1440, 1440, 1),
+        (f"*/10 * * * * * | 5 0 3 * * * {BERLIN}", 365 * 8640 + 365, 9001, 7),
         ("PT1H", 8760, 24, 1),
         ("H H * * *", 365, 1, 1),
     ],
@@ -228,7 +231,7 @@ def test_a_year_is_counted_by_local_days(text: str, total: int, most_in_a_day: i
 
 def test_too_many_to_count_says_until_when_it_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mainspring.schedule.year.MAX_COUNTED", 100)
-    year = year_of(parse("0 * * * * | 30 12 * * *"), 2026)
+    year = year_of(parse("PT1H | 30 12 * * *"), 2026)
 
     assert year.counted_until == date(2026, 1, 4)
     assert set(year.counts) == {date(2026, 1, 1), date(2026, 1, 2), date(2026, 1, 3)}

@@ -51,6 +51,11 @@ class Cron:
         """Whether Debian cron sees a wildcard job, which runs by elapsed time when the clock jumps."""
         return self.fields[1].star or self.fields[2].star
 
+    def seconds_of_day(self) -> list[int]:
+        """The times of day, in seconds since midnight."""
+        second, minute, hour = (field.values for field in self.fields[:3])
+        return [h * 3600 + m * 60 + s for h in hour for m in minute for s in second]
+
     def resolved(self, job: str) -> Cron:
         """The expression with the job's own numbers in place of H."""
         return Cron(tuple(field.resolved(job) for field in self.fields)) if self.is_hashed else self

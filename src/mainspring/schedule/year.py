@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from typing import TYPE_CHECKING
 
 from mainspring.schedule.cron import Cron
 from mainspring.schedule.faults import broken_rule
+from mainspring.schedule.sets import Union
 from mainspring.schedule.zones import TZDATA_VERSION, instant_of, segment_at, zone_named
 
 if TYPE_CHECKING:
@@ -75,14 +77,14 @@ def _days(year: int) -> Iterator[date]:
 
 
 class _Counter:
-    """Counts day by day, and does not go through every second of a cron expression that fires every second."""
+    """Counts day by day. Of cron expressions the times of day are known, and need not be gone through one by one."""
 
     def __init__(self, schedule: Schedule, job: str) -> None:
         self._schedule, self._job, self._zone = schedule, job, zone_named(schedule.zone)
         self._left = MAX_COUNTED
         self._next_at: datetime | None = datetime.min.replace(tzinfo=UTC)
-        self._per_day, self._per_minute = self._of_cron()
-        self._by_minutes = self._one_each_minute()
+        self._crons = self._cron_parts()
+        self._counts: dict[tuple[int, ...], tuple[int, int]] = {}
         self.busiest_minute: datetime | None = None
         self.most_in_a_minute = 0
         self.stopped_at: date | None = None
@@ -95,48 +97,63 @@ class _Counter:
         self._next_at = None if first is None else first.nominal_at
         if first is None or first.nominal_at >= end:
             return 0
-        if self._per_day and self._is_plain(begin, end):
-            self._note(first.nominal_at, self._per_minute)
-            return self._per_day
-        return self._one_by_one(day, begin, end)
+        if not self._crons or self._is_cut(begin, end):
+            return self._one_by_one(day, self._schedule, begin, end)
+        if self._is_calm(begin, end):
+            return self._by_times_of_day(first.nominal_at, begin, end)
+        return self._on_a_jump(day, begin, end)
 
     def _bounds(self, day: date) -> tuple[datetime, datetime]:
         """The day in UTC. Days that do not exist (Apia, 30 December 2011) are empty."""
         begin, end = (instant_of(self._zone, datetime.combine(each, time(0))) for each in (day, day + DAY))
         return begin, max(begin, end)
 
-    def _of_cron(self) -> tuple[int, int]:
-        """How often a plain cron expression fires on each of its days and in each of its minutes, if it is one."""
-        when = self._schedule.when
-        if not isinstance(when, Cron) or self._schedule.calendars or self._schedule.max_runs is not None:
-            return 0, 0
-        second, minute, hour = (len(field.values) for field in when.resolved(self._job).fields[:3])
-        return second * minute * hour, second
-
-    def _one_each_minute(self) -> Schedule | None:
-        """The same with one second of each minute: clocks jump by whole minutes, and wildcards do not notice."""
-        when = self._schedule.when
-        if not self._per_day or not isinstance(when, Cron) or not when.follows_elapsed_time:
-            return None
-        second = when.fields[0]
-        first = replace(second, values=second.values[:1], star=False)
-        return replace(self._schedule, when=Cron((first, *when.fields[1:])))
-
-    def _is_plain(self, begin: datetime, end: datetime) -> bool:
-        """Whether neither a jump of the clock nor a bound touches the day."""
+    def _is_cut(self, begin: datetime, end: datetime) -> bool:
         starts_at, ends_at = self._schedule.starts_at, self._schedule.ends_at
-        is_cut = (starts_at is not None and starts_at > begin) or (ends_at is not None and ends_at < end)
-        segment = segment_at(self._zone, begin)
-        calm = segment.end >= end or not segment.shift_out
-        return not is_cut and calm and not (segment.start == begin and segment.shift_in)
+        return (starts_at is not None and starts_at > begin) or (ends_at is not None and ends_at < end)
 
-    def _one_by_one(self, day: date, begin: datetime, end: datetime) -> int:
-        if self._by_minutes is not None:
-            minutes = [each.nominal_at for each in self._by_minutes.between(begin, end, job=self._job)]
-            self._note(minutes[0], self._per_minute)
-            return len(minutes) * self._per_minute
+    def _is_calm(self, begin: datetime, end: datetime) -> bool:
+        """Whether the clock does not jump on that day."""
+        segment = segment_at(self._zone, begin)
+        stays = segment.end >= end or not segment.shift_out
+        return stays and not (segment.start == begin and segment.shift_in)
+
+    # ── cron expressions ────────────────────────────────────────────────────────────────────────────────────
+
+    def _cron_parts(self) -> list[tuple[Cron, Schedule]]:
+        """The expressions that make up the schedule, each as a schedule; none, if there is more to it."""
+        when = self._schedule.when
+        parts = when.parts if isinstance(when, Union) else (when,)
+        if self._schedule.calendars or self._schedule.max_runs is not None:
+            return []
+        crons = [part.resolved(self._job) for part in parts if isinstance(part, Cron)]
+        return [(cron, replace(self._schedule, when=cron)) for cron in crons] if len(crons) == len(parts) else []
+
+    def _by_times_of_day(self, first_at: datetime, begin: datetime, end: datetime) -> int:
+        """On a day on which it fires at all, an expression fires at all its times of day."""
+        firing = tuple(place for place, (_, part) in enumerate(self._crons) if _fires(part, begin, end))
+        if firing not in self._counts:
+            seconds = set().union(*(self._crons[place][0].seconds_of_day() for place in firing))
+            self._counts[firing] = len(seconds), max(Counter(second // 60 for second in seconds).values())
+        count, in_a_minute = self._counts[firing]
+        self._note(first_at, in_a_minute)
+        return count
+
+    def _on_a_jump(self, day: date, begin: datetime, end: datetime) -> int:
+        """Clocks jump by whole minutes, which wildcards do not notice: one second of each minute will do."""
+        cron, part = self._crons[0]
+        if len(self._crons) > 1 or not cron.follows_elapsed_time:
+            return self._one_by_one(day, self._schedule, begin, end)
+        second = cron.fields[0]
+        thin = Cron((replace(second, values=second.values[:1], star=False), *cron.fields[1:]))
+        self._note(begin, len(second.values))
+        return len(second.values) * self._one_by_one(day, replace(part, when=thin), begin, end)
+
+    # ── one by one ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def _one_by_one(self, day: date, schedule: Schedule, begin: datetime, end: datetime) -> int:
         count, minute, in_minute = 0, None, 0
-        for each in self._schedule.between(begin, end, job=self._job):
+        for each in schedule.between(begin, end, job=self._job):
             this = each.nominal_at.replace(second=0, microsecond=0)
             in_minute = in_minute + 1 if this == minute else 1
             minute = this
@@ -151,6 +168,11 @@ class _Counter:
     def _note(self, instant: datetime, count: int) -> None:
         if count > self.most_in_a_minute:
             self.most_in_a_minute, self.busiest_minute = count, instant.replace(second=0, microsecond=0)
+
+
+def _fires(schedule: Schedule, begin: datetime, end: datetime) -> bool:
+    found = schedule.next_after(begin - TICK)
+    return found is not None and found.nominal_at < end
 
 
 def heat_map(year: Year) -> HeatMap:

@@ -32,7 +32,7 @@ def clock_of(crons: Sequence[Cron]) -> Clock:
     """When during a day. Several expressions that differ in their times only are said as one."""
     if len(crons) == 1:
         return _clock_of_one(crons[0])
-    seconds = sorted(set().union(*(_seconds_of_day(cron) for cron in crons)))
+    seconds = sorted(set().union(*(cron.seconds_of_day() for cron in crons)))
     return _regular(seconds) or Clock(listed([_clock_of_one(cron).words for cron in crons]), names_times=False)
 
 
@@ -46,7 +46,7 @@ def _clock_of_one(cron: Cron) -> Clock:
     if any(_hashed(field) for field in (second, minute, hour)):
         return _hashed_clock(second, minute, hour)
     if _count(cron) <= MANY:
-        seconds = _seconds_of_day(cron)
+        seconds = cron.seconds_of_day()
         regular = _regular(seconds) or (_named(seconds) if len(seconds) == len(hour.values) else None)
         if regular is not None:
             return regular
@@ -56,11 +56,6 @@ def _clock_of_one(cron: Cron) -> Clock:
 def _count(cron: Cron) -> int:
     second, minute, hour = cron.fields[:3]
     return len(second.values) * len(minute.values) * len(hour.values)
-
-
-def _seconds_of_day(cron: Cron) -> list[int]:
-    second, minute, hour = (field.values for field in cron.fields[:3])
-    return [h * 3600 + m * 60 + s for h in hour for m in minute for s in second]
 
 
 def _regular(seconds: Sequence[int]) -> Clock | None:
