@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from apscheduler.triggers.cron import CronTrigger  # type: ignore[import-untyped]
 from cron_converter import Cron as ConvertedCron
@@ -104,22 +104,41 @@ def by_definition(text: str, zone: str, begin: datetime, end: datetime) -> list[
             and sim.match_day(wall.date())
         )
 
-    found, instant = [], begin
-    before = _shown(begin - MINUTE, zone)
-    latest = before  # the latest wall that was shown: earlier ones are shown again
+    found = []
+    for instant, wall, missed, is_repeated in _looks(zone, begin, end):
+        if fixed and any(map(matches, missed)):
+            found.append(_jump(instant, zone))
+        if wall.second == 0 and not (fixed and is_repeated) and matches(wall):
+            found.append(instant)
+    return sorted(set(found))
+
+
+class Look(NamedTuple):
+    """What the clock shows, which minutes it jumped over since the look before, and whether it showed this already."""
+
+    instant: datetime
+    wall: datetime
+    missed: tuple[datetime, ...]
+    is_repeated: bool
+
+
+@lru_cache(maxsize=1)
+def _looks(zone: str, begin: datetime, end: datetime) -> list[Look]:
+    looks, instant = [], begin
+    before = latest = _shown(begin - MINUTE, zone)
     while instant < end:
         wall = _shown(instant, zone)
-        missed = before + MINUTE
-        while fixed and missed < wall - wall.second * SECOND:
-            if missed > latest and matches(missed):
-                found.append(_jump(instant, zone))
-                break
-            missed += MINUTE
-        if wall.second == 0 and matches(wall) and not (fixed and wall <= latest):
-            found.append(instant)
+        missed = _minutes_between(max(before, latest), wall)
+        looks.append(Look(instant, wall, missed, wall <= latest))
         before, latest = wall, max(latest, wall)
         instant += MINUTE if wall.second == 0 else (60 - wall.second) * SECOND
-    return sorted(set(found))
+    return looks
+
+
+def _minutes_between(before: datetime, wall: datetime) -> tuple[datetime, ...]:
+    first, last = before.replace(second=0) + MINUTE, wall.replace(second=0)
+    count = max(0, (last - first) // MINUTE)
+    return tuple(first + number * MINUTE for number in range(count))
 
 
 def _shown(instant: datetime, zone: str) -> datetime:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import islice, takewhile
 
@@ -262,3 +264,33 @@ def test_what_cannot_be_is_refused_with_the_reason(text: str, code: str, words: 
 def test_a_move_is_for_blackouts_only() -> None:
     with pytest.raises(InvalidSchedule, match="is for blackouts only"):
         CalendarUse(calendar=NIGHT, use=Use.EXCLUDE, then=BlackoutPolicy.MOVE)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("when", "0 9 * * *"),
+        ("zone", ["UTC"]),
+        ("gap", "skip"),
+        ("repeat", None),
+        ("calendars", ("holidays",)),
+        ("spread", 5),
+        ("starts_at", datetime(2026, 1, 1)),  # noqa: DTZ001 - that is what is wrong with it
+        ("ends_at", "tomorrow"),
+        ("max_runs", True),
+    ],
+)
+def test_values_of_the_wrong_kind_are_refused_by_name(field: str, value: object) -> None:
+    with pytest.raises(InvalidSchedule) as caught:
+        Schedule(**{"when": parse("@daily").when, field: value})  # type: ignore[arg-type]
+
+    assert caught.value.fields["field"] == field
+
+
+def test_a_schedule_that_was_asked_can_be_copied_and_sent_elsewhere() -> None:
+    schedule = parse("H 9 * * * starts=2026-01-01 runs=3", zone="Europe/Berlin")
+    asked = schedule.next_after(utc("2026-01-01"), job="backup")
+
+    for twin in (pickle.loads(pickle.dumps(schedule)), copy.deepcopy(schedule)):
+        assert twin == schedule
+        assert twin.next_after(utc("2026-01-01"), job="backup") == asked

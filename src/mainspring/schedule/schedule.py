@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from zoneinfo import ZoneInfo
 
-    from mainspring.schedule.calendar import CalendarUse
     from mainspring.schedule.preview import Preview
+from mainspring.schedule.calendar import CalendarUse
 from mainspring.schedule.canonical import document_of, text_of
 
 MAX_RUNS = 10_000
@@ -62,7 +62,7 @@ class Schedule:
     spread: timedelta | None = None
 
     def __post_init__(self) -> None:
-        zone_named(self.zone)
+        self._check_kinds()
         for field in ("starts_at", "ends_at"):
             value = getattr(self, field)
             if value is not None:
@@ -207,6 +207,22 @@ class Schedule:
             return _timeline(when, self.zone, self.gap, self.repeat, self.calendars, self._anchor, left)
 
         return timeline
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The value alone: what was worked out from it cannot travel, and need not."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def _check_kinds(self) -> None:
+        if not isinstance(self.when, When):
+            raise broken_rule("when", self.when, "must be a form of schedule", hint="Schedule.parse(text) reads texts.")
+        zone_named(self.zone)
+        for field, kind in (("gap", GapPolicy), ("repeat", RepeatPolicy)):
+            if not isinstance(getattr(self, field), kind):
+                raise broken_rule(field, getattr(self, field), f"must be one of {', '.join(map(repr, kind))}")
+        if not all(isinstance(each, CalendarUse) for each in self.calendars):
+            raise broken_rule("calendars", self.calendars, "must be uses of calendars: CalendarUse(calendar=…)")
+        if self.spread is not None and not isinstance(self.spread, timedelta):
+            raise broken_rule("spread", self.spread, "must be a timedelta")
 
     def _check_bounds(self) -> None:
         if self.starts_at is not None and self.ends_at is not None and self.ends_at <= self.starts_at:

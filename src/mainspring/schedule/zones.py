@@ -42,11 +42,15 @@ def zone_names() -> frozenset[str]:
     return frozenset((resources.files("tzdata") / "zones").read_text().split())
 
 
-@lru_cache(maxsize=1024)
 def zone_named(name: str) -> ZoneInfo:
     """The zone of that IANA name; an unknown one suggests close names."""
     if not isinstance(name, str) or name not in zone_names():  # also keeps names like "../../etc" away from the files
         raise broken_rule("zone", name, "must be an IANA time zone", code="unknown-zone", hint=_suggestion(name))
+    return _zone(name)
+
+
+@lru_cache(maxsize=1024)
+def _zone(name: str) -> ZoneInfo:
     with (resources.files("tzdata") / "zoneinfo").joinpath(*name.split("/")).open("rb") as file:
         return ZoneInfo.from_file(file, key=name)
 
