@@ -105,6 +105,18 @@ def test_an_error_points_at_the_character() -> None:
     assert hint.startswith("hint: Did you mean 'tuesday'?")
 
 
+@pytest.mark.parametrize("fields", ["0 9 * * 1-5", "* * * * *"])
+def test_a_star_that_the_shell_replaced_is_recognised(fields: str, tmp_path: Path) -> None:
+    names = ("notes.txt", "orders.csv")
+    for name in names:
+        (tmp_path / name).touch()
+    words = [word for field in fields.split() for word in (names if field == "*" else (field,))]
+
+    answer = mainspring("schedule", "explain", *words, cwd=tmp_path)
+    assert answer.code == 1
+    assert "hint: Put the schedule in quotes: the shell replaced * by file names.\n" in answer.err
+
+
 def test_what_was_typed_cannot_steer_the_terminal() -> None:
     for words in (["explain", HOSTILE], ["diff", HOSTILE, "0 9 * * *"]):
         assert not set("\x1b\x07\x9b\u202e") & set(mainspring("schedule", *words).err)

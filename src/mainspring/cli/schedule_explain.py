@@ -17,7 +17,7 @@ from mainspring.cli.schedules import (
     as_utc,
     moment,
     read_calendars,
-    read_schedule,
+    read_words,
 )
 from mainspring.cli.text import as_span, safe
 from mainspring.schedule.zones import TZDATA_VERSION
@@ -48,7 +48,7 @@ def explain(
     """Say what a schedule means."""
     now = moment(from_, zone)
     calendars = read_calendars(calendar, zone=zone, now=now, session=session)
-    schedule = read_schedule(" ".join(text), zone=zone, now=now, calendars=calendars)
+    schedule = read_words(text, zone=zone, now=now, calendars=calendars)
     following = schedule.next_after(now, job=job)
     if session.wants_json:
         session.print_json(

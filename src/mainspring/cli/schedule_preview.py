@@ -21,7 +21,7 @@ from mainspring.cli.schedules import (
     as_utc,
     moment,
     read_calendars,
-    read_schedule,
+    read_words,
 )
 from mainspring.cli.session import Session
 from mainspring.cli.text import as_span, safe
@@ -59,7 +59,7 @@ def show(
     """Show when a schedule will fire."""
     now = moment(from_, zone)
     calendars = read_calendars(calendar, zone=zone, now=now, session=session)
-    schedule = read_schedule(" ".join(text), zone=zone, now=now, calendars=calendars)
+    schedule = read_words(text, zone=zone, now=now, calendars=calendars)
     found = preview(schedule, after=now, count=count, job=job)
     if session.output == "ics":
         _write_icalendar(found, now)

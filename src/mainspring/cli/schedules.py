@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +12,7 @@ from cyclopts import Parameter
 
 from mainspring.cli.command import Repeatable
 from mainspring.clock import SystemClock, instant
-from mainspring.errors import InvalidInput
+from mainspring.errors import InvalidInput, InvalidSchedule
 from mainspring.model.payload import quoted
 from mainspring.schedule.document import calendar_of
 from mainspring.schedule.icalendar import MAX_BYTES, read_calendar
@@ -54,6 +55,20 @@ def moment(text: str | None, zone: str, option: str = "from") -> datetime:
 
 def read_schedule(text: str, *, zone: str, now: datetime, calendars: dict[str, Calendar]) -> Schedule:
     return parse(text, zone=zone, now=now, calendars=calendars)
+
+
+def read_words(words: Sequence[str], *, zone: str, now: datetime, calendars: dict[str, Calendar]) -> Schedule:
+    """A schedule that was typed in one or several words."""
+    try:
+        return read_schedule(" ".join(words), zone=zone, now=now, calendars=calendars)
+    except InvalidSchedule as error:
+        if _are_file_names(words, at_least=1 if error.code == "invalid-cron" else 2):
+            error.hint = "Put the schedule in quotes: the shell replaced * by file names."
+        raise
+
+
+def _are_file_names(words: Sequence[str], at_least: int) -> bool:
+    return len(words) > 1 and sum(map(os.path.exists, words)) >= at_least
 
 
 def read_calendars(pairs: Sequence[str], *, zone: str, now: datetime, session: Session) -> dict[str, Calendar]:
