@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from tests.schedule import strategies as some
 
 from mainspring.errors import InvalidSchedule
+from mainspring.schedule.cron import Cron
+from mainspring.schedule.daylight import GapPolicy, RepeatPolicy
 from mainspring.schedule.document import schedule_of
 from mainspring.schedule.schedule import Schedule
 from mainspring.schedule.sets import Except, When, union_of
@@ -146,3 +148,28 @@ def test_segments_tell_the_offset_and_follow_each_other(zone: str, instant: date
     following = segment_at(info, segment.end)
     assert following.start == segment.end
     assert following.shift_in == segment.shift_out == following.offset - segment.offset
+
+
+@quick
+@given(
+    st.sampled_from(["* * * * *", "*/7 * * * *", "30 2,5 * * *", "*/20 */3 * * * *", "0 */5 * * *"]),
+    st.sampled_from(["* 1-3 * * *", "* * * * 0", "* 2 * * *", "* * * 3,10 *", "*/20 * 1-3 * * *"]),
+    st.sampled_from(some.ZONES),
+    st.sampled_from(list(GapPolicy)),
+    st.sampled_from(list(RepeatPolicy)),
+    some.instants,
+)
+def test_passing_over_excluded_hours_passes_over_nothing_else(
+    base: str, minus: str, zone: str, gap: GapPolicy, repeat: RepeatPolicy, instant: datetime
+) -> None:
+    one, other = Cron.parse(base), Cron.parse(minus)
+    end = instant + timedelta(hours=4)
+    a, b = (
+        {found.nominal_at for found in Schedule(when=when, zone=zone, gap=gap, repeat=repeat).between(instant, end)}
+        for when in (one, other)
+    )
+    schedule = Schedule(when=Except(one, other), zone=zone, gap=gap, repeat=repeat)
+
+    assert {found.nominal_at for found in schedule.between(instant, end)} == a - b
+    last = schedule.prev_before(end)
+    assert max(a - b, default=instant) == (instant if last is None or last.nominal_at < instant else last.nominal_at)

@@ -13,10 +13,12 @@ from mainspring.schedule.interval import Interval
 from mainspring.schedule.rule import Rule
 from mainspring.schedule.search import step
 from mainspring.schedule.walls import TICK
+from mainspring.schedule.zones import hour_around
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from datetime import datetime
+    from zoneinfo import ZoneInfo
 
     from mainspring.errors import InvalidSchedule
     from mainspring.schedule.timeline import Setting, Timeline
@@ -66,7 +68,8 @@ class Except:
     def timeline(self, setting: Setting) -> Timeline:
         if self.base == self.minus:
             return ListedTimeline(())  # nothing is left, and nobody has to search for it
-        return ExceptTimeline(self.base.timeline(setting), self.minus.timeline(setting))
+        zone = setting.zone if _excludes_whole_hours(self.base, self.minus) else None
+        return ExceptTimeline(self.base.timeline(setting), self.minus.timeline(setting), zone)
 
 
 When = Cron | Interval | Instants | Rule | Union | Except
@@ -128,19 +131,34 @@ class UnionTimeline:
         return max(filter(None, (part.prev_before(instant) for part in self._parts)), default=None)
 
 
+def _excludes_whole_hours(base: When, minus: When) -> bool:
+    """Whether all that is left of an hour is excluded when one instant in it is: `* * * * *` but not in December."""
+    if not isinstance(minus, Cron) or not minus.fields[1].is_full:
+        return False
+    seconds = set(minus.fields[0].values)
+    return all(isinstance(form, Cron) and seconds.issuperset(form.fields[0].values) for form in forms_of(base))
+
+
 class ExceptTimeline:
-    def __init__(self, base: Timeline, minus: Timeline) -> None:
-        self._base, self._minus = base, minus
+    """`zone` is given when exclusions come in whole hours: then they are passed over hour by hour."""
+
+    def __init__(self, base: Timeline, minus: Timeline, zone: ZoneInfo | None = None) -> None:
+        self._base, self._minus, self._zone = base, minus, zone
 
     def next_after(self, instant: datetime) -> datetime | None:
-        return self._first_left(instant, self._base.next_after)
+        candidate = self._base.next_after(instant)
+        while candidate is not None and self._is_excluded(candidate):
+            passed = candidate if self._zone is None else max(candidate, hour_around(self._zone, candidate)[1] - TICK)
+            candidate = self._base.next_after(passed)
+        return candidate
 
     def prev_before(self, instant: datetime) -> datetime | None:
-        return self._first_left(instant, self._base.prev_before)
-
-    def _first_left(self, instant: datetime, further: Callable[[datetime], datetime | None]) -> datetime | None:
-        candidate = further(instant)
-        while candidate is not None and self._minus.next_after(candidate - TICK) == candidate:
-            step()
-            candidate = further(candidate)
+        candidate = self._base.prev_before(instant)
+        while candidate is not None and self._is_excluded(candidate):
+            passed = candidate if self._zone is None else hour_around(self._zone, candidate)[0]
+            candidate = self._base.prev_before(passed)
         return candidate
+
+    def _is_excluded(self, candidate: datetime) -> bool:
+        step()
+        return self._minus.next_after(candidate - TICK) == candidate

@@ -18,7 +18,7 @@ from mainspring.schedule.faults import broken_rule
 TZDATA_VERSION: str = tzdata.IANA_VERSION
 NO_SHIFT = timedelta(0)
 _STEP = timedelta(days=7)  # no zone has ever changed its mind twice in a week
-_SECOND = timedelta(seconds=1)
+_SECOND, _HOUR = timedelta(seconds=1), timedelta(hours=1)
 
 
 class Segment(NamedTuple):
@@ -77,6 +77,13 @@ def segment_at(zone: ZoneInfo, instant: datetime) -> Segment:
 def instant_of(zone: ZoneInfo, wall: datetime, *, fold: int = 0) -> datetime:
     """The instant a wall names; the first of two; in a gap, as far after its beginning as the wall says."""
     return wall.replace(tzinfo=zone, fold=fold).astimezone(UTC)
+
+
+def hour_around(zone: ZoneInfo, instant: datetime) -> tuple[datetime, datetime]:
+    """From when to when clocks show the hour that they show at an instant, or to the jump that cuts it."""
+    segment = segment_at(zone, instant)
+    begin = segment.instant(segment.wall(instant).replace(minute=0, second=0, microsecond=0))
+    return max(begin, segment.start), min(begin + _HOUR, segment.end)
 
 
 def first_instant_at(zone: ZoneInfo, wall: datetime) -> datetime:
