@@ -183,11 +183,19 @@ class Bench:
         undone = self._connection.transaction()
         await undone.start()
         answer = await self._connection.fetchval(
-            f"explain (analyze, format json) execute {name}{f' ({values})' if values else ''}"
+            f"explain (analyze, verbose, format json) execute {name}{f' ({values})' if values else ''}"
         )
         await undone.rollback()
         plan: Node = json.loads(answer)[0]["Plan"]
         return plan
+
+    async def functions(self) -> set[str]:
+        """Our functions that could be inlined."""
+        rows = await self._connection.fetch(
+            "select proname from pg_proc where pronamespace = 'mainspring'::regnamespace"
+            " and prolang = (select oid from pg_language where lanname = 'sql') and proconfig is null"
+        )
+        return {row["proname"] for row in rows}
 
     def indexes_used(self, plan: Node) -> set[str]:
         used = {node["Index Name"] for node in nodes(plan) if "Index Name" in node and scans(node)}
@@ -302,6 +310,18 @@ async def test_without_steady_plans_a_claim_planned_on_an_empty_table_sorts_the_
     assert "Seq Scan" in kinds(plan)
     assert backlog_sorts(plan)
     assert rows_read(plan) >= RUNS
+
+
+async def test_functions_are_part_of_the_plans_of_hot_statements(bench: Bench) -> None:
+    """One that is not inlined is called for each run, which takes longer than all it computes."""
+    await bench.take("fill")
+    functions = await bench.functions()
+    assert {"run_of", "special_of", "rank_now"} <= functions
+
+    for statement in HOT:
+        plan = await bench.plan_of(statement)
+        computed = " ".join(part for node in nodes(plan) for part in node.get("Output", ()))
+        assert not {name for name in functions if f"{name}(" in computed}, statement.name
 
 
 def test_the_statements_that_run_all_the_time_are_marked_hot() -> None:

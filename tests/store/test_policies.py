@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -13,10 +13,12 @@ import pytest
 from mainspring import Cancel, Context, Fail, Retry, RetryPolicy, Snooze, State
 from mainspring.errors import IdempotencyConflict, InvalidInput, RunCancelled, RunExpired, RunFailed
 from mainspring.model.ids import lane_of
+from mainspring.model.policy import Overrides
 from mainspring.model.run import PRIORITIES
 from mainspring.store import jobs, leases, runs, workers
 from mainspring.testing import run_until_idle
 from mainspring.testing.checker import check
+from mainspring.worker.limit import PLAIN, Special, special_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -543,3 +545,31 @@ async def test_definitions_and_overrides_are_refused_in_the_same_words(
     assert str(at_definition) == str(for_a_run)
     assert at_definition.code == for_a_run.code == f"invalid-{name.replace('_', '-')}"
     assert at_definition.fields == for_a_run.fields
+
+
+# ── what a claim tells a worker about them ──────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("crashes", "first_started_at", "overrides", "special"),
+    [
+        (0, None, None, PLAIN),
+        (2, None, None, Special(crashes=2)),
+        (0, datetime(2026, 3, 29, 1, 59, 59, 123457, UTC), None, Special(first_started_at=1_774_749_599_123_457)),
+        (0, datetime(1969, 12, 31, 23, 59, 59, 999999, UTC), None, Special(first_started_at=-1)),
+        (0, None, '{"timeout": "PT60S"}', Special(overrides=Overrides(timeout=MINUTE))),
+    ],
+)
+async def test_a_claim_says_in_one_value_what_sets_a_run_apart(
+    connection: asyncpg.Connection[asyncpg.Record],
+    crashes: int,
+    first_started_at: datetime | None,
+    overrides: str | None,
+    special: Special,
+) -> None:
+    await connection.execute("set timezone = 'Europe/Berlin'")
+    text = await connection.fetchval(
+        "select special_of($1::smallint, $2, $3::jsonb)", crashes, first_started_at, overrides
+    )
+
+    assert special_of(text) == special

@@ -309,11 +309,15 @@ create function run_of(
 $$;
 
 -- What sets a run apart from a plain first attempt, as one value, so that a claim of plain runs carries nothing more.
+-- Written as text, since PostgreSQL calls jsonb_build_object and the epoch of an instant stable: with those it would be a
+-- call per claimed run instead of a part of the claim's plan, and Citus would refuse it there.
 create function special_of(crashes smallint, first_started_at timestamptz, overrides jsonb)
-returns text language sql stable parallel safe as $$
+returns text language sql immutable parallel safe as $$
     select case when crashes > 0 or first_started_at is not null or overrides is not null
-                then jsonb_build_object('crashes', crashes, 'overrides', overrides, 'first_started_at',
-                                        (date_part('epoch', first_started_at) * 1000000)::bigint)::text end
+                then '{"crashes": ' || crashes::text || ', "overrides": ' || coalesce(overrides::text, 'null')
+                     || ', "first_started_at": '
+                     || coalesce((extract(epoch from first_started_at - timestamptz 'epoch') * 1000000)::bigint::text,
+                                 'null') || '}' end
 $$;
 
 -- A worker's right to a batch of runs. `done` and `cancel` have one bit per run, in the order of `ids` and `runs`.
