@@ -15,7 +15,8 @@ from unnest(:jobs::int[], :lines::int[]) as pair (job, line) cross join lateral 
                       concat(attempt.error ->> 'type', ': ', attempt.error ->> 'message'))) > 0)
                  and not (:only_latest::bool and exists (
                      select from attempt as newer
-                     where newer.lane = attempt.lane and newer.run_id = attempt.run_id
+                     where newer.lane = any (:lanes::smallint[])   -- what Citus goes by
+                       and newer.lane = attempt.lane and newer.run_id = attempt.run_id
                        and newer.recorded_at >= attempt.recorded_at and newer.fence > attempt.fence
                        and newer.outcome = any (:outcomes::attempt_outcome[]))) as is_match,
                row_number() over (order by attempt.recorded_at desc, attempt.run_id desc) = :bound::int as is_last

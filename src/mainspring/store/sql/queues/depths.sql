@@ -1,21 +1,26 @@
 -- What waits in each line, counted up to a bound per lane, and since when the oldest does.
 -- Index: ready_claim_idx.
+-- Lines and priorities are unnested beside their lane: a LIMIT may refer to that on Citus, and to no shared table.
+with place as (
+    select lane.lane, unnest(array(select id from line where tenant_id = :tenant::int)) as line_id from lane
+), front as (
+    select place.lane, place.line_id, unnest(:priorities::smallint[]) as priority from place
+), oldest as (
+    select front.lane, front.line_id, min(first.ready_at) as ready_at
+    from front left join lateral (
+        select ready.ready_at from ready
+        where ready.lane = front.lane and ready.line_id = front.line_id and ready.priority = front.priority
+        order by ready.rank limit 1) as first on true
+    group by front.lane, front.line_id
+)
 select line.id as line_id, line.queue, queue.paused_at, queue.paused_by, queue.pause_reason,
        sum(waiting.depth)::bigint as depth,
-       extract(epoch from clock_now() - min(waiting.oldest))::double precision as oldest_seconds
-from lane cross join line
+       extract(epoch from clock_now() - min(oldest.ready_at))::double precision as oldest_seconds
+from oldest cross join lateral (
+    select count(*) as depth from (
+        select from ready where ready.lane = oldest.lane and ready.line_id = oldest.line_id
+        order by ready.priority, ready.rank limit :bound::int) as few) as waiting
+join line on line.id = oldest.line_id
 left join queue on queue.tenant_id = line.tenant_id and queue.name = line.queue
-cross join lateral (
-    select (select count(*) from (
-                select ready.id from ready where ready.lane = lane.lane and ready.line_id = line.id
-                order by ready.priority, ready.rank limit :bound::int) as few) as depth,
-           (select min(first.ready_at)
-            from unnest(:priorities::smallint[]) as of_priority (priority)
-            cross join lateral (
-                select ready.ready_at from ready
-                where ready.lane = lane.lane and ready.line_id = line.id and ready.priority = of_priority.priority
-                order by ready.rank limit 1) as first) as oldest
-) as waiting
-where line.tenant_id = :tenant::int
 group by line.id, line.queue, queue.paused_at, queue.paused_by, queue.pause_reason
 order by line.queue, line.id

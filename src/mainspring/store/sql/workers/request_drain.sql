@@ -1,6 +1,6 @@
 -- Ask a live worker to finish what it holds and end; its supervisor hears of it at the next beat.
 with asked as (
-    update worker set drain_requested_at = coalesce(drain_requested_at, clock_now())
+    update worker set drain_requested_at = least(drain_requested_at, clock_now())   -- the first time someone asked
     where id = :worker::uuid and state = 'live'
     returning id
 ), audited as (
