@@ -144,6 +144,7 @@ def test_bad_choices_are_refused_before_any_database_is_asked(words: list[str], 
 
 async def test_what_is_not_there_is_refused_with_its_code(shop: Shop) -> None:
     assert shop.refused("run", "list", "--job", "sel")["hint"] == "Did you mean 'sell'?"
+    assert shop.refused("run", "list", "--since", "yesterday")["hint"].startswith("Write 2h for two hours ago, 2026-")
     assert shop.refused("run", "list", "--cursor", "x")["code"] == "invalid-cursor"
     assert shop.refused("run", "list", "--limit", "0")["code"] == "invalid-limit"
     assert shop.refused("job", "show", "nobody")["code"] == "job-not-found"

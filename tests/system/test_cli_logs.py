@@ -80,6 +80,7 @@ async def test_an_attempt_that_was_not_made_has_no_lines(runs: dict[str, str], e
     answer = await asyncio.to_thread(mainspring, *words, environment=environment)
 
     assert (answer.code, answer.out) == (0, "")
+    assert "no lines were logged" in answer.err
 
 
 async def test_watching_ends_with_the_result_and_says_so_by_its_exit_code(

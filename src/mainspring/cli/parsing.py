@@ -66,7 +66,7 @@ def parse_retry(text: str | None) -> RetryPolicy | None:
     return RetryPolicy(**options)
 
 
-def parse_instant(text: str | None, option: str) -> datetime | None:
+def parse_instant(text: str | None, option: str, *, or_else: str = "") -> datetime | None:
     """An instant in ISO 8601, with its offset: a time without one would mean something else on each machine."""
     if text is None:
         return None
@@ -76,7 +76,7 @@ def parse_instant(text: str | None, option: str) -> datetime | None:
         at = None
     if at is None or at.tzinfo is None:
         rule = "must be an instant in ISO 8601" if at is None else "must name its offset from UTC"
-        raise _invalid(option, text, rule, "Write 2026-12-24T18:00:00Z or 2026-12-24T18:00:00+01:00.")
+        raise _invalid(option, text, rule, f"Write {or_else}2026-12-24T18:00:00Z or 2026-12-24T18:00:00+01:00.")
     return at
 
 
@@ -86,7 +86,7 @@ def parse_moment(text: str | None, option: str, now: datetime) -> datetime | Non
         span = parse_span(text, option)
         assert span is not None
         return max(now - min(span, now - EARLIEST), EARLIEST)
-    return parse_instant(text, option)
+    return parse_instant(text, option, or_else="2h for two hours ago, ")
 
 
 def parse_payload(payload: str | None, pairs: Sequence[str]) -> dict[str, Any]:

@@ -41,6 +41,8 @@ async def logs(
         if not follow:
             lines = await client.logs(run_id, attempt=attempt)
             session.print_json(lines) if session.wants_json else printer.print(lines)
+            if not lines:
+                session.say("no lines were logged; what handlers print is kept if they are isolated")
             return
         async for sighting in client.watch(run_id):
             _print(session, printer, [line for line in sighting.lines if attempt in (None, line.attempt)])
