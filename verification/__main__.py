@@ -14,7 +14,7 @@ WIDTH = 40
 def main() -> None:
     parser = argparse.ArgumentParser(prog="scripts/verify", description="Proofs that take longer than tests may.")
     parser.add_argument("name", choices=["schedules"], help="our cron against other programs at every jump")
-    parser.add_argument("--quick", action="store_true", help="a sample, in seconds instead of an hour")
+    parser.add_argument("--quick", action="store_true", help="a sample, in seconds")
     parser.add_argument("--json", action="store_true", help="print one JSON object as the last line")
     options = parser.parse_args()
     report = Report()
@@ -28,12 +28,14 @@ def main() -> None:
 
 def _progress(done: int, of: int, report: Report) -> None:
     filled = WIDTH * done // of
-    line = f"{'█' * filled}{'░' * (WIDTH - filled)} {done} of {of} zones, {sum(report.compared.values()):,} comparisons"
+    line = (
+        f"{'█' * filled}{'░' * (WIDTH - filled)} {done} of {of} windows, {sum(report.compared.values()):,} comparisons"
+    )
     print(f"\r{line}, {len(report.unexplained)} unexplained ", end="", file=sys.stderr, flush=True)
 
 
 def _show(report: Report) -> None:
-    print(f"\n{report.zones} zones of tzdata {report.tzdata}, {report.windows:,} windows")
+    print(f"\n{report.zones} different zones of tzdata {report.tzdata}, {report.windows:,} different windows")
     for name, count in report.compared.items():
         ruled = report.ruled[name]
         beside = f", {ruled:,} of them without the hours around a jump, by ruling" if ruled else ""
