@@ -159,19 +159,19 @@ class Job(Generic[P, R]):
 
     async def submit(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Accept one run with these arguments; when this returns, it is durable."""
-        return await self._app.submit_payload(self, self.handler.arguments.encode(args, kwargs))
+        return await self._app.submissions.submit(self, self.handler.arguments.encode(args, kwargs))
 
     def submit_sync(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """`submit` for code that is not async."""
-        return self._app.submit_payload_sync(self, self.handler.arguments.encode(args, kwargs))
+        return self._app.submissions.submit_sync(self, self.handler.arguments.encode(args, kwargs))
 
     async def submit_many(self, calls: Iterable[Mapping[str, Any]]) -> list[Handle[R]]:
         """Accept one run per mapping of arguments: all of them, or none."""
-        return await self._app.submit_payloads(self, self._payloads(calls))
+        return await self._app.submissions.submit_many(self, self._payloads(calls))
 
     def submit_many_sync(self, calls: Iterable[Mapping[str, Any]]) -> list[Handle[R]]:
         """`submit_many` for code that is not async."""
-        return self._app.submit_payloads_sync(self, self._payloads(calls))
+        return self._app.submissions.submit_many_sync(self, self._payloads(calls))
 
     def _payloads(self, calls: Iterable[Mapping[str, Any]]) -> list[bytes]:
         if self._options.key is not None:

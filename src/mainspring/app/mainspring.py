@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import getpass
 import socket
-import weakref
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
 
 from mainspring import wiring
 from mainspring.app.acts import QueueActs, WorkerActs
 from mainspring.app.blocking import BackgroundLoop
-from mainspring.app.handle import Handle
 from mainspring.app.job import Job
 from mainspring.app.operations import OperationCollection
 from mainspring.app.runs import RunCollection
+from mainspring.app.sessions import Sessions
+from mainspring.app.submitting import Submissions
 from mainspring.clock import Clock, SystemClock
 from mainspring.control.runs import Changes
-from mainspring.control.submitter import check_verdicts
 from mainspring.errors import InvalidInput
 from mainspring.model.command import Command
 from mainspring.model.job import JobDefinition
@@ -26,13 +24,11 @@ from mainspring.model.limits import checked_memory
 from mainspring.model.report import capture_level
 from mainspring.model.resource import Resource
 from mainspring.model.run import DEFAULT_PRIORITY
-from mainspring.store import jobs
 from mainspring.worker.command import handler_of_command
 from mainspring.worker.registry import Registry, handler_of
 
 if TYPE_CHECKING:
     from collections.abc import (
-        AsyncGenerator,
         AsyncIterator,
         Callable,
         Coroutine,
@@ -47,14 +43,14 @@ if TYPE_CHECKING:
     from types import TracebackType
     from uuid import UUID
 
+    from mainspring.app.submitting import Shortcut
     from mainspring.control.watching import Sighting
     from mainspring.model.context import Context
     from mainspring.model.lifecycle import State
-    from mainspring.model.line import Delivery, Line
+    from mainspring.model.line import Delivery
     from mainspring.model.policy import RetryPolicy
     from mainspring.model.report import LogLine
-    from mainspring.model.run import NewRun, Run
-    from mainspring.store.jobs import JobRef
+    from mainspring.model.run import Run
     from mainspring.worker.environment import Middleware
 
 P = ParamSpec("P")
@@ -62,24 +58,6 @@ R = TypeVar("R")
 T = TypeVar("T")
 H = TypeVar("H", bound="Callable[[], Any]")
 M = TypeVar("M", bound="Middleware")
-
-
-@dataclass
-class Session:
-    """What an application has open within one event loop."""
-
-    services: wiring.Services
-    lines: dict[Line, int]
-    farewell: AsyncGenerator[None, None]  # closing it closes everything
-    references: dict[str, JobRef] = field(default_factory=dict)
-
-
-class Shortcut(Protocol):
-    """Takes submissions instead of the store: see `mainspring.testing.inline`."""
-
-    async def submit(self, job: Job[Any, R], payload: bytes) -> Handle[R]: ...
-
-    def submit_sync(self, job: Job[Any, R], payload: bytes) -> Handle[R]: ...
 
 
 class Mainspring:
@@ -102,14 +80,13 @@ class Mainspring:
         self.clock = clock or SystemClock()
         self._capture_logs = capture_logs
         capture_level(capture_logs)
-        self.shortcut: Shortcut | None = None
+        self.shortcut: Shortcut | None = None  # takes submissions instead of the store
         self._url = database_url
         self._data_directory = data_directory
         self._place: wiring.Place | None = None
         self.submitted_by = submitted_by or who_am_i()
-        self._sessions: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[Session]] = (
-            weakref.WeakKeyDictionary()
-        )
+        self._sessions = Sessions(self._open)
+        self.submissions = Submissions(self, self._sessions)
         self._background = BackgroundLoop()
         self.queues = QueueActs(self.services, self.submitted_by)
         self.workers = WorkerActs(self.services, self.submitted_by)
@@ -227,84 +204,6 @@ class Mainspring:
         """Which log lines to keep: how a worker runs a job, and no part of the job's definition."""
         return capture_level(options.pop("capture_logs", None) or self._capture_logs)
 
-    # ── submitting ──────────────────────────────────────────────────────────────────────────────────────────
-
-    async def submit_payload(self, job: Job[Any, R], payload: bytes) -> Handle[R]:
-        if self.shortcut is not None:
-            return await self.shortcut.submit(job, payload)
-        session = await self._session()
-        run = job.filled(await self._template(session, job), payload)
-        if job.connection is not None:
-            return (await self._submit_on_callers(session, job, [run]))[0]
-        return Handle(self, await session.services.submitter.submit_one(run))
-
-    async def submit_payloads(self, job: Job[Any, R], payloads: list[bytes]) -> list[Handle[R]]:
-        if self.shortcut is not None:
-            return [await self.shortcut.submit(job, payload) for payload in payloads]
-        session = await self._session()
-        template = await self._template(session, job)
-        runs = job.filled_many(template, payloads)
-        if job.connection is not None:
-            return await self._submit_on_callers(session, job, runs)
-        return [Handle(self, run_id) for run_id in await session.services.submitter.submit(runs)]
-
-    def submit_payload_sync(self, job: Job[Any, R], payload: bytes) -> Handle[R]:
-        if self.shortcut is not None:
-            return self.shortcut.submit_sync(job, payload)
-        if job.connection is None:
-            return self.blocking(self.submit_payload(job, payload))
-        return self._submit_on_callers_sync(job, [payload])[0]
-
-    def submit_payloads_sync(self, job: Job[Any, R], payloads: list[bytes]) -> list[Handle[R]]:
-        if self.shortcut is not None:
-            return [self.shortcut.submit_sync(job, payload) for payload in payloads]
-        if job.connection is None:
-            return self.blocking(self.submit_payloads(job, payloads))
-        return self._submit_on_callers_sync(job, payloads)
-
-    async def _submit_on_callers(self, session: Session, job: Job[Any, R], runs: list[NewRun]) -> list[Handle[R]]:
-        """Inside the caller's transaction: whether it happens is the caller's to decide."""
-        assert job.connection is not None
-        submitter = session.services.submitter
-        ids = submitter.new_ids(runs)
-        wake_ups = [str(each) for each in submitter.wake_ups(ids, runs)]
-        verdicts = await job.connection.submit(jobs.DEFAULT_TENANT, ids, runs, wake_ups)
-        check_verdicts(verdicts, runs)
-        return [Handle(self, each.run_id) for each in verdicts]
-
-    def _submit_on_callers_sync(self, job: Job[Any, R], payloads: list[bytes]) -> list[Handle[R]]:
-        """The same for a blocking connection: prepared in the background loop, executed in the caller's thread."""
-        assert job.connection is not None
-        ids, runs, wake_ups = self.blocking(self._prepared(job, payloads))
-        verdicts = job.connection.submit_sync(jobs.DEFAULT_TENANT, ids, runs, wake_ups)
-        check_verdicts(verdicts, runs)
-        return [Handle(self, each.run_id) for each in verdicts]
-
-    async def _prepared(self, job: Job[Any, Any], payloads: list[bytes]) -> tuple[list[UUID], list[NewRun], list[str]]:
-        session = await self._session()
-        template = await self._template(session, job)
-        runs = [job.filled(template, payload) for payload in payloads]
-        submitter = session.services.submitter
-        ids = submitter.new_ids(runs)
-        return ids, runs, [str(each) for each in submitter.wake_ups(ids, runs)]
-
-    async def _template(self, session: Session, job: Job[Any, Any]) -> NewRun:
-        reference = session.references.get(job.name)
-        if reference is None or job.line not in session.lines:
-            reference = await self._register(session, job)
-        return job.template(reference.id, reference.version, session.lines[job.line], self.submitted_by)
-
-    async def _register(self, session: Session, job: Job[Any, Any]) -> JobRef:
-        """Make the job and the queues of this application known, in a transaction of our own."""
-        async with session.services.store.database.acquire() as connection:
-            await jobs.open_lines(connection, self.registry.lines)
-            _, session.lines = await jobs.line_in_known_queue(connection, job.line)
-            reference = await jobs.register(
-                connection, job.name, job.handler.definition.as_document(), actor=self.submitted_by
-            )
-        session.references[job.name] = reference
-        return reference
-
     # ── acting on runs ──────────────────────────────────────────────────────────────────────────────────────
 
     @property
@@ -319,11 +218,11 @@ class Mainspring:
 
     async def find(self, run_id: UUID | str) -> Run:
         """A run wherever it is, with its attempts and transitions."""
-        return await (await self._session()).services.runs.find(run_id)
+        return await (await self._sessions.get()).services.runs.find(run_id)
 
     async def cancel(self, run_id: UUID | str, *, reason: str = "") -> State:
         """End a waiting run now; ask a running one to stop."""
-        runs = (await self._session()).services.runs
+        runs = (await self._sessions.get()).services.runs
         return await runs.cancel(run_id, reason=reason, actor=self.submitted_by)
 
     async def change(
@@ -339,7 +238,7 @@ class Mainspring:
         max_age: timedelta | float | None = None,
     ) -> Run:
         """Change a waiting run. With `revision`, only if nobody changed it since it was seen."""
-        runs = (await self._session()).services.runs
+        runs = (await self._sessions.get()).services.runs
         payload = None
         if arguments is not None:
             handler = self.registry.find((await runs.find(run_id)).job)
@@ -350,64 +249,41 @@ class Mainspring:
     async def result(self, run_id: UUID, timeout: float | None = None) -> Any:
         if timeout is not None and timeout < 0:
             raise InvalidInput(f"timeout is {timeout}; it must be 0 or more.", code="invalid-timeout")
-        session = await self._session()
+        session = await self._sessions.get()
         return (await session.services.results.wait(run_id, timeout)).value(run_id)
 
     async def logs(self, run_id: UUID | str, *, attempt: int | None = None) -> list[LogLine]:
         """What a run has logged so far, oldest first."""
-        return await (await self._session()).services.watching.logs(run_id, attempt)
+        return await (await self._sessions.get()).services.watching.logs(run_id, attempt)
 
     async def watch(self, run_id: UUID | str) -> AsyncIterator[Sighting]:
         """A run while it goes on: `async for sighting in app.watch(id)`, until it has ended."""
-        async for sighting in (await self._session()).services.watching.watch(run_id):
+        async for sighting in (await self._sessions.get()).services.watching.watch(run_id):
             yield sighting
 
     # ── opening and closing ─────────────────────────────────────────────────────────────────────────────────
 
     async def services(self) -> wiring.Services:
         """What this application has open within the running event loop."""
-        return (await self._session()).services
+        return (await self._sessions.get()).services
 
     def blocking(self, work: Coroutine[Any, Any, T]) -> T:
         """Run one of this application's coroutines from code that is not async."""
         return self._background.run(work)
 
-    async def _session(self) -> Session:
-        loop = asyncio.get_running_loop()
-        opening = self._sessions.get(loop)
-        if opening is None or (opening.done() and (opening.cancelled() or opening.exception())):
-            opening = self._sessions[loop] = loop.create_task(self._open())
-        return await asyncio.shield(opening)
-
-    async def _open(self) -> Session:
-        store = await wiring.open_store(self.place)
-        async with store.database.acquire() as connection:
-            lines = await jobs.lines(connection)
-        session = Session(wiring.services(store, self.clock), lines, self._farewell())
-        await anext(session.farewell)
-        return session
-
-    async def _farewell(self) -> AsyncGenerator[None, None]:
-        """An ending event loop closes its asynchronous generators, and us with them if nobody did before."""
-        try:
-            yield
-        finally:
-            opening = self._sessions.pop(asyncio.get_running_loop(), None)
-            if opening is not None:
-                await (await opening).services.close()
+    async def _open(self) -> wiring.Services:
+        return wiring.services(await wiring.open_store(self.place), self.clock)
 
     async def close(self) -> None:
         """Close what this application has open within the running event loop."""
-        opening = self._sessions.get(asyncio.get_running_loop())
-        if opening is not None:
-            await (await opening).farewell.aclose()
+        await self._sessions.close()
 
     def close_sync(self) -> None:
         self.blocking(self.close())
         self._background.stop()
 
     async def __aenter__(self) -> Mainspring:
-        await self._session()
+        await self._sessions.get()
         return self
 
     async def __aexit__(

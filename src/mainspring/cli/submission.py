@@ -25,7 +25,7 @@ async def submit_through(
     handler = application.registry.find(name)
     payload = handler.arguments.encode_mapping(arguments)
     client.registry.add(handler)
-    return (await client.submit_payload(Job(client, handler, options), payload)).id
+    return (await client.submissions.submit(Job(client, handler, options), payload)).id
 
 
 async def submit_by_name(client: Mainspring, name: str, arguments: dict[str, Any], options: Options) -> UUID:

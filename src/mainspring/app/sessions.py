@@ -1,0 +1,66 @@
+"""What an application has open: one session per event loop, closed with it at the latest."""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from mainspring.store import jobs
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable
+
+    from mainspring import wiring
+    from mainspring.model.line import Line
+    from mainspring.store.jobs import JobRef
+
+
+@dataclass
+class Session:
+    """What an application has open within one event loop."""
+
+    services: wiring.Services
+    lines: dict[Line, int]
+    farewell: AsyncGenerator[None, None]  # closing it closes everything
+    references: dict[str, JobRef] = field(default_factory=dict)
+
+
+class Sessions:
+    def __init__(self, open_services: Callable[[], Awaitable[wiring.Services]]) -> None:
+        self._open_services = open_services
+        self._opening: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[Session]] = (
+            weakref.WeakKeyDictionary()
+        )
+
+    async def get(self) -> Session:
+        """The session of the running event loop, opened when first asked for."""
+        loop = asyncio.get_running_loop()
+        opening = self._opening.get(loop)
+        if opening is None or (opening.done() and (opening.cancelled() or opening.exception())):
+            opening = self._opening[loop] = loop.create_task(self._open())
+        return await asyncio.shield(opening)
+
+    async def _open(self) -> Session:
+        services = await self._open_services()
+        async with services.store.database.acquire() as connection:
+            lines = await jobs.lines(connection)
+        session = Session(services, lines, self._farewell())
+        await anext(session.farewell)
+        return session
+
+    async def _farewell(self) -> AsyncGenerator[None, None]:
+        """An ending event loop closes its asynchronous generators, and us with them if nobody did before."""
+        try:
+            yield
+        finally:
+            opening = self._opening.pop(asyncio.get_running_loop(), None)
+            if opening is not None:
+                await (await opening).services.close()
+
+    async def close(self) -> None:
+        """Close what is open within the running event loop."""
+        opening = self._opening.get(asyncio.get_running_loop())
+        if opening is not None:
+            await (await opening).farewell.aclose()
