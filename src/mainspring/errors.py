@@ -76,6 +76,8 @@ class FilterTooWide(InvalidInput):
 
 
 class NotFound(MainspringError, LookupError):
+    """Something that was named is not there."""
+
     code = "not-found"
 
 
@@ -100,6 +102,8 @@ class OperationNotFound(NotFound):
 
 
 class Conflict(MainspringError):
+    """Someone got there first, or what is asked for does not fit what there is."""
+
     code = "conflict"
 
 
@@ -150,18 +154,26 @@ class RunNotSucceeded(MainspringError):
 
 
 class RunFailed(RunNotSucceeded):
+    """The run is dead: it is out of attempts, or was given up. `fields` has its error."""
+
     code = "run-failed"
 
 
 class RunCancelled(RunNotSucceeded):
+    """Someone cancelled the run, or its handler did."""
+
     code = "run-cancelled"
 
 
 class RunExpired(RunNotSucceeded):
+    """The run was not started in time."""
+
     code = "run-expired"
 
 
 class RunLost(RunNotSucceeded):
+    """The run is delivered at most once, and its worker was lost."""
+
     code = "run-lost"
 
 
@@ -194,6 +206,8 @@ class CommandFailed(MainspringError):
 
 
 class StoreError(MainspringError):
+    """The database could not do what was asked."""
+
     code = "store-error"
 
 
@@ -202,14 +216,20 @@ class DatabaseUnreachable(StoreError, ConnectionError):
 
 
 class DatabaseUnsuitable(StoreError):
+    """The database is too old, read-only, full, or lacks something: a setting, a permission."""
+
     code = "database-unsuitable"
 
 
 class SchemaMismatch(StoreError):
+    """The program and the schema in the database do not serve each other."""
+
     code = "schema-mismatch"
 
 
 class EmbeddedServerError(StoreError):
+    """The private PostgreSQL could not be made, started or shared."""
+
     code = "embedded-server-error"
 
 

@@ -32,6 +32,7 @@ class Handle(Generic[R]):
         return value  # type: ignore[no-any-return]  # JSON: the handler's annotation is the promise
 
     def result_sync(self, timeout: float | None = None) -> R:
+        """`result` for code that is not async."""
         return self._app.blocking(self.result(timeout))
 
     async def find(self) -> Run:
@@ -47,6 +48,7 @@ class Handle(Generic[R]):
         return self._app.watch(self.id)
 
     async def cancel(self, reason: str = "") -> State:
+        """End the run if it waits; ask it to stop if it is running."""
         return await self._app.cancel(self.id, reason=reason)
 
     def __repr__(self) -> str:

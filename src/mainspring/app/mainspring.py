@@ -247,6 +247,7 @@ class Mainspring:
         return await runs.change(run_id, changes, revision=revision, actor=self.submitted_by)
 
     async def result(self, run_id: UUID, timeout: float | None = None) -> Any:
+        """What a run's handler returned, once it has: what `handle.result()` waits for."""
         if timeout is not None and timeout < 0:
             raise InvalidInput(f"timeout is {timeout}; it must be 0 or more.", code="invalid-timeout")
         session = await self._sessions.get()
@@ -279,6 +280,7 @@ class Mainspring:
         await self._sessions.close()
 
     def close_sync(self) -> None:
+        """`close` for code that is not async."""
         self.blocking(self.close())
         self._background.stop()
 

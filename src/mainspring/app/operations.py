@@ -50,7 +50,9 @@ class OperationCollection:
             yield operation
 
     async def find(self, operation_id: UUID | str) -> Operation:
+        """An operation by its id, and how far it got."""
         return await (await self._app.services()).operations.find(operation_id)
 
     async def latest(self, count: int = 20) -> list[Operation]:
+        """The operations that were started last, newest first."""
         return await (await self._app.services()).operations.latest(count)

@@ -126,6 +126,7 @@ class Context:
         return self._cancelled.is_set()
 
     def raise_if_cancelled(self) -> None:
+        """Raise RunCancelled if someone asked this run to stop."""
         if self._cancelled.is_set():
             raise RunCancelled(f"Run {self.run_id} was asked to stop.")
 
