@@ -95,11 +95,15 @@ def distinct_zones() -> list[str]:
 def windows_of(zone: str, years: Iterable[int] = YEARS) -> Iterator[Window]:
     """Two days before and after every jump, and a week of July, near the middle of the quiet half of most years."""
     for year in years:
-        for segment in segments_of(zone_named(zone), year):
-            if segment.shift_in != NO_SHIFT:
-                yield Window.around(zone, segment)
+        segments = segments_of(zone_named(zone), year)
+        jumps = [Window.around(zone, each) for each in segments if each.shift_in != NO_SHIFT]
+        yield from jumps
         july = datetime(year, 7, 10, tzinfo=UTC)
-        yield Window(zone, july, july + timedelta(days=7))
+        week = Window(zone, july, july + timedelta(days=7))
+        if not any(
+            week.begin - AROUND <= jump.begin and jump.end <= week.end + AROUND for jump in jumps
+        ):  # Morocco's clock jumps then, too
+            yield week
 
 
 def distinct_jumps(zones: Iterable[str], years: Iterable[int]) -> list[Window]:
