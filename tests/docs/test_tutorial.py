@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +21,11 @@ PAGES = sorted((ROOT / "docs" / "tutorial").glob("*.md"))
 @pytest.fixture
 def desk() -> Iterator[Path]:
     """A folder with the project in it and nothing else, where the embedded PostgreSQL's account may go too."""
+    # The tutorial bootstraps. As scripts/test has done so before, nothing happens; else it would install into the
+    # environment that the tests beside this one are running in.
+    checked = subprocess.run([ROOT / "scripts" / "bootstrap", "--check"], capture_output=True, text=True)
+    if checked.returncode:
+        pytest.skip(checked.stderr)
     folder = Path(tempfile.mkdtemp(prefix="mainspring-tutorial-"))
     folder.chmod(0o755)
     (folder / "mainspring").symlink_to(ROOT)
