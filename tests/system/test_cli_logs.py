@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -101,6 +102,24 @@ async def test_watching_a_run_that_failed_exits_with_1(runs: dict[str, str], env
     assert_harmless(answer.out)
     assert "dead after " in answer.out
     assert "ValueError: \\x1b[31mred" in answer.out
+
+
+async def test_watching_tells_why_earlier_attempts_failed(app: Mainspring, environment: dict[str, str]) -> None:
+    @app.job(retry=RetryPolicy(max_attempts=2, first_delay=timedelta(0)))
+    async def stumble(context: Context) -> str:
+        if context.attempt == 1:
+            raise ConnectionError(HOSTILE)
+        return "there"
+
+    handle = await stumble.submit()
+    await run_until_idle(app, timeout=60)
+    answer = await asyncio.to_thread(mainspring, "run", "watch", str(handle.id), environment=environment)
+
+    failed, succeeded, result = answer.out.splitlines()
+    assert_harmless(answer.out)
+    assert failed.startswith("attempt 1 failed: ConnectionError: \\x1b[31mred")
+    assert succeeded.startswith("succeeded after ")
+    assert result == '"there"'
 
 
 async def test_watching_as_json_is_one_document_a_line(runs: dict[str, str], environment: dict[str, str]) -> None:

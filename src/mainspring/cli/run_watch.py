@@ -12,7 +12,7 @@ from mainspring.cli.text import as_json, as_span, safe
 from mainspring.control.watching import Sighting
 from mainspring.model.lifecycle import State
 from mainspring.model.report import Progress
-from mainspring.model.run import Run
+from mainspring.model.run import Attempt, Run
 
 NOTES = """\
 Shows its state, its progress and its log lines as they come, until it has ended.
@@ -59,10 +59,13 @@ class Screen:
         self._is_live = is_live
         self._lines = LinePrinter()
         self._last = ""
+        self._told = 0  # attempts that are over
 
     def show(self, sighting: Sighting) -> None:
         self.clear()
         self._lines.print(sighting.lines)
+        for attempt in self._ended_since(sighting):
+            print(safe(f"attempt {attempt.number} {attempt.outcome}{_why(attempt)}", 2_000), flush=True)
         if sighting.is_over:
             print(_end_of(sighting.run))
             return
@@ -73,6 +76,12 @@ class Screen:
         elif status != self._last:
             print(status, flush=True)
         self._last = status
+
+    def _ended_since(self, sighting: Sighting) -> list[Attempt]:
+        """Attempts that are over and not told yet, but for the last one of a run that is over: that is its end."""
+        attempts = sighting.run.attempts[: -1 if sighting.is_over else None]
+        told, self._told = self._told, len(attempts)
+        return attempts[told:]
 
     def clear(self) -> None:
         """Take the line that stays away, so that something else can be printed."""
@@ -108,6 +117,10 @@ def _end_of(run: Run) -> str:
     if run.state is State.SUCCEEDED:
         result = None if last is None else last.result
         return f"succeeded{took}" if result is None else f"succeeded{took}\n{as_json(result)}"
-    error = (last.error if last is not None else None) or {}
-    why = ": ".join(filter(None, (error.get("type") or error.get("code"), error.get("message"))))
-    return safe(f"{run.state}{took}: {why}" if why else f"{run.state}{took}", 2_000)
+    return safe(f"{run.state}{took}{_why(last)}", 2_000)
+
+
+def _why(attempt: Attempt | None) -> str:
+    error = (None if attempt is None else attempt.error) or {}
+    words = [word for word in (error.get("type") or error.get("code"), error.get("message")) if word]
+    return ": ".join(["", *words])
