@@ -1,4 +1,4 @@
-"""An application on a fresh database whose time stands still, and a database with nothing in it."""
+"""An application on a fresh database whose time stands still, a database with nothing in it, and a Citus cluster."""
 
 from __future__ import annotations
 
@@ -8,14 +8,22 @@ from uuid import uuid4
 
 import asyncpg
 import pytest
+import uvloop
 
 from mainspring import Mainspring
+from mainspring.store.database import Database
+from mainspring.store.distribute import MOVING
+from mainspring.store.migrate import LANES_ON_CITUS, check_schema, migrate
 from mainspring.testing import FrozenClock
+
+from .citus import CITUS_URL
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from mainspring.store.embedded import EmbeddedServer
+
+    Connection = asyncpg.Connection[asyncpg.Record]
 
 NEW_YEAR = datetime(2031, 1, 1, tzinfo=UTC)
 
@@ -42,3 +50,35 @@ async def empty_url(server: EmbeddedServer) -> AsyncIterator[str]:
     yield server.dsn_for(name)
     await admin.execute(f"drop database {name} with (force)")
     await admin.close()
+
+
+# ── on a Citus cluster ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="session")
+def cluster() -> None:
+    """The schema, made anew and distributed. It takes a while, so all tests share it."""
+
+    async def prepare() -> None:
+        connection = await Database(CITUS_URL).connect("test")
+        await connection.execute("create extension if not exists citus; drop schema if exists mainspring cascade")
+        await migrate(connection)
+        await connection.close()
+
+    uvloop.run(prepare())
+
+
+@pytest.fixture
+async def coordinator(cluster: None) -> AsyncIterator[Connection]:
+    connection = await Database(CITUS_URL).connect("test")
+    yield connection
+    await connection.close()
+
+
+@pytest.fixture
+async def citus_app(coordinator: Connection) -> AsyncIterator[Mainspring]:
+    await coordinator.execute(f"truncate {', '.join(table for table in MOVING if table != 'lane')}")
+    assert await check_schema(coordinator) == LANES_ON_CITUS
+    app = Mainspring(CITUS_URL, submitted_by="tester")
+    yield app
+    await app.close()

@@ -1,47 +1,33 @@
-"""The same life of a run on a Citus cluster: claims, rescues, retries and ends, distributed by lane.
-
-These run only where MAINSPRING_CITUS_URL names a database on a Citus coordinator that may be emptied: the schema
-`mainspring` in it is dropped and made anew, once, and what moves in it is emptied for each life.
-"""
+"""The same life of a run on a Citus cluster: claims, rescues, retries and ends, distributed by lane."""
 
 from __future__ import annotations
 
-import os
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import asyncpg
 import pytest
-import uvloop
 
 from mainspring import Context, Mainspring, RetryPolicy
 from mainspring.errors import RunFailed, RunNotFound
 from mainspring.model.ids import lane_of
 from mainspring.model.run import PRIORITIES
 from mainspring.store import history, jobs, leases, workers
-from mainspring.store.database import Database
 from mainspring.store.distribute import MOVING, SHARED
-from mainspring.store.migrate import DAYS_AHEAD, LANES_ON_CITUS, check_schema, migrate
+from mainspring.store.migrate import DAYS_AHEAD, LANES_ON_CITUS, migrate
 from mainspring.store.statements import Statement, all_statements
 from mainspring.testing import run_until_idle
 
+from .citus import CITUS_URL, on_citus
 from .test_plans import OTHER_SAMPLES, SAMPLES
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
     from uuid import UUID
 
     Connection = asyncpg.Connection[asyncpg.Record]
 
-CITUS_URL = os.environ.get("MAINSPRING_CITUS_URL", "")
-
-pytestmark = [
-    pytest.mark.citus,
-    pytest.mark.skipif(not CITUS_URL, reason="MAINSPRING_CITUS_URL names no Citus coordinator"),
-    pytest.mark.xdist_group("citus"),
-]
-
+pytestmark = on_citus
 
 # A value for each parameter that test_plans has none for.
 MORE_SAMPLES = {
@@ -105,35 +91,6 @@ MORE_SAMPLES = {
 }
 ONE_LANE = {"lanes": "'{0}'"}
 SPREAD_SAMPLES = {"lists/ended": ONE_LANE, "lists/unsuccessful": ONE_LANE}  # asked lane by lane: see control/lists.py
-
-
-@pytest.fixture(scope="module")
-def cluster() -> None:
-    """The schema, made anew and distributed. It takes a while, so all tests here share it."""
-
-    async def prepare() -> None:
-        connection = await Database(CITUS_URL).connect("test")
-        await connection.execute("create extension if not exists citus; drop schema if exists mainspring cascade")
-        await migrate(connection)
-        await connection.close()
-
-    uvloop.run(prepare())
-
-
-@pytest.fixture
-async def coordinator(cluster: None) -> AsyncIterator[Connection]:
-    connection = await Database(CITUS_URL).connect("test")
-    yield connection
-    await connection.close()
-
-
-@pytest.fixture
-async def citus_app(coordinator: Connection) -> AsyncIterator[Mainspring]:
-    await coordinator.execute(f"truncate {', '.join(table for table in MOVING if table != 'lane')}")
-    assert await check_schema(coordinator) == LANES_ON_CITUS
-    app = Mainspring(CITUS_URL, submitted_by="tester")
-    yield app
-    await app.close()
 
 
 async def test_moving_tables_are_distributed_by_lane_side_by_side_and_shared_ones_are_everywhere(

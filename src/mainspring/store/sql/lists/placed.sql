@@ -1,6 +1,7 @@
 -- Runs that wait or are dead, newest first, from a position on: those in the wanted states, of all lanes.
 -- Each place of each lane is asked by its own index scan, over a bounded number of rows. A row with `is_last` is where
 -- such a scan gave up: below it there may be more.
+-- Where nobody wants to look, the limit is 0: by a condition that is never true Citus would lose sight of a table.
 -- Index: primary keys.
 select run.*
 from lane cross join lateral (
@@ -12,8 +13,9 @@ from lane cross join lateral (
                row_number() over (partition by ready.lane order by ready.id desc) = :bound::int as is_last
         from ready
         where ready.lane = lane.lane
-          and ready.id < :before::uuid and ready.id >= :since::uuid and 'ready' = any (:states::text[])
-        order by ready.id desc limit :bound::int) as looked_at
+          and ready.id < :before::uuid and ready.id >= :since::uuid
+        order by ready.id desc
+        limit case when 'ready' = any (:states::text[]) then :bound::int else 0 end) as looked_at
     where is_match or is_last order by id desc limit :count::int)
     union all
     (select * from (
@@ -24,8 +26,9 @@ from lane cross join lateral (
                row_number() over (partition by later.lane order by later.id desc) = :bound::int as is_last
         from later
         where later.lane = lane.lane
-          and later.id < :before::uuid and later.id >= :since::uuid and 'scheduled' = any (:states::text[])
-        order by later.id desc limit :bound::int) as looked_at
+          and later.id < :before::uuid and later.id >= :since::uuid
+        order by later.id desc
+        limit case when 'scheduled' = any (:states::text[]) then :bound::int else 0 end) as looked_at
     where is_match or is_last order by id desc limit :count::int)
     union all
     (select * from (
@@ -36,8 +39,9 @@ from lane cross join lateral (
                row_number() over (partition by held.lane order by held.id desc) = :bound::int as is_last
         from held
         where held.lane = lane.lane
-          and held.id < :before::uuid and held.id >= :since::uuid and 'held' = any (:states::text[])
-        order by held.id desc limit :bound::int) as looked_at
+          and held.id < :before::uuid and held.id >= :since::uuid
+        order by held.id desc
+        limit case when 'held' = any (:states::text[]) then :bound::int else 0 end) as looked_at
     where is_match or is_last order by id desc limit :count::int)
     union all
     (select * from (
@@ -48,8 +52,9 @@ from lane cross join lateral (
                row_number() over (partition by dead.lane order by dead.id desc) = :bound::int as is_last
         from dead
         where dead.lane = lane.lane
-          and dead.id < :before::uuid and dead.id >= :since::uuid and 'dead' = any (:states::text[])
-        order by dead.id desc limit :bound::int) as looked_at
+          and dead.id < :before::uuid and dead.id >= :since::uuid
+        order by dead.id desc
+        limit case when 'dead' = any (:states::text[]) then :bound::int else 0 end) as looked_at
     where is_match or is_last order by id desc limit :count::int)
 ) as run
 where lane.lane = any (:lanes::smallint[])

@@ -11,8 +11,9 @@ from unnest(:jobs::int[], :lines::int[]) as pair (job, line) cross join lateral 
                row_number() over (partition by ready.lane order by ready.id desc) = :bound::int as is_last
         from ready
         where ready.lane = :lane::smallint and ready.job_id = pair.job and ready.line_id = pair.line
-          and ready.id < :before::uuid and ready.id >= :since::uuid and 'ready' = any (:states::text[])
-        order by ready.id desc limit :bound::int) as looked_at
+          and ready.id < :before::uuid and ready.id >= :since::uuid
+        order by ready.id desc
+        limit case when 'ready' = any (:states::text[]) then :bound::int else 0 end) as looked_at
     where is_match or is_last order by id desc limit :count::int)
     union all
     (select * from (
@@ -23,8 +24,9 @@ from unnest(:jobs::int[], :lines::int[]) as pair (job, line) cross join lateral 
                row_number() over (partition by later.lane order by later.id desc) = :bound::int as is_last
         from later
         where later.lane = :lane::smallint and later.job_id = pair.job and later.line_id = pair.line
-          and later.id < :before::uuid and later.id >= :since::uuid and 'scheduled' = any (:states::text[])
-        order by later.id desc limit :bound::int) as looked_at
+          and later.id < :before::uuid and later.id >= :since::uuid
+        order by later.id desc
+        limit case when 'scheduled' = any (:states::text[]) then :bound::int else 0 end) as looked_at
     where is_match or is_last order by id desc limit :count::int)
     union all
     (select * from (
@@ -35,8 +37,9 @@ from unnest(:jobs::int[], :lines::int[]) as pair (job, line) cross join lateral 
                row_number() over (partition by held.lane order by held.id desc) = :bound::int as is_last
         from held
         where held.lane = :lane::smallint and held.job_id = pair.job and held.line_id = pair.line
-          and held.id < :before::uuid and held.id >= :since::uuid and 'held' = any (:states::text[])
-        order by held.id desc limit :bound::int) as looked_at
+          and held.id < :before::uuid and held.id >= :since::uuid
+        order by held.id desc
+        limit case when 'held' = any (:states::text[]) then :bound::int else 0 end) as looked_at
     where is_match or is_last order by id desc limit :count::int)
     union all
     (select * from (
@@ -47,8 +50,9 @@ from unnest(:jobs::int[], :lines::int[]) as pair (job, line) cross join lateral 
                row_number() over (partition by dead.lane order by dead.id desc) = :bound::int as is_last
         from dead
         where dead.lane = :lane::smallint and dead.job_id = pair.job and dead.line_id = pair.line
-          and dead.id < :before::uuid and dead.id >= :since::uuid and 'dead' = any (:states::text[])
-        order by dead.id desc limit :bound::int) as looked_at
+          and dead.id < :before::uuid and dead.id >= :since::uuid
+        order by dead.id desc
+        limit case when 'dead' = any (:states::text[]) then :bound::int else 0 end) as looked_at
     where is_match or is_last order by id desc limit :count::int)
 ) as run
 order by run.id desc limit :count::int

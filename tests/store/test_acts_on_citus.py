@@ -1,0 +1,153 @@
+"""What people ask of a Citus cluster: lists, operations, queues, workers, reports; and the duties of its keeper."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from mainspring import Context, Mainspring, RetryPolicy, RunFilter, State
+from mainspring.control.overview import overview
+from mainspring.keeper.expirer import Expirer
+from mainspring.keeper.partitioner import Partitioner
+from mainspring.keeper.promoter import Promoter
+from mainspring.keeper.rescuer import Rescuer
+from mainspring.keeper.sampler import Sampler
+from mainspring.keeper.sweeper import Sweeper
+from mainspring.store import queues, workers
+from mainspring.store.migrate import LANES_ON_CITUS
+from mainspring.testing import run_until_idle
+
+from .citus import on_citus
+
+if TYPE_CHECKING:
+    import asyncpg
+
+    Connection = asyncpg.Connection[asyncpg.Record]
+
+pytestmark = on_citus
+
+ONCE = RetryPolicy(max_attempts=1)
+
+
+async def test_runs_of_all_lanes_are_listed_and_acted_on(citus_app: Mainspring) -> None:
+    @citus_app.job
+    async def sell(n: int) -> int:
+        return n
+
+    @citus_app.job(retry=ONCE)
+    async def pay(n: int) -> None:
+        raise ValueError(f"no {n}")
+
+    sold = await sell.submit_many([{"n": n} for n in range(30)])
+    paid = await pay.submit_many([{"n": n} for n in range(30)])
+    await run_until_idle(citus_app)
+    planned = await sell.options(delay=3_600).submit_many([{"n": n} for n in range(30)])
+
+    first = await citus_app.runs.list(limit=50)
+    second = await citus_app.runs.list(limit=50, cursor=first.cursor)
+    assert {run.id for run in first.runs + second.runs} == {handle.id for handle in sold + paid + planned}
+    assert {run.id for run in (await citus_app.runs.list(state="dead", job="pay")).runs} == {run.id for run in paid}
+    assert [run.id for run in (await citus_app.runs.list(error="no 7")).runs] == [paid[7].id]
+
+    cancelled = await finished(citus_app, "cancel", RunFilter(states=(State.SCHEDULED,)))
+    assert (cancelled, await citus_app.runs.count(RunFilter(states=(State.CANCELLED,)))) == (30, (30, True))
+    assert await finished(citus_app, "requeue", RunFilter(jobs=("pay",))) == 30
+    [summary] = [each for each in await (await citus_app.services()).jobs.by_name() if each.name == "pay"]
+    assert summary.counts[State.READY] == 30
+
+
+async def finished(app: Mainspring, kind: str, wanted: RunFilter) -> int:
+    operation = await app.operations.start(kind, wanted)
+    steps = [step async for step in app.operations.work(operation.id, batch=20)]
+    assert steps[-1].is_over
+    return steps[-1].done
+
+
+async def test_queues_are_measured_paused_and_resumed(citus_app: Mainspring, coordinator: Connection) -> None:
+    @citus_app.job(queue="mail", retry=ONCE)
+    async def send(n: int) -> None:
+        if n == 0:
+            raise ValueError("no address")
+
+    await send.submit_many([{"n": n} for n in range(20)])
+    assert await citus_app.queues.pause("mail", reason="the server is down")
+    assert not await citus_app.queues.pause("mail")
+    assert await run_until_idle(citus_app) == {}
+    await coordinator.execute("delete from line_sample")
+    assert await queues.take_samples(coordinator)
+
+    [mail] = [queue for queue in await citus_app.queues.list() if queue.name == "mail"]
+    assert (mail.depth, mail.pause_reason) == (20, "the server is down")
+    assert mail.oldest_seconds is not None
+
+    assert await citus_app.queues.resume("mail")
+    assert await run_until_idle(citus_app) == {"succeeded": 19, "failed": 1}
+    seen = await overview(coordinator, LANES_ON_CITUS)
+    assert (seen.counts["ready"], [failure.job for failure in seen.failures]) == (0, ["send"])
+    assert seen.lateness_p50 is not None
+
+
+async def test_a_worker_is_asked_to_drain(citus_app: Mainspring, coordinator: Connection) -> None:
+    worker_id = uuid4()
+    await workers.register(
+        coordinator,
+        worker_id=worker_id,
+        host="here",
+        pid=1,
+        queues=["default"],
+        handlers=["nothing"],
+        slots=1,
+        lease_seconds=30.0,
+        version="test",
+    )
+
+    assert await workers.beat_if_live(coordinator, [worker_id]) == {worker_id: False}
+    await citus_app.workers.drain(worker_id, reason="a new disk")
+    asked = await coordinator.fetchval("select drain_requested_at from worker where id = $1", worker_id)
+    await citus_app.workers.drain(worker_id)
+
+    assert await workers.beat_if_live(coordinator, [worker_id]) == {worker_id: True}
+    assert await coordinator.fetchval("select drain_requested_at from worker where id = $1", worker_id) == asked
+    assert await workers.stop_if_live(coordinator, worker_id)
+
+
+async def test_attempts_report_and_leave_word_for_the_next_one(citus_app: Mainspring, coordinator: Connection) -> None:
+    found = []
+
+    @citus_app.job(retry=RetryPolicy(max_attempts=2, first_delay=RetryPolicy().first_delay * 0))
+    async def crunch(context: Context) -> None:
+        context.progress(0.5, "half")
+        context.log(f"try {context.attempt}")
+        found.append(context.checkpointed)
+        await context.checkpoint({"step": 1})
+        if context.attempt == 1:
+            raise ValueError("not yet")
+
+    handle = await crunch.submit()
+    assert await run_until_idle(citus_app) == {"failed": 1, "succeeded": 1}
+
+    assert found == [None, {"step": 1}]
+    assert [line.text for line in await handle.logs()] == ["try 1", "try 2"]
+    assert await coordinator.fetchval("select count(*) from checkpoint") == 0
+
+
+async def test_a_keeper_does_all_its_duties(citus_app: Mainspring, coordinator: Connection) -> None:
+    @citus_app.job
+    async def nothing() -> None: ...
+
+    due = await nothing.options(delay=3_600).submit()
+    expiring = await nothing.options(start_within=3_600).submit()
+    await coordinator.execute("update later set due_at = clock_now()")
+    await coordinator.execute("update ready set expires_at = clock_now()")
+    clock = citus_app.clock
+
+    for duty in (
+        Partitioner(),
+        Promoter(lanes=LANES_ON_CITUS, clock=clock),
+        Rescuer(lanes=LANES_ON_CITUS, clock=clock),
+        Expirer(lanes=LANES_ON_CITUS),
+        Sampler(),
+        Sweeper(lanes=LANES_ON_CITUS),
+    ):
+        assert await duty.step(coordinator) >= 0
+    assert [(await handle.find()).state for handle in (due, expiring)] == [State.READY, State.EXPIRED]
