@@ -524,8 +524,11 @@ async def test_progress_and_lines_are_refused_once_the_run_is_another_workers(
 async def test_reports_wait_for_a_database_that_hangs_up(
     app: Mainspring, connection: Connection, going_on: list[asyncio.Task[Any]]
 ) -> None:
+    began = asyncio.Event()
+
     @app.job
     async def store(context: Context) -> int:
+        began.set()
         for n in range(20):
             context.log(f"step {n}")
             context.progress(n / 20)
@@ -534,6 +537,7 @@ async def test_reports_wait_for_a_database_that_hangs_up(
         return 20
 
     async def hang_up() -> None:
+        await began.wait()
         while True:
             await connection.execute(
                 "select pg_terminate_backend(pid) from pg_stat_activity"

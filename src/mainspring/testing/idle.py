@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mainspring.worker.process import WorkerProcess
 
 GLANCE_SECONDS = 0.001  # between two glances at what is still running
-STUCK_SECONDS = 0.2  # when nothing finishes for so long, only a timeout can help
+STUCK_GLANCES = 300  # without anything finishing: then only a timeout can help. Counted, as a slow machine is slow
 LEASE_SECONDS = 3_600.0  # nobody beats for this worker; nobody needs to
 
 
@@ -125,14 +125,16 @@ class _Work:
 
     async def _until_quiet(self) -> None:
         await asyncio.sleep(GLANCE_SECONDS)
-        since, seen = self._clock.monotonic(), (-1, -1)
+        glances, seen = 0, (-1, -1)
         while not self._is_quiet:
             await asyncio.sleep(GLANCE_SECONDS)
-            if (progress := (self._worker.executor.running, self._worker.flusher.accepted)) != seen:
-                since, seen = self._clock.monotonic(), progress
-            elif self._travels and self._clock.monotonic() - since >= STUCK_SECONDS:
+            glances += 1
+            progress = self._worker.executor.running, self._worker.flusher.accepted
+            if progress != seen or self._worker.claimer.under_way:
+                glances, seen = 0, progress
+            elif self._travels and glances >= STUCK_GLANCES:
                 await self._travel_to_limit()
-                since = self._clock.monotonic()
+                glances = 0
         await self._worker.flusher.drained()
         if failure := self._worker.failure():
             raise failure
