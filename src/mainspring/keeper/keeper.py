@@ -51,6 +51,12 @@ class Keeper:
             self._woken.set()
 
     async def run(self) -> None:
+        try:
+            await self._take_turns()
+        finally:
+            await self._link.close()
+
+    async def _take_turns(self) -> None:
         while True:
             duty = min(self._due, key=self._due.__getitem__)
             wait = self._due[duty] - self._clock.monotonic()
