@@ -49,6 +49,13 @@ def test_what_a_page_points_to_exists(page: Path) -> None:
     assert not [file for file in files if not (ROOT / file).exists()]
 
 
+def test_the_index_names_every_page() -> None:
+    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    pages = [page.relative_to(ROOT / "docs") for page in (ROOT / "docs").rglob("*.md") if page.name != "README.md"]
+
+    assert not [str(page) for page in pages if f"({page})" not in index], "add a line to docs/README.md"
+
+
 def test_every_word_of_the_lifecycle_is_in_the_architecture() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 
