@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mainspring.store.database import Connection
 
 COUNTED = 20_000  # per lane and line: counting a backlog of millions would slow those who work it off
-SAMPLE_SECONDS = 15.0
+SAMPLE_SECONDS = 20.0
 WINDOW_SECONDS = 60.0  # over which rates are measured
 
 
