@@ -190,7 +190,7 @@ async def test_a_worker_that_is_asked_to_drain_ends_and_is_not_replaced(system: 
 
 
 async def test_processes_are_added_while_there_is_work_for_them(system: System, jobs: Any) -> None:
-    system.start(autoscale=(1, 3), slots=2)
+    system.start(autoscale=(1, 3), slots=1)
     assert await system.live_workers(1)
     await jobs.nap.submit_many([{"seconds": 60}] * 50)
 

@@ -61,7 +61,10 @@ async def _outage(system: System, jobs: Any, proxy: Proxy, seconds: float, sabot
     proxy.refused = "supervisor"  # beats come back last: the moment in which a hasty rescuer would judge
     proxy.open_up()
     assert await system.eventually(lambda: _has_keeper(proxy))
-    await asyncio.sleep(OUTAGE_LEASE_TIME / 4)
+    if sabotage:  # for as long as a patient rescuer would wait in any case
+        await system.eventually(lambda: system.count("worker", "state = 'lost'"), seconds=OUTAGE_LEASE_TIME * 0.8)
+    else:
+        await asyncio.sleep(OUTAGE_LEASE_TIME / 4)
     proxy.refused = ""
     assert await system.ended(40)
     report = await system.report([handle.id for handle in handles], must_be_drained=True)
