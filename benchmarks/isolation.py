@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from benchmarks.harness import Numbers, bar, durable_server, fresh_database, medians, observer, pass_time, say
-from benchmarks.jobs import app, isolated_noop
+from benchmarks.isolated_jobs import app, isolated_noop
 from benchmarks.payload import CALL
 from benchmarks.processes import Worker
 from mainspring import wiring
@@ -41,7 +41,7 @@ async def _round(server: EmbeddedServer, seconds: float) -> Numbers:
     finally:
         await app.close()
     async with observer(url) as looker:
-        with Worker(url, queues=["isolated"], slots=SLOTS):
+        with Worker(url, app="benchmarks.isolated_jobs:app", queues=["isolated"], slots=SLOTS):
             while await _count(looker) < WARM_UP:
                 await pass_time(0.05, "warming up")
             before, began = await _count(looker), time.monotonic()

@@ -34,11 +34,6 @@ async def noop(customer: int, plan: str, note: str) -> None:
     executed[0] += 1
 
 
-@app.job(queue="isolated", isolated=True)
-def isolated_noop(customer: int, plan: str, note: str) -> None:
-    """Does nothing in a process of its own."""
-
-
 def _nothing() -> None:
     """Waits for a run that never comes."""
 
