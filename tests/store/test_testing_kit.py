@@ -236,7 +236,7 @@ async def test_a_handler_that_never_ends_is_stopped_and_named(
 
 
 async def test_travelling_runs_handlers_into_their_timeouts(frozen_app: Mainspring, clock: FrozenClock) -> None:
-    @frozen_app.job(timeout=HOUR, retry=RetryPolicy(max_attempts=2))
+    @frozen_app.job(timeout=HOUR, retry=RetryPolicy(max_attempts=2, first_delay=HOUR))
     async def wait_for_ever() -> None:
         await asyncio.Event().wait()
 

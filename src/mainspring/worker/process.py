@@ -119,7 +119,8 @@ class WorkerProcess:
         self._assemble(handlers, surroundings)
         if self._isolation is not None and any(handler.definition.isolated for handler in handlers.values()):
             self._isolation.start()  # now rather than when the first run waits for it
-        await self.attendant.attend()
+        with contextlib.suppress(*CONNECTION_ERRORS):  # who has registered stays; the loop looks again by itself
+            await self.attendant.attend()
         self._last_beat = self._clock.monotonic()
         self._loops = [asyncio.create_task(loop) for loop in self._loops_to_run()]
 
