@@ -30,22 +30,27 @@ def anyio_backend() -> tuple[str, dict[str, bool]]:
     return "asyncio", {"use_uvloop": True}
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Name this run before the test processes are started, so that the process that starts them can clean up."""
+    if not hasattr(config, "workerinput"):
+        config.option.testrunuid = getattr(config.option, "testrunuid", None) or uuid.uuid4().hex
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        shutil.rmtree(_directory_of(config.option.testrunuid), ignore_errors=True)
+
+
+def _directory_of(run: str) -> Path:
+    return Path(tempfile.gettempdir()) / f"mainspring-tests-{run[:12]}"
+
+
 @pytest.fixture(scope="session")
-def shared_directory(request: pytest.FixtureRequest) -> Iterator[Path]:
+def shared_directory(pytestconfig: pytest.Config) -> Path:
     """A directory that all test processes of this run share, and that any account can reach."""
-    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", uuid.uuid4().hex)
-    directory = Path(tempfile.gettempdir()) / f"mainspring-tests-{run[:12]}"
+    directory = _directory_of(os.environ.get("PYTEST_XDIST_TESTRUNUID", pytestconfig.option.testrunuid))
     directory.mkdir(mode=0o755, exist_ok=True)
-    yield directory
-    if not hasattr(request.config, "workerinput"):
-        shutil.rmtree(directory, ignore_errors=True)
-
-
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """The last to leave cleans up: the process that started the others."""
-    run = getattr(session.config, "_mainspring_run", None)
-    if run:
-        shutil.rmtree(run, ignore_errors=True)
+    return directory
 
 
 @pytest.fixture(scope="session")
