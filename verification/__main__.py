@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 
-from verification.schedules import SHOWN, Report, sweep
+from verification.schedules import Comparison, Report, sweep
 
 WIDTH = 40
 
@@ -17,13 +17,21 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a sample, in seconds")
     parser.add_argument("--json", action="store_true", help="print one JSON object as the last line")
     options = parser.parse_args()
-    report = Report()
+    report, told = Report(), 0
     for done, of, report in sweep(quick=options.quick):
+        _tell(report.unexplained[told:])
+        told = len(report.unexplained)
         _progress(done, of, report)
     _show(report)
     if options.json:
         print(json.dumps(_numbers(report)))
     sys.exit(bool(report.unexplained))
+
+
+def _tell(found: list[Comparison]) -> None:
+    """What nobody ruled on, at once: whoever watches need not wait for the end."""
+    for each in found:
+        print(f"\r\033[K{each}", file=sys.stderr, flush=True)
 
 
 def _progress(done: int, of: int, report: Report) -> None:
@@ -41,8 +49,6 @@ def _show(report: Report) -> None:
         beside = f", {ruled:,} of them without the hours around a jump, by ruling" if ruled else ""
         print(f"  {name:<15} {count:>10,} comparisons{beside}")
     print(f"  unexplained     {len(report.unexplained):>10,}")
-    for each in report.unexplained[:SHOWN]:
-        print(f"    {each}")
 
 
 def _numbers(report: Report) -> dict[str, object]:
