@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.schedule.asking import instants, walls
+from tests.schedule.asking import instants, walls, walls_before
 
 from mainspring.schedule.daylight import GapPolicy, RepeatPolicy
 from mainspring.schedule.text import parse
@@ -85,6 +85,23 @@ def test_apia_lost_a_whole_friday() -> None:
     ]
     fridays = parse("0 0 * * 5", zone="Pacific/Apia", gap=GapPolicy.SKIP)
     assert walls(fridays, "2011-12-20T00:00", "2012-01-10T00:00") == ["2011-12-23 00:00", "2012-01-06 00:00"]
+
+
+@pytest.mark.parametrize(
+    ("gap", "of_the_lost_day"),
+    [
+        (GapPolicy.AS_CRON, ["1995-01-01 00:00"]),
+        (GapPolicy.SHIFT, []),  # it runs together with the next one
+        (GapPolicy.SKIP, []),
+    ],
+)
+def test_kiritimati_lost_the_last_day_of_a_year(gap: GapPolicy, of_the_lost_day: list[str]) -> None:
+    # Kiribati went from 30 December 1994 straight to 1 January 1995.
+    schedule = parse("59 23 * * *", zone="Pacific/Kiritimati", gap=gap)
+    expected = ["1994-12-30 23:59", *of_the_lost_day, "1995-01-01 23:59", "1995-01-02 23:59"]
+
+    assert walls(schedule, "1994-12-30T12:00", "1995-01-02T12:00") == expected
+    assert walls_before(schedule, "1995-01-02T12:00", len(expected)) == expected[::-1]
 
 
 def test_casablanca_has_winter_time_in_ramadan() -> None:

@@ -18,11 +18,12 @@ from mainspring.schedule.faults import broken_rule
 TZDATA_VERSION: str = tzdata.IANA_VERSION
 NO_SHIFT = timedelta(0)
 _STEP = timedelta(days=7)  # no zone has ever changed its mind twice in a week
+_REACH = timedelta(days=2)  # what a jump swallows or shifts is nearer to it than that: clocks jump by a day at most
 _SECOND, _HOUR = timedelta(seconds=1), timedelta(hours=1)
 
 
 class Segment(NamedTuple):
-    """A stretch of time with one offset from UTC, at most a year long."""
+    """A stretch of time with one offset from UTC, about a year long at most."""
 
     start: datetime
     end: datetime
@@ -68,6 +69,8 @@ def _suggestion(name: object) -> str:
 
 def segment_at(zone: ZoneInfo, instant: datetime) -> Segment:
     segments = segments_of(zone, instant.year)
+    if instant < segments[0].start:
+        segments = segments_of(zone, instant.year - 1)
     for segment in segments:
         if instant < segment.end:
             return segment
@@ -99,7 +102,7 @@ def wall_of(zone: ZoneInfo, instant: datetime) -> datetime:
 @lru_cache(maxsize=4096)
 def segments_of(zone: ZoneInfo, year: int) -> tuple[Segment, ...]:
     """The segments of a year (of UTC). zoneinfo does not tell its transitions: they are found by looking every week."""
-    start, end = datetime(year, 1, 1, tzinfo=UTC), datetime(year + 1, 1, 1, tzinfo=UTC)
+    start, end = _new_year(zone, year), _new_year(zone, year + 1)
     changes = [start, *_changes(zone, start, end), end]
     found: list[Segment] = []
     for begin, stop in pairwise(changes):
@@ -107,6 +110,17 @@ def segments_of(zone: ZoneInfo, year: int) -> tuple[Segment, ...]:
         shift_in = offset - _offset(zone, begin - _SECOND)
         found.append(Segment(begin, stop, offset, shift_in, _offset(zone, stop) - offset))
     return tuple(found)
+
+
+def _new_year(zone: ZoneInfo, year: int) -> datetime:
+    """Where the segments of a year begin: a little later if the clock jumps then, as Kiritimati's did in 1994.
+
+    What a gap swallowed belongs to the segment after it, and has to find room there.
+    """
+    start = datetime(year, 1, 1, tzinfo=UTC)
+    while _offset(zone, start - _REACH) != _offset(zone, start + _REACH):
+        start += _REACH
+    return start
 
 
 def _changes(zone: ZoneInfo, start: datetime, end: datetime) -> list[datetime]:
