@@ -33,6 +33,7 @@ class Knows(StrEnum):
 
     EVERY_JUMP = "every jump"
     USUAL_JUMPS = "usual jumps"  # of one hour, on the hour
+    LASTING_JUMPS = "lasting jumps"  # usual ones, after which the clock does not jump again within weeks
     NO_JUMP = "no jump"
 
 
@@ -156,7 +157,7 @@ def _jump(after: datetime, zone: str) -> datetime:
 ORACLES = (
     Oracle("definition", by_definition),
     Oracle("cronsim", by_cronsim, knows=Knows.USUAL_JUMPS),
-    Oracle("croniter", by_croniter, GapPolicy.RUN_AFTER, RepeatPolicy.BOTH, Knows.USUAL_JUMPS),
+    Oracle("croniter", by_croniter, GapPolicy.RUN_AFTER, RepeatPolicy.BOTH, Knows.LASTING_JUMPS),
     Oracle("APScheduler", by_apscheduler, knows=Knows.NO_JUMP),
     Oracle("cron-converter", by_cron_converter, GapPolicy.SHIFT, RepeatPolicy.FIRST, Knows.USUAL_JUMPS),
 )

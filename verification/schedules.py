@@ -31,24 +31,31 @@ SHOWN = 20
 
 
 class Window(NamedTuple):
-    """A stretch of time in a zone; `jump` is the one in its middle, if any, usual if by one hour, on the hour."""
+    """A stretch of time in a zone; `jump` is the one in its middle, if any.
+
+    It is usual if by one hour, on the hour, and lasting if the clock does not jump again soon.
+    """
 
     zone: str
     begin: datetime
     end: datetime
     jump: datetime | None = None
     is_usual: bool = True
+    is_lasting: bool = True
 
     @staticmethod
     def around(zone: str, segment: Segment) -> Window:
         jump = segment.start
         is_usual = abs(segment.shift_in) == HOUR and segment.wall(jump).minute == segment.wall(jump).second == 0
-        return Window(zone, jump - AROUND, jump + AROUND, jump, is_usual)
+        is_lasting = segment.shift_out == NO_SHIFT or segment.end - jump > BESIDE
+        return Window(zone, jump - AROUND, jump + AROUND, jump, is_usual, is_lasting)
 
     def is_left_out_for(self, oracle: Oracle) -> bool:
         """Whether the hours around the jump say nothing about us."""
         if self.jump is None or oracle.knows is Knows.EVERY_JUMP:
             return False
+        if oracle.knows is Knows.LASTING_JUMPS and not self.is_lasting:
+            return True
         return oracle.knows is Knows.NO_JUMP or not self.is_usual
 
 
@@ -107,14 +114,16 @@ def windows_of(zone: str, years: Iterable[int] = YEARS) -> Iterator[Window]:
 
 
 def distinct_jumps(zones: Iterable[str], years: Iterable[int]) -> list[Window]:
-    """One window for each kind of jump there is: by how far, and what the clock showed."""
-    found: dict[tuple[timedelta, str], Window] = {}
+    """One window for each kind of jump there is: by how far, what the clock showed, and whether the year ended then."""
+    found: dict[tuple[timedelta, str, bool], Window] = {}
     for zone in zones:
         for year in years:
             for segment in segments_of(zone_named(zone), year):
                 if segment.shift_in != NO_SHIFT:
-                    kind = segment.shift_in, f"{segment.wall(segment.start):%H%M%S}"
-                    found.setdefault(kind, Window.around(zone, segment))
+                    window = Window.around(zone, segment)
+                    ends_year = window.begin.year != window.end.year
+                    kind = segment.shift_in, f"{segment.wall(segment.start):%H%M%S}", ends_year
+                    found.setdefault(kind, window)
     return list(found.values())
 
 
