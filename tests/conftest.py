@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import tempfile
 import uuid
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import asyncpg
@@ -18,9 +16,11 @@ from mainspring import Mainspring
 from mainspring.store.database import Database
 from mainspring.store.embedded import EmbeddedServer
 from mainspring.store.migrate import migrate
+from mainspring.testing.scratch import scratch_root
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
+    from pathlib import Path
 
 TEMPLATE = "mainspring_template"
 
@@ -42,7 +42,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def _directory_of(run: str) -> Path:
-    return Path(tempfile.gettempdir()) / f"mainspring-tests-{run[:12]}"
+    return scratch_root() / f"mainspring-tests-{run[:12]}"
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.docs.tutorial import Reader, missing, our_environment, steps_of
 
+from mainspring.testing.scratch import scratch_root
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -26,7 +28,7 @@ def desk() -> Iterator[Path]:
     checked = subprocess.run([ROOT / "scripts" / "bootstrap", "--check"], capture_output=True, text=True)
     if checked.returncode:
         pytest.skip(checked.stderr)
-    folder = Path(tempfile.mkdtemp(prefix="mainspring-tutorial-"))
+    folder = Path(tempfile.mkdtemp(prefix="mainspring-tutorial-", dir=scratch_root()))
     folder.chmod(0o755)
     (folder / "mainspring").symlink_to(ROOT)
     yield folder

@@ -16,6 +16,7 @@ import pytest
 from mainspring import Mainspring
 from mainspring.control.submitter import Desk
 from mainspring.testing.checker import Answer, CallLog
+from mainspring.testing.scratch import scratch_root
 from mainspring.wiring import Place, open_store
 
 from .machinery import System
@@ -245,7 +246,7 @@ async def _never_there(self: Desk, sender: str, ids: object) -> bool:
 
 @pytest.fixture
 def durable_directory() -> Iterator[Path]:
-    directory = Path(tempfile.mkdtemp(prefix="mainspring-durable-"))
+    directory = Path(tempfile.mkdtemp(prefix="mainspring-durable-", dir=scratch_root()))
     directory.chmod(0o755)
     yield directory
     shutil.rmtree(directory, ignore_errors=True)

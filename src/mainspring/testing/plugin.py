@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 import uuid
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -32,9 +30,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture(scope="session")
 def mainspring_store() -> Iterator[TestStore]:
     """A private PostgreSQL for this test process."""
+    from mainspring.testing.scratch import scratch_root
     from mainspring.testing.store import TestStore
 
-    directory = Path(tempfile.gettempdir()) / f"mainspring-tests-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+    directory = scratch_root() / f"mainspring-tests-{os.getpid()}-{uuid.uuid4().hex[:8]}"
     directory.mkdir(mode=0o755)
     store = TestStore(directory / "data")
     yield store
