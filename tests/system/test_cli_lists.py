@@ -136,6 +136,12 @@ def on_a_terminal(columns: int, *words: str) -> list[str]:
         (["run", "edit", "--job", "a", "--set-tag", "b"], "edit-for-many"),
         (["dead-letter", "purge"], "no-runs-named"),
         (["dead-letter", "requeue", "--all", "--arg", "a=1"], "arguments-for-many"),
+        (["run", "retry", "--all", "--arg", "a=1"], "arguments-for-many"),
+        (["run", "cancel", NO_RUN, "--dry-run"], "dry-run-of-ids"),
+        (["run", "retry", NO_RUN, "--dry-run"], "dry-run-of-ids"),
+        (["run", "edit", NO_RUN, "--priority", "1", "--dry-run"], "dry-run-of-ids"),
+        (["dead-letter", "purge", NO_RUN, "--dry-run"], "dry-run-of-ids"),
+        (["dead-letter", "requeue", NO_RUN, NO_RUN, "--dry-run"], "dry-run-of-ids"),
     ],
 )
 def test_bad_choices_are_refused_before_any_database_is_asked(words: list[str], code: str) -> None:

@@ -46,12 +46,30 @@ def check_choice(run_ids: tuple[str, ...], filters: Filters, many: Many) -> None
         raise InvalidInput(
             "Both ids and a filter were given.", code="ids-and-filter", hint="Give one of them.", field="id"
         )
+    if run_ids and many.dry_run:
+        raise InvalidInput(
+            "--dry-run counts the runs that a filter chooses, and runs were named by their ids.",
+            code="dry-run-of-ids",
+            hint="Leave out --dry-run to act on them, or look at one: mainspring run show ID",
+            field="dry_run",
+        )
     if not run_ids and filters.is_empty and not many.all:
         raise InvalidInput(
             "No run was named.",
             code="no-runs-named",
             hint="Give ids, or a filter such as --job; or --all, if all are meant.",
             field="id",
+        )
+
+
+def check_arguments(run_ids: tuple[str, ...], *given: object) -> None:
+    """New arguments are for one run: what fits one handler's call hardly fits all of them."""
+    if len(run_ids) != 1 and any(given):
+        raise InvalidInput(
+            "New arguments are for one run.",
+            code="arguments-for-many",
+            hint="Name the runs one by one, each with its arguments.",
+            field="arguments",
         )
 
 

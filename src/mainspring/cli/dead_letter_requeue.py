@@ -6,12 +6,11 @@ from cyclopts import Parameter
 
 from mainspring.app.loading import load_app
 from mainspring.cli.arguments import new_payload
-from mainspring.cli.bulk import Many, check_choice, operate
+from mainspring.cli.bulk import Many, check_arguments, check_choice, operate
 from mainspring.cli.command import Flag, InSession, Repeatable, command
 from mainspring.cli.dead_letter_purge import print_moved
 from mainspring.cli.filters import Filters
 from mainspring.cli.parsing import parse_span
-from mainspring.errors import InvalidInput
 from mainspring.model.operation import OperationKind
 
 NOTES = """\
@@ -41,10 +40,7 @@ async def requeue(
     """Put dead runs back in line."""
     check_choice(run_ids, filters, many)
     age = parse_span(max_age, "max-age")
-    if len(run_ids) != 1 and (arg or payload or edit):
-        raise InvalidInput(
-            "New arguments are for one run.", code="arguments-for-many", hint="Requeue the runs one by one."
-        )
+    check_arguments(run_ids, arg, payload, edit)
     application = None if app is None else load_app(app)
     async with session.client(application) as client:
         if not run_ids:

@@ -6,7 +6,7 @@ from cyclopts import Parameter
 
 from mainspring.app.loading import load_app
 from mainspring.cli.arguments import new_payload
-from mainspring.cli.bulk import Many, check_choice, operate
+from mainspring.cli.bulk import Many, check_arguments, check_choice, operate
 from mainspring.cli.command import Flag, InSession, Repeatable, command
 from mainspring.cli.filters import Filters
 from mainspring.model.operation import OperationKind
@@ -38,7 +38,9 @@ async def retry(
     session: InSession,
 ) -> int:
     """Requeue a dead run; run one that ended again."""
-    check_choice(() if run_id is None else (run_id,), filters, many)
+    named = () if run_id is None else (run_id,)
+    check_choice(named, filters, many)
+    check_arguments(named, arg, payload, edit)
     application = None if app is None else load_app(app)
     async with session.client(application) as client:
         if run_id is None:
