@@ -178,6 +178,7 @@ async def test_dead_letters_are_listed_shown_and_requeued_by_id(shop: Shop) -> N
     first, second, third = map(str, shop.dead)
     listed = shop.run("dead-letter", "list")["runs"]
     assert {run["id"] for run in listed} == {first, second, third}
+    assert mainspring("dead-letter", "list", "--state", "ready").code == 2, "their state is no choice"
     shown = shop.run("dead-letter", "show", first)
     assert (shown["attempts"][0]["error"]["type"], shown["payload"]) == ("ConnectionError", {"amount": 0})
 

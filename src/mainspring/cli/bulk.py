@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from mainspring.app.mainspring import Mainspring
-    from mainspring.cli.filters import Filters
+    from mainspring.cli.filters import DeadFilters
     from mainspring.cli.session import Session
     from mainspring.model.operation import Operation
 
@@ -40,7 +40,7 @@ class Many:
     reason: Annotated[str, Parameter(help="Why; kept with each run and in the audit.")] = ""
 
 
-def check_choice(run_ids: tuple[str, ...], filters: Filters, many: Many) -> None:
+def check_choice(run_ids: tuple[str, ...], filters: DeadFilters, many: Many) -> None:
     """Runs are chosen by their ids or by a filter; by neither is a slip, unless it is said to be meant."""
     if run_ids and not (filters.is_empty and not many.all):
         raise InvalidInput(
@@ -74,7 +74,7 @@ def check_arguments(run_ids: tuple[str, ...], *given: object) -> None:
 
 
 async def operate(
-    session: Session, client: Mainspring, kind: OperationKind, filters: Filters, many: Many, **change: Any
+    session: Session, client: Mainspring, kind: OperationKind, filters: DeadFilters, many: Many, **change: Any
 ) -> int:
     """Do it to all runs that match; answers with the exit code."""
     services = await client.services()

@@ -1,14 +1,12 @@
 """`mainspring dead-letter list`: runs that are out of attempts, with what killed them."""
 
-from dataclasses import replace
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from mainspring.cli.command import InSession, command
-from mainspring.cli.filters import Filters
-from mainspring.cli.run_list import list_runs
-from mainspring.model.lifecycle import State
+from mainspring.cli.filters import DeadFilters
+from mainspring.cli.run_list import print_page
 
 NOTES = """\
 Examples:
@@ -21,11 +19,10 @@ commands = command("list", NOTES)
 @commands.default
 async def list_dead(
     *,
-    filters: Filters = Filters(),  # noqa: B008  frozen
+    filters: DeadFilters = DeadFilters(),  # noqa: B008  frozen
     limit: Annotated[int, Parameter(help="How many, at most 1000.")] = 20,
     cursor: Annotated[str | None, Parameter(help="Go on after the page that ended with this cursor.")] = None,
     session: InSession,
 ) -> None:
     """List runs that are out of attempts."""
-    dead = replace(filters, state=(State.DEAD.value,))
-    await list_runs(filters=dead, limit=limit, cursor=cursor, session=session)
+    await print_page(session, filters.wanted(), limit, cursor)

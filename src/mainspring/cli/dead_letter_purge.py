@@ -6,7 +6,7 @@ from cyclopts import Parameter
 
 from mainspring.cli.bulk import Many, check_choice, operate
 from mainspring.cli.command import InSession, command
-from mainspring.cli.filters import Filters
+from mainspring.cli.filters import DeadFilters
 from mainspring.cli.session import Session
 from mainspring.control.dead import Moved
 from mainspring.model.operation import OperationKind
@@ -25,7 +25,7 @@ commands = command("purge", NOTES)
 @commands.default
 async def purge(
     *run_ids: Annotated[str, Parameter(name="ids", help="The runs' ids.")],
-    filters: Filters = Filters(),  # noqa: B008  frozen
+    filters: DeadFilters = DeadFilters(),  # noqa: B008  frozen
     many: Many = Many(),  # noqa: B008  frozen
     session: InSession,
 ) -> int:

@@ -9,7 +9,7 @@ from mainspring.cli.arguments import new_payload
 from mainspring.cli.bulk import Many, check_arguments, check_choice, operate
 from mainspring.cli.command import Flag, InSession, Repeatable, command
 from mainspring.cli.dead_letter_purge import print_moved
-from mainspring.cli.filters import Filters
+from mainspring.cli.filters import DeadFilters
 from mainspring.cli.parsing import parse_span
 from mainspring.model.operation import OperationKind
 
@@ -28,7 +28,7 @@ commands = command("requeue", NOTES)
 @commands.default
 async def requeue(
     *run_ids: Annotated[str, Parameter(name="ids", help="The runs' ids.")],
-    filters: Filters = Filters(),  # noqa: B008  frozen
+    filters: DeadFilters = DeadFilters(),  # noqa: B008  frozen
     many: Many = Many(),  # noqa: B008  frozen
     arg: Annotated[tuple[str, ...], Repeatable, Parameter(help="name=value: with this argument changed.")] = (),
     payload: Annotated[str | None, Parameter(help="With these arguments, as one JSON object.")] = None,

@@ -11,18 +11,18 @@ from cyclopts import Group, Parameter
 from mainspring.cli.command import Flag, Repeatable
 from mainspring.cli.parsing import parse_moment
 from mainspring.model.filter import RunFilter, run_filter
+from mainspring.model.lifecycle import State
 
 CHOICE = Group("Which runs", sort_key=0)
 
 
 @Parameter(name="*", group=CHOICE)
 @dataclass(frozen=True)
-class Filters:
-    """Which runs are meant."""
+class DeadFilters:
+    """Which dead runs are meant: their state is no choice."""
 
     job: Annotated[tuple[str, ...], Repeatable, Parameter(help="Of this job; may be repeated.")] = ()
     queue: Annotated[tuple[str, ...], Repeatable, Parameter(help="In this queue; may be repeated.")] = ()
-    state: Annotated[tuple[str, ...], Repeatable, Parameter(help="In this state; may be repeated.")] = ()
     tag: Annotated[tuple[str, ...], Repeatable, Parameter(help="With this tag; repeated: with all of them.")] = ()
     since: Annotated[
         str | None, Parameter(help="Ended, or else submitted, since then: 2h (ago), or 2026-12-24T18:00Z.")
@@ -33,17 +33,31 @@ class Filters:
 
     @property
     def is_empty(self) -> bool:
-        return self == Filters()
+        return self == type(self)()
 
     def wanted(self) -> RunFilter:
+        return self._in(State.DEAD)
+
+    def _in(self, *states: State | str) -> RunFilter:
         now = datetime.now(UTC)
         return run_filter(
             job=self.job,
             queue=self.queue,
-            state=self.state,
+            state=states,
             tags=self.tag,
             since=parse_moment(self.since, "since", now),
             until=parse_moment(self.until, "until", now),
             failed=self.failed,
             error=self.error,
         )
+
+
+@Parameter(name="*", group=CHOICE)
+@dataclass(frozen=True)
+class Filters(DeadFilters):
+    """Which runs are meant."""
+
+    state: Annotated[tuple[str, ...], Repeatable, Parameter(help="In this state; may be repeated.")] = ()
+
+    def wanted(self) -> RunFilter:
+        return self._in(*self.state)

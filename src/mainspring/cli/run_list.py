@@ -7,6 +7,8 @@ from cyclopts import Parameter
 from mainspring.cli.command import InSession, command
 from mainspring.cli.filters import Filters
 from mainspring.cli.run_table import lines_of
+from mainspring.cli.session import Session
+from mainspring.model.filter import RunFilter
 
 NOTES = """\
 Newest first: by when a run ended or, if it has not, by when it was submitted.
@@ -29,7 +31,10 @@ async def list_runs(
     session: InSession,
 ) -> None:
     """List runs, newest first."""
-    wanted = filters.wanted()
+    await print_page(session, filters.wanted(), limit, cursor)
+
+
+async def print_page(session: Session, wanted: RunFilter, limit: int, cursor: str | None) -> None:
     async with session.client() as client:
         page = await (await client.services()).lists.page(wanted, limit=limit, cursor=cursor)
     if session.wants_json:
