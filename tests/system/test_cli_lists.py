@@ -19,6 +19,7 @@ from mainspring.testing import run_until_idle
 from .test_cli import HOSTILE, NO_RUN, NOWHERE, ROOT, mainspring, refused
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from uuid import UUID
 
 OPERATION = "c73d8dcb-b4d9-4d9b-83ed-615f5483f20e"
@@ -265,6 +266,19 @@ async def test_a_waiting_run_is_edited_by_options_or_in_the_editor(shop: Shop) -
     assert shop.refused("run", "edit", run_id, environment={"EDITOR": "true"})["code"] == "nothing-to-change"
     bad = {"EDITOR": f"{sys.executable} -c 'import sys; open(sys.argv[1], chr(119)).write(chr(91))'"}
     assert shop.refused("run", "edit", run_id, environment=bad)["code"] == "payload-not-json"
+
+
+async def test_an_edit_is_refused_if_someone_else_changed_the_run_meanwhile(shop: Shop, tmp_path: Path) -> None:
+    run_id = str(shop.waiting[0])
+    editor = tmp_path / "editor.py"
+    words = [sys.executable, "-m", "mainspring.cli", "run", "edit", run_id, "--arg", "n=7", "--database-url", shop.url]
+    editor.write_text(f"import subprocess, sys\nsubprocess.run({words!r}, check=True, stdout=2)\n{EDIT}\n")
+
+    refusal = shop.refused("run", "edit", run_id, environment={"EDITOR": f"{sys.executable} {editor}"})
+
+    assert (refusal["code"], refusal["fields"]) == ("revision-conflict", {"revision": 1})
+    assert (await shop.app.find(run_id)).payload == {"n": 7}
+    assert shop.refused("run", "edit", run_id, "--edit", "--arg", "n=1")["code"] == "edit-and-arguments"
 
 
 EDIT = "open(sys.argv[1], chr(119)).write(chr(123) + chr(34) + chr(110) + chr(34) + chr(58) + str(42) + chr(125))"

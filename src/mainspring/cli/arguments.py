@@ -7,7 +7,7 @@ import shlex
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mainspring.cli.parsing import parse_payload
 from mainspring.cli.text import as_json
@@ -20,7 +20,14 @@ if TYPE_CHECKING:
     from mainspring.app.mainspring import Mainspring
 
 
-async def new_payload(
+class NewArguments(NamedTuple):
+    """Encoded arguments for a run; and its revision, if they were made from those it had then."""
+
+    payload: bytes | None = None
+    revision: int | None = None
+
+
+async def new_arguments(
     client: Mainspring,
     application: Mainspring | None,
     run_id: str,
@@ -28,21 +35,33 @@ async def new_payload(
     payload: str | None,
     pairs: Sequence[str],
     in_editor: bool,
-) -> bytes | None:
-    """The arguments to give to a run instead of its own, or None if none were given.
+) -> NewArguments:
+    """The arguments to give to a run instead of its own, if any were given.
 
     Checked against the handler's signature if its application is at hand, else when it runs.
     """
     if payload is None and not pairs and not in_editor:
-        return None
+        return NewArguments()
+    if in_editor and (payload is not None or pairs):
+        raise InvalidInput(
+            "Arguments were given, and are to be edited as well.",
+            code="edit-and-arguments",
+            hint="Give --edit, or --payload or --arg.",
+            field="edit",
+        )
     run = await client.find(run_id)
     arguments = edited(run.payload) if in_editor else parse_payload(payload, pairs)
     if in_editor and arguments == run.payload:
-        return None  # looked at, and left as they were
+        return NewArguments()  # looked at, and left as they were
     if pairs and isinstance(run.payload, dict):
         arguments = run.payload | arguments  # those that are not named stay
+    revision = None if payload is not None else run.revision
+    return NewArguments(_encoded(application, run.job, arguments), revision)
+
+
+def _encoded(application: Mainspring | None, job: str, arguments: dict[str, Any]) -> bytes:
     if application is not None:
-        return application.registry.find(run.job).arguments.encode_mapping(arguments)
+        return application.registry.find(job).arguments.encode_mapping(arguments)
     return encode(arguments, what="payload", limit=MAX_PAYLOAD_BYTES)
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from mainspring.app.loading import load_app
-from mainspring.cli.arguments import new_payload
+from mainspring.cli.arguments import new_arguments
 from mainspring.cli.bulk import Many, check_arguments, check_choice, operate
 from mainspring.cli.command import Flag, InSession, Repeatable, command
 from mainspring.cli.dead_letter_purge import print_moved
@@ -45,9 +45,11 @@ async def requeue(
     async with session.client(application) as client:
         if not run_ids:
             return await operate(session, client, OperationKind.REQUEUE, filters, many, max_age=age)
-        changed = await new_payload(client, application, run_ids[0], payload=payload, pairs=arg, in_editor=edit)
+        changed = await new_arguments(client, application, run_ids[0], payload=payload, pairs=arg, in_editor=edit)
         dead = (await client.services()).dead
-        moved = await dead.requeue(run_ids, payload=changed, max_age=age, reason=many.reason, actor=client.submitted_by)
+        moved = await dead.requeue(
+            run_ids, payload=changed.payload, max_age=age, reason=many.reason, actor=client.submitted_by
+        )
         if len(run_ids) == 1:
             await dead.raise_unless_moved(moved, "requeued")
     return print_moved(session, moved, "requeued")

@@ -5,7 +5,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from mainspring.app.loading import load_app
-from mainspring.cli.arguments import new_payload
+from mainspring.cli.arguments import new_arguments
 from mainspring.cli.bulk import Many, check_choice, operate
 from mainspring.cli.command import Flag, InSession, Repeatable, command
 from mainspring.cli.filters import Filters
@@ -60,9 +60,13 @@ async def edit_run(
             change = {"priority": priority, "queue": to_queue}
             return await operate(session, client, OperationKind.CHANGE, filters, many, **change)
         is_bare = (priority, to_queue, due_at, tags, payload) == (None,) * 5 and not arg
-        changed = await new_payload(client, application, run_id, payload=payload, pairs=arg, in_editor=edit or is_bare)
-        changes = Changes(priority=priority, queue=to_queue, payload=changed, tags=tags, at=due_at)
-        run = await (await client.services()).runs.change(run_id, changes, actor=client.submitted_by)
+        changed = await new_arguments(
+            client, application, run_id, payload=payload, pairs=arg, in_editor=edit or is_bare
+        )
+        changes = Changes(priority=priority, queue=to_queue, payload=changed.payload, tags=tags, at=due_at)
+        run = await (await client.services()).runs.change(
+            run_id, changes, revision=changed.revision, actor=client.submitted_by
+        )
     if session.wants_json:
         session.print_json({"id": run.id, "state": run.state, "revision": run.revision})
     else:

@@ -5,10 +5,11 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from mainspring.app.loading import load_app
-from mainspring.cli.arguments import new_payload
+from mainspring.cli.arguments import new_arguments
 from mainspring.cli.bulk import Many, check_arguments, check_choice, operate
 from mainspring.cli.command import Flag, InSession, Repeatable, command
 from mainspring.cli.filters import Filters
+from mainspring.model.ids import parse_run_id
 from mainspring.model.operation import OperationKind
 
 NOTES = """\
@@ -45,11 +46,11 @@ async def retry(
     async with session.client(application) as client:
         if run_id is None:
             return await operate(session, client, OperationKind.RETRY, filters, many)
-        changed = await new_payload(client, application, run_id, payload=payload, pairs=arg, in_editor=edit)
+        changed = await new_arguments(client, application, run_id, payload=payload, pairs=arg, in_editor=edit)
         retries = (await client.services()).retries
-        tried = await retries.retry(run_id, payload=changed, reason=many.reason, actor=client.submitted_by)
+        tried = await retries.retry(run_id, payload=changed.payload, reason=many.reason, actor=client.submitted_by)
     if session.wants_json:
-        session.print_json({"id": tried, "rerun_of": None if str(tried) == run_id.lower() else run_id})
+        session.print_json({"id": tried, "rerun_of": None if tried == parse_run_id(run_id) else run_id})
     else:
         session.print(str(tried))
     return 0
