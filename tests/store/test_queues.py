@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import msgspec
 import pytest
@@ -134,23 +134,45 @@ async def test_rates_come_from_what_workers_tell_at_their_beats(
     assert mail.wanted_slots == 2  # 1.5/s × 0.5 s at 80 %, and ten that wait
 
 
+async def test_a_worker_wants_no_slots_for_what_it_lacks_the_labels_of(
+    frozen_app: Mainspring, jobs: dict[str, Job[Any, Any]], connection: Connection
+) -> None:
+    await jobs["send"].submit_many([{"n": n} for n in range(60)])
+    await jobs["send"].options(labels={"gpu"}).submit_many([{"n": n} for n in range(90)])
+
+    assert await queues.wanted_slots(connection, ["mail"], []) == 2
+    assert await queues.wanted_slots(connection, ["mail"], [], labels=["gpu"]) == 5
+    assert await queues.wanted_slots(connection, ["reports"], [], labels=["gpu"]) == 0
+
+    plain = await registered(connection, slots=100)
+    assert await queues.wanted_slots(connection, ["mail"], [], labels=["gpu"]) == 3
+    assert await queues.wanted_slots(connection, ["mail"], [plain], labels=["gpu"]) == 5
+    await frozen_app.queues.pause("mail")
+    assert await queues.wanted_slots(connection, ["mail"], [], labels=["gpu"]) == 0
+
+
+async def registered(connection: Connection, *, slots: int) -> UUID:
+    worker = uuid4()
+    await workers.register(
+        connection,
+        worker_id=worker,
+        host="h",
+        pid=1,
+        queues=["mail"],
+        handlers=[],
+        slots=slots,
+        lease_seconds=1,
+        version="0",
+    )
+    return worker
+
+
 async def test_what_workers_long_gone_have_done_stays_in_the_sum(
     connection: Connection, frozen_app: Mainspring, clock: FrozenClock
 ) -> None:
     await frozen_app.services()
-    gone = [uuid4(), uuid4()]
+    gone = [await registered(connection, slots=5) for _ in range(2)]
     for worker in gone:
-        await workers.register(
-            connection,
-            worker_id=worker,
-            host="h",
-            pid=1,
-            queues=["mail"],
-            handlers=[],
-            slots=5,
-            lease_seconds=1,
-            version="0",
-        )
         await queues.tell(connection, worker, {1: (10, 1.0, 3)})
     await workers.stop_if_live(connection, gone[0])
     await clock.advance(timedelta(hours=2))

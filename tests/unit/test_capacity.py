@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mainspring.errors import InvalidInput
-from mainspring.model.capacity import Line, Sample, measured, wanted_slots
+from mainspring.model.capacity import Line, Room, Sample, lacking_slots, measured, wanted_slots
 from mainspring.worker.autoscaler import DOWN_AFTER_SECONDS, Autoscaler
 from mainspring.worker.settings import WorkerSettings
 
@@ -66,6 +66,28 @@ def test_runs_that_were_cancelled_do_not_make_arrivals_negative() -> None:
     queue = measured([line(sample(depth=0), sample(depth=500, age=10.0))], slots=1)
 
     assert queue.arrivals_per_s == 0.0
+
+
+GPU, EU = frozenset({"gpu"}), frozenset({"gpu", "eu"})
+
+
+def room(slots: int, labels: frozenset[str] = frozenset(), queue: str = "mail") -> Room:
+    return Room(queues=frozenset({queue}), labels=labels, slots=slots)
+
+
+@pytest.mark.parametrize(
+    ("others", "lacking"),
+    [
+        ([], 14),
+        ([room(100)], 4),  # without the label, they help with what asks for none
+        ([room(100, GPU)], 0),
+        ([room(100, queue="reports")], 14),
+        ([room(3), room(3), room(3, EU)], 5),  # each counts, even beside an equal
+        ([room(5, EU), room(8)], 1),  # whoever has a label serves what asks for it first
+    ],
+)
+def test_slots_of_others_count_for_what_they_can_serve(others: list[Room], lacking: int) -> None:
+    assert lacking_slots({("mail", frozenset()): 10, ("mail", GPU): 4}, others) == lacking
 
 
 # ── processes ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -7,7 +7,7 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
 DRAIN_SECONDS = 30.0  # in how long a backlog should be worked off
@@ -32,6 +32,7 @@ class Line:
 
     id: int
     queue: str
+    labels: frozenset[str] = frozenset()
     now: Sample
     then: Sample | None
     oldest_seconds: float | None
@@ -92,6 +93,36 @@ def wanted_slots(depth: int, holding: int, arrivals_per_s: float, mean_seconds: 
     steady = arrivals_per_s * mean_seconds / UTILISATION
     backlog = min(depth, depth * mean_seconds / DRAIN_SECONDS)
     return max(min(1, depth + holding), ceil(steady + backlog - 1e-9))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """The slots of one worker, and for what they are."""
+
+    queues: frozenset[str]
+    labels: frozenset[str] = frozenset()
+    slots: int
+
+    def serves(self, queue: str, labels: frozenset[str]) -> bool:
+        return queue in self.queues and labels <= self.labels
+
+
+def lacking_slots(wanted: Mapping[tuple[str, frozenset[str]], int], others: Sequence[Room]) -> int:
+    """What is left to wish for, by queue and labels, when others do what they can.
+
+    What asks for most labels chooses first, and from those that have fewest: whoever can do less is asked first.
+    """
+    rooms = sorted(others, key=lambda room: len(room.labels))
+    free = [room.slots for room in rooms]
+    lacking = 0
+    for (queue, labels), slots in sorted(wanted.items(), key=lambda item: -len(item[0][1])):
+        missing = slots
+        for number, room in enumerate(rooms):
+            taken = min(missing, free[number]) if room.serves(queue, labels) else 0
+            free[number] -= taken
+            missing -= taken
+        lacking += missing
+    return lacking
 
 
 def _total(samples: Sequence[Sample]) -> Sample:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from mainspring.model.capacity import Line, Queue, Sample, measured
+from mainspring.model.capacity import Line, Queue, Room, Sample, lacking_slots, measured
+from mainspring.model.line import Line as Requirements
 from mainspring.model.run import PRIORITIES
 from mainspring.store.jobs import DEFAULT_TENANT
 from mainspring.store.statements import load
@@ -27,22 +28,27 @@ async def queues(connection: Connection, *, tenant_id: int = DEFAULT_TENANT) -> 
     """Every queue with its depth, its rates and the slots it wants."""
     rows = await _depths(connection, tenant_id)
     lines = await _lines(connection, rows)
-    slots: dict[str, int] = {}
-    for row in await load("queues/slots").fetch(connection):
-        slots[row["queue"]] = slots.get(row["queue"], 0) + row["slots"]
+    rooms = (await _rooms(connection)).values()
     decided = {row["queue"]: {name: row[name] for name in ("paused_at", "paused_by", "pause_reason")} for row in rows}
     return [
-        measured(list(group), slots=slots.get(name, 0), **decided[name])
+        measured(list(group), slots=sum(room.slots for room in rooms if name in room.queues), **decided[name])
         for name, group in groupby(lines, key=lambda line: line.queue)
     ]
 
 
-async def wanted_slots(connection: Connection, names: Sequence[str], ours: Sequence[UUID]) -> int:
-    """How many slots these queues want of us: what they want in all, less what other workers have for them."""
-    wanted = sum(queue.wanted_slots for queue in await queues(connection) if queue.name in names)
-    rows = await load("queues/slots").fetch(connection)
-    others = {row["id"]: row["slots"] for row in rows if row["queue"] in names and row["id"] not in ours}
-    return max(0, wanted - int(sum(others.values())))
+async def wanted_slots(
+    connection: Connection, names: Sequence[str], ours: Sequence[UUID], *, labels: Sequence[str] = ()
+) -> int:
+    """How many slots are wanted of us: by the lines that we serve, less what other workers have for them."""
+    rows = await _depths(connection, DEFAULT_TENANT)
+    paused = {row["queue"] for row in rows if row["paused_at"] is not None}
+    served: dict[tuple[str, frozenset[str]], list[Line]] = {}
+    for line in await _lines(connection, rows):
+        if line.queue in names and line.queue not in paused and line.labels <= {*labels}:
+            served.setdefault((line.queue, line.labels), []).append(line)
+    wanted = {place: measured(lines, slots=0).wanted_slots for place, lines in served.items()}
+    rooms = await _rooms(connection)
+    return lacking_slots(wanted, [room for worker_id, room in rooms.items() if worker_id not in ours])
 
 
 async def take_samples(connection: Connection, *, tenant_id: int = DEFAULT_TENANT) -> bool:
@@ -99,6 +105,13 @@ async def _depths(connection: Connection, tenant_id: int) -> list[Record]:
     return await load("queues/depths").fetch(connection, tenant=tenant_id, bound=COUNTED, priorities=list(PRIORITIES))
 
 
+async def _rooms(connection: Connection) -> dict[UUID, Room]:
+    return {
+        row["id"]: Room(queues=frozenset(row["queues"]), labels=frozenset(row["labels"]), slots=row["slots"])
+        for row in await load("queues/slots").fetch(connection)
+    }
+
+
 async def _tallies(connection: Connection) -> dict[int, Record]:
     return {row["line_id"]: row for row in await load("queues/tallies").fetch(connection)}
 
@@ -113,6 +126,7 @@ async def _lines(connection: Connection, rows: Sequence[Record]) -> list[Line]:
         Line(
             id=row["line_id"],
             queue=row["queue"],
+            labels=frozenset(Requirements.of(row["queue"], row["labels"]).labels),
             now=_sample(row, tallies),
             then=earlier.get(row["line_id"]),
             oldest_seconds=row["oldest_seconds"],

@@ -226,7 +226,8 @@ class Supervisor:
         connection = await self._link.get()
         with patience(connection, self._settings.lease_time / 2):
             ours = [charge.worker_id for charge in self._charges]
-            wanted = await queues.wanted_slots(connection, self._settings.queues, ours)
+            served = self._settings
+            wanted = await queues.wanted_slots(connection, served.queues, ours, labels=served.labels)
         now, present = self._clock.monotonic(), len(staying) + len(self._births)
         target = self._autoscaler.target(wanted, present, now)
         if target > present:

@@ -13,7 +13,7 @@ with place as (
         order by ready.rank limit 1) as first on true
     group by front.lane, front.line_id
 )
-select line.id as line_id, line.queue, queue.paused_at, queue.paused_by, queue.pause_reason,
+select line.id as line_id, line.queue, line.labels, queue.paused_at, queue.paused_by, queue.pause_reason,
        sum(waiting.depth)::bigint as depth,
        extract(epoch from clock_now() - min(oldest.ready_at))::double precision as oldest_seconds
 from oldest cross join lateral (
@@ -22,5 +22,5 @@ from oldest cross join lateral (
         order by ready.priority, ready.rank limit :bound::int) as few) as waiting
 join line on line.id = oldest.line_id
 left join queue on queue.tenant_id = line.tenant_id and queue.name = line.queue
-group by line.id, line.queue, queue.paused_at, queue.paused_by, queue.pause_reason
+group by line.id, line.queue, line.labels, queue.paused_at, queue.paused_by, queue.pause_reason
 order by line.queue, line.id
