@@ -1,6 +1,6 @@
 """The one clock of a process. Nothing else in the package asks the host what time it is.
 
-Two kinds of time are kept apart: *wall* time (`now`, `timestamp`) dates things for people and is corrected towards
+Two kinds of time are kept apart: *wall* time (`micros`, `instant`) dates things for people and is corrected towards
 the database where that matters; *monotonic* time measures spans and never steps.
 """
 
@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Clock(Protocol):
     """What the rest of the package may know about time."""
 
-    def timestamp(self) -> float: ...
+    def micros(self) -> int: ...  # since 1970
 
     def monotonic(self) -> float: ...
 
@@ -23,13 +25,13 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The host's clock, moved by `offset` seconds towards the database's."""
+    """The host's clock, moved by `offset` microseconds towards the database's."""
 
     def __init__(self) -> None:
-        self.offset = 0.0
+        self.offset = 0
 
-    def timestamp(self) -> float:
-        return time.time() + self.offset
+    def micros(self) -> int:
+        return time.time_ns() // 1_000 + self.offset
 
     def monotonic(self) -> float:
         return time.monotonic()
@@ -40,4 +42,4 @@ class SystemClock:
 
 def instant(clock: Clock) -> datetime:
     """The clock's time as people read it."""
-    return datetime.fromtimestamp(clock.timestamp(), UTC)
+    return EPOCH + timedelta(microseconds=clock.micros())

@@ -7,8 +7,8 @@ class HandClock:
     def __init__(self, now: float = 1_000.0) -> None:
         self.now = now
 
-    def timestamp(self) -> float:
-        return 0.0
+    def micros(self) -> int:
+        return 0
 
     def monotonic(self) -> float:
         return self.now

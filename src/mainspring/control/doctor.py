@@ -141,9 +141,9 @@ def _connections(settings: dict[str, Any]) -> Finding:
 
 async def _clock(patient: Patient) -> Finding:
     """Half the round trip is the error of this measurement; the host's time is only used to date ids."""
-    before = patient.clock.timestamp()
+    before = patient.clock.micros() / 1e6
     theirs = await health.database_time(patient.connection)
-    after = patient.clock.timestamp()
+    after = patient.clock.micros() / 1e6
     offset = theirs - (before + after) / 2
     says = f"the database is {abs(offset):.3f} s {'ahead of' if offset > 0 else 'behind'} this host"
     if abs(offset) <= CLOCK_WARNING + (after - before):

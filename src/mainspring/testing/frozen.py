@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from mainspring.app.mainspring import Mainspring
-from mainspring.clock import SystemClock
+from mainspring.clock import EPOCH, SystemClock, instant
 from mainspring.model.job import checked_at
+from mainspring.model.policy import MICROSECOND
 from mainspring.store import history
 from mainspring.store.database import Database
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from datetime import datetime
 
     from mainspring.store.database import Connection
 
@@ -33,12 +35,12 @@ class FrozenClock:
 
     def __init__(self, at: datetime | None = None) -> None:
         self._host = SystemClock()
-        self.at = checked_at(at) or datetime.fromtimestamp(int(self._host.timestamp()), UTC)
+        self.at = checked_at(at) or instant(self._host).replace(microsecond=0)
         self._ahead = timedelta(0)
         self._databases: list[Mainspring | Database | Connection] = []
 
-    def timestamp(self) -> float:
-        return self.at.timestamp()
+    def micros(self) -> int:
+        return (self.at - EPOCH) // MICROSECOND
 
     def monotonic(self) -> float:
         return self._host.monotonic() + self._ahead.total_seconds()

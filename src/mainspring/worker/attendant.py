@@ -114,10 +114,10 @@ class Attendant:
     async def _set_clock(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
         """Date what happens here by the database's clock, as far as one round trip can tell."""
         if isinstance(self._clock, SystemClock):
-            self._clock.offset = 0.0
-            before = self._clock.timestamp()
-            theirs = await connection.fetchval("select extract(epoch from clock_timestamp())::double precision")
-            self._clock.offset = theirs - (before + self._clock.timestamp()) / 2
+            self._clock.offset = 0
+            before = self._clock.micros()
+            theirs = await connection.fetchval("select (extract(epoch from clock_timestamp()) * 1000000)::bigint")
+            self._clock.offset = theirs - (before + self._clock.micros()) // 2
 
     def _hear(self, channel: str, payload: str) -> None:
         if channel == notify.READY:

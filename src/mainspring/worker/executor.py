@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 
-_POSTGRES_EPOCH = 946_684_800
+_POSTGRES_EPOCH = 946_684_800_000_000  # the year 2000, in microseconds since 1970
 PREFETCH_SECONDS = 0.05  # how much work, at the present speed, may wait here
 MAX_PREFETCH = 2_000
 STALE_SECONDS = 1.0  # a run that waited here this long is given back
@@ -181,7 +181,8 @@ class Executor:
             pass
         else:
             work.started_at = now
-            work.task = asyncio.get_running_loop().create_task(self._execute(work, handler))
+            # Not by the loop's create_task: that makes up a name for each, which takes as long as the rest of it.
+            work.task = asyncio.Task(self._execute(work, handler), name=handler.name)
             self._running.add(work)
             return True
         return False
@@ -320,7 +321,7 @@ class Executor:
         return self._running
 
     def now(self) -> Micros:
-        return (round((self._clock.timestamp() - _POSTGRES_EPOCH) * 1_000_000),)
+        return (self._clock.micros() - _POSTGRES_EPOCH,)
 
 
 class Rate:

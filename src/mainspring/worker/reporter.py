@@ -73,7 +73,7 @@ class Reporter:
     # ── for reports ─────────────────────────────────────────────────────────────────────────────────────────
 
     def now_micros(self) -> int:
-        return round(self._clock.timestamp() * 1_000_000)
+        return self._clock.micros()
 
     def call(self, report: Report) -> None:
         """From any thread: this report has something to say."""
