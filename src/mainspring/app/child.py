@@ -23,7 +23,7 @@ import uvloop
 from mainspring import wiring
 from mainspring.app.loading import load_app
 from mainspring.app.logs import log_to_stderr
-from mainspring.errors import InvalidInput, MainspringError, NotFound, StoreError
+from mainspring.errors import MainspringError, StoreError
 from mainspring.worker.charge import (
     BEAT,
     DRAIN,
@@ -82,8 +82,9 @@ class Child:
         self._stopping.set()
 
     async def _listen(self, reader: asyncio.StreamReader) -> None:
-        while word := await reader.readline():
-            self._heed(word)
+        with contextlib.suppress(ConnectionError):  # it was killed before it had read all we said
+            while word := await reader.readline():
+                self._heed(word)
         log.warning("the supervisor is gone; draining")
         self._asked_to_stop()
 
@@ -151,9 +152,12 @@ def main() -> None:
     configuration = msgspec.json.decode(os.environ.pop(wiring.CHILD_VARIABLE), type=wiring.ChildConfiguration)
     try:
         code = uvloop.run(_main(configuration))
-    except (InvalidInput, NotFound, MainspringError) as error:
+    except MainspringError as error:
         sys.stderr.write(f"error: {error} [{error.code}]\n")
         code = EXIT_FAULT if isinstance(error, StoreError) else EXIT_MISCONFIGURED
+    except Exception:
+        log.exception("this worker process ended by a fault")
+        code = EXIT_FAULT
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)  # threads of handlers that would not stop must not keep the process
