@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from math import ceil
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mainspring.worker.settings import WorkerSettings
 
 DOWN_AFTER_SECONDS = 60.0  # fewer must have been enough for so long
 SPARE = 0.75  # … and with this share of the slots that would be left
@@ -13,6 +17,13 @@ class Autoscaler:
         self.least, self.most = least, most
         self._slots = slots
         self._ample_since: float | None = None
+
+    @classmethod
+    def wanted_by(cls, settings: WorkerSettings) -> Autoscaler | None:
+        if settings.autoscale is None:
+            return None
+        least, most = settings.autoscale
+        return cls(least=least, most=most, slots=settings.slots)
 
     def target(self, wanted_slots: int, processes: int, now: float) -> int:
         """How many processes to have, given what is wanted and how many there are."""

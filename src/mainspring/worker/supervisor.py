@@ -71,7 +71,7 @@ class Supervisor:
         self._births: list[float] = []  # when to start replacements
         self._pause = FIRST_PAUSE
         self._stops = 0
-        self._autoscaler = _autoscaler(settings)
+        self._autoscaler = Autoscaler.wanted_by(settings)
         self._exit_code = 0
 
     # ── the loop ────────────────────────────────────────────────────────────────────────────────────────────
@@ -110,6 +110,11 @@ class Supervisor:
                 self._retire(charge)
             else:
                 charge.say(HURRY)
+
+    @property
+    def _is_ending(self) -> bool:
+        """Whether children that end are the last ones."""
+        return self._stops > 0 or self._exit_code != 0
 
     def _retire(self, charge: Charge) -> None:
         """Let a child finish and end, for good; it has so long for it."""
@@ -150,8 +155,8 @@ class Supervisor:
             self._exit_code = 1
             self._births.clear()
             for other in self._charges:
-                other.say(DRAIN)
-        elif not self._stops and self._exit_code == 0 and not charge.is_retiring:
+                self._retire(other)
+        elif not self._is_ending and not charge.is_retiring:
             self._births.append(self._clock.monotonic() + self._pause_before_rebirth(charge, exit_code))
 
     def _pause_before_rebirth(self, charge: Charge, exit_code: int) -> float:
@@ -170,8 +175,9 @@ class Supervisor:
                 await self._beat()
                 await self._settle_departed()
                 await self._scale()
-            except CONNECTION_ERRORS as error:
-                log.warning("a beat did not reach the database", cause=str(error))
+            except Exception as error:  # whatever it is: who no longer beats loses all his children
+                is_fault = not isinstance(error, CONNECTION_ERRORS)
+                log.warning("a beat did not reach the database", cause=str(error), exc_info=is_fault)
                 await self._link.mend()
             else:
                 await self._until_next_beat(began)
@@ -208,8 +214,9 @@ class Supervisor:
         """Declare lost whom we saw end, and rescue their runs right away."""
         for worker_id in list(self._departed):
             connection = await self._link.get()
-            await workers.lose_if_silent(connection, worker_id, None)
-            rescued = await workers.rescue_all(connection, self._lanes, worker_id)
+            with patience(connection, self._settings.lease_time / 2):  # the others wait for their next beat
+                await workers.lose_if_silent(connection, worker_id, None)
+                rescued = await workers.rescue_all(connection, self._lanes, worker_id)
             self._departed.discard(worker_id)
             log.info("the runs of an ended worker were rescued", worker=str(worker_id), **rescued._asdict())
 
@@ -220,29 +227,26 @@ class Supervisor:
 
     async def _scale(self) -> None:
         """Have as many processes as the work there is wants, if that was asked for."""
-        if self._autoscaler is None or self._stops:
+        if self._autoscaler is None or self._is_ending:
             return
-        staying = [charge for charge in self._charges if not charge.is_retiring]
         connection = await self._link.get()
         with patience(connection, self._settings.lease_time / 2):
             ours = [charge.worker_id for charge in self._charges]
             served = self._settings
             wanted = await queues.wanted_slots(connection, served.queues, ours, labels=served.labels)
+        if not self._is_ending:  # nor meanwhile
+            self._adapt_to(wanted, self._autoscaler)
+
+    def _adapt_to(self, wanted: int, autoscaler: Autoscaler) -> None:
+        staying = [charge for charge in self._charges if not charge.is_retiring]
         now, present = self._clock.monotonic(), len(staying) + len(self._births)
-        target = self._autoscaler.target(wanted, present, now)
+        target = autoscaler.target(wanted, present, now)
         if target > present:
             self._say(f"{wanted} slots are wanted: from {present} to {target} processes")
             self._births += [now] * (target - present)
         elif target < present and staying:
             self._say(f"{wanted} slots are wanted: from {present} to {target} processes")
             self._retire(staying[-1])
-
-
-def _autoscaler(settings: WorkerSettings) -> Autoscaler | None:
-    if settings.autoscale is None:
-        return None
-    least, most = settings.autoscale
-    return Autoscaler(least=least, most=most, slots=settings.slots)
 
 
 def stop_on_signals(supervisor: Supervisor) -> None:
