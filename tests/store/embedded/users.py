@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 PROGRAM = Path(__file__).with_name("user_program.py")
+PATIENCE = 30.0
 
 
 class UserProcess:
@@ -87,8 +88,8 @@ async def query(dsn: str, statement: str) -> Any:
         await connection.close()
 
 
-def eventually(condition: Callable[[], bool], *, seconds: float = 20) -> bool:
-    end = monotonic() + seconds
+def eventually(condition: Callable[[], bool]) -> bool:
+    end = monotonic() + PATIENCE
     while not condition():
         if monotonic() > end:
             return False
@@ -106,7 +107,7 @@ def is_alive(pid: int) -> bool:
 
 def has_ended(pid: int) -> bool:
     """True as soon as the system has also tidied up after the process."""
-    return eventually(lambda: not is_alive(pid), seconds=2)
+    return eventually(lambda: not is_alive(pid))
 
 
 def processes_naming(text: str) -> Iterator[int]:
