@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 HOSTILE = "a\x00b \ud800 \x1b[31m"
 AT_ONCE = RetryPolicy(max_attempts=3, first_delay=timedelta(seconds=1))
+PATIENCE = 25.0
 
 
 @pytest.fixture
@@ -52,10 +53,19 @@ async def going_on() -> AsyncIterator[list[asyncio.Task[Any]]]:
 
 async def seen(look: Any) -> Any:
     """Wait until something is to be seen."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         while not (found := await look()):
             await asyncio.sleep(0.02)
     return found
+
+
+async def noted(app: Mainspring, context: Context) -> None:
+    """Wait until the reporter has come by."""
+
+    async def progress() -> Any:
+        return (await app.find(context.run_id)).progress
+
+    await seen(progress)
 
 
 # ── progress ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -97,7 +107,7 @@ async def test_progress_of_a_failed_attempt_stays_until_the_next_one_says_more(f
     async def crunch(context: Context) -> None:
         if context.attempt == 1:
             context.progress(0.5, "half")
-            await asyncio.sleep(1.2)  # for the reporter to come by
+            await noted(frozen_app, context)
         raise ValueError
 
     handle = await crunch.submit()
@@ -125,7 +135,7 @@ async def test_a_message_is_bounded_and_cleaned(frozen_app: Mainspring) -> None:
     @frozen_app.job(retry=AT_ONCE)
     async def crunch(context: Context) -> None:
         context.progress(1, HOSTILE + "x" * 100_000)
-        await asyncio.sleep(1.2)
+        await noted(frozen_app, context)
         raise ValueError
 
     handle = await crunch.submit()
@@ -538,7 +548,7 @@ async def test_reports_wait_for_a_database_that_hangs_up(
 
     async def hang_up() -> None:
         await began.wait()
-        while True:
+        for _ in range(10):
             await connection.execute(
                 "select pg_terminate_backend(pid) from pg_stat_activity"
                 " where datname = current_database() and application_name = 'mainspring client'"
@@ -563,7 +573,7 @@ async def test_what_a_run_left_that_ended_elsewhere_is_swept(
     async def fail(context: Context) -> None:
         context.progress(0.5)
         await context.checkpoint(1)
-        await asyncio.sleep(1.2)
+        await noted(frozen_app, context)
         raise ValueError
 
     cancelled, waiting = await fail.submit(), await fail.submit()
@@ -594,19 +604,25 @@ async def left(connection: Connection, handle: Handle[Any]) -> tuple[int, int]:
 async def test_watching_shows_everything_and_ends_with_the_run(
     app: Mainspring, going_on: list[asyncio.Task[Any]]
 ) -> None:
+    was_seen = asyncio.Semaphore(0)
+
     @app.job
     async def speak(context: Context) -> str:
         for n in range(3):
             context.log(f"line {n}")
             context.progress(n / 2)
-            await asyncio.sleep(0.6)
+            await was_seen.acquire()
         context.log("last words")
         return "well"
 
     handle = await speak.submit()
     going_on.append(asyncio.create_task(run_until_idle(app)))
 
-    sightings = [sighting async for sighting in handle.watch()]
+    sightings = []
+    async for sighting in handle.watch():
+        sightings.append(sighting)
+        for _ in sighting.lines:
+            was_seen.release()
 
     assert [line.text for sighting in sightings for line in sighting.lines] == [
         "line 0",
