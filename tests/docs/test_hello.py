@@ -44,7 +44,7 @@ async def test_a_greeting_greets(app: Mainspring) -> None:
 
     await run_until_idle(app)
 
-    assert await handle.result(timeout=5) == "Hello, Ada!"
+    assert await handle.result(timeout=20) == "Hello, Ada!"
 
 
 def test_the_next_tick_is_always_later() -> None:

@@ -136,7 +136,7 @@ async def test_arguments_that_do_not_fit_are_refused_and_the_run_stays_dead(app:
 async def test_who_waits_for_a_requeued_run_waits_for_its_new_end(app: Mainspring, broken: Broken) -> None:
     handle = await broken.dead()
     with pytest.raises(RunFailed, match="no 1"):
-        await handle.result(timeout=5)
+        await handle.result(timeout=20)
 
     await app.runs.requeue(handle.id)
     with pytest.raises(ResultTimeout):
@@ -144,7 +144,7 @@ async def test_who_waits_for_a_requeued_run_waits_for_its_new_end(app: Mainsprin
 
     broken.is_mended = True
     await run_until_idle(app)
-    assert await handle.result(timeout=5) == 1
+    assert await handle.result(timeout=20) == 1
 
 
 async def test_the_key_of_a_dead_run_still_stands_for_it(frozen_app: Mainspring, clock: FrozenClock) -> None:
@@ -175,7 +175,7 @@ async def test_a_purged_run_has_ended_and_its_history_stays(app: Mainspring, bro
     ]
     assert run.attempts[-1].error == {"code": "purged", "message": "hopeless"}
     with pytest.raises(RunCancelled):
-        await handle.result(timeout=5)
+        await handle.result(timeout=20)
 
 
 # ── what is not dead ────────────────────────────────────────────────────────────────────────────────────────────

@@ -63,7 +63,7 @@ async def test_a_run_is_finished_by_the_transaction_that_does_its_work(
     handle: Any = await pay.submit(amount=7)
     assert await run_until_idle(app) == {"succeeded": 1}
 
-    assert await handle.result(5) == {"paid": 7}
+    assert await handle.result(20) == {"paid": 7}
     run = await handle.find()
     (attempt,) = run.attempts
     assert (run.state, run.delivery, run.payload) == ("succeeded", Delivery.TRANSACTIONAL, {"amount": 7})
@@ -147,7 +147,7 @@ async def test_a_handler_that_forgets_to_finish_is_told_how(app: Mainspring) -> 
     await run_until_idle(app)
 
     with pytest.raises(RunFailed, match="no transaction that finished its run was committed"):
-        await handle.result(5)
+        await handle.result(20)
     error = (await handle.find()).attempts[-1].error
     assert error is not None
     assert error["code"] == "not-finished"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
@@ -9,11 +10,11 @@ from uuid import UUID, uuid4
 import msgspec
 import pytest
 
-from mainspring import wiring
 from mainspring.errors import InvalidInput, QueueNotFound, WorkerNotFound
 from mainspring.store import queues, workers
 from mainspring.testing import run_until_idle
-from mainspring.worker.settings import WorkerSettings
+
+from .working import working
 
 if TYPE_CHECKING:
     import asyncpg
@@ -188,18 +189,15 @@ async def test_a_worker_tells_what_it_did(app: Mainspring, connection: Connectio
     async def send(n: int) -> int:
         return n
 
-    handles = await send.submit_many([{"n": n} for n in range(30)])
-    store = (await app.services()).store
-    worker = wiring.worker_process(store, app.registry, WorkerSettings(queues=("mail",), slots=5))
-    await worker.start()
-    for handle in handles:
-        await handle.result(20)
-    await worker.attendant.attend()
-    row = await connection.fetchrow("select finished, busy_seconds > 0 as was_busy, holding from tally")
-    await worker.drain(grace=5)
+    await send.submit_many([{"n": n} for n in range(30)])
+    async with working(app, slots=5, beat_interval=0.05), asyncio.timeout(30):
+        while await tally(connection) != (30, True, 0):
+            await asyncio.sleep(0.01)
 
-    assert row is not None
-    assert tuple(row) == (30, True, 0)
+
+async def tally(connection: Connection) -> tuple[Any, ...]:
+    """What a worker told: how much it finished, whether that took time, and what it holds."""
+    return tuple(await connection.fetchrow("select finished, busy_seconds > 0, holding from tally") or ())
 
 
 # ── draining ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -77,7 +77,7 @@ async def test_a_run_delivered_at_most_once_is_lost(app: Mainspring, connection:
     assert (run.state, run.payload) == ("lost", {})
     assert [(attempt.outcome, attempt.state) for attempt in run.attempts] == [("crashed", "lost")]
     with pytest.raises(RunLost, match="delivered at most once, it does not start again"):
-        await handle.result(5)
+        await handle.result(20)
     report = await check(connection, [handle.id], must_be_drained=True)
     assert report.violations == [], report
 
@@ -110,6 +110,6 @@ async def test_a_run_that_is_around_at_too_many_crashes_becomes_a_dead_letter(
         "message": f"Its worker was lost {MOST_CRASHES} times while it ran.",
     }
     with pytest.raises(RunFailed, match="lost 10 times"):
-        await handle.result(5)
+        await handle.result(20)
     report = await check(connection, [handle.id])
     assert report.violations == [], report
