@@ -115,6 +115,26 @@ async def test_everything_can_be_changed_at_once(app: Mainspring, stage: Stage, 
     assert run.revision == 1
 
 
+@pytest.mark.parametrize("delay", [0, 3600])
+async def test_another_maximum_age_does_not_put_off_the_first_start(frozen_app: Mainspring, delay: float) -> None:
+    @frozen_app.job(start_within=60, max_age=7200)
+    async def call() -> None: ...
+
+    run = await (await call.options(delay=delay).submit()).find()
+
+    longer = await frozen_app.change(run.id, max_age=9000)
+    assert (longer.expires_at, longer.retry_until) == (run.expires_at, run.due_at + timedelta(seconds=9000))
+    shorter = await frozen_app.change(run.id, max_age=30)
+    assert shorter.expires_at == shorter.retry_until == run.due_at + timedelta(seconds=30)
+
+
+async def test_a_held_run_keeps_the_time_of_its_first_start_too(app: Mainspring, stage: Stage) -> None:
+    run = await waiting(app, stage, State.HELD)
+    await stage.observer.execute("update held set expires_at = due_at + interval '1 minute' where id = $1", run.id)
+
+    assert attribute(await app.change(run.id, max_age=9000), "max_age") == timedelta(minutes=1)
+
+
 async def test_a_change_says_what_was_changed_and_by_whom_in_the_audit(app: Mainspring, stage: Stage) -> None:
     run = await waiting(app, stage, State.READY)
     await app.change(run.id, priority=1, tags=["x"])

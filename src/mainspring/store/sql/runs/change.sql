@@ -1,6 +1,7 @@
 -- Change waiting runs wherever they wait, if their revision is still the one the caller saw (or none was seen), and so
 -- their line; a new time may move them between `later` and `ready`, and moves their expiry along. A null parameter
--- leaves its attribute as it is.
+-- leaves its attribute as it is. An expiry that differs from `retry_until` is that of start_within: a new maximum age
+-- does not put off the first start.
 -- Moves: change.  Index: primary keys.
 with from_ready as (
     delete from ready where lane = :lane::smallint and id = any (:runs::uuid[])
@@ -21,7 +22,9 @@ with from_ready as (
            coalesce(:priority::smallint, priority) as priority, attempt, fence, crashes, revision + 1 as revision,
            coalesce(:due_at::timestamptz, due_at) as due_at,
            case when :max_age::double precision is not null
-                then coalesce(:due_at::timestamptz, due_at) + :max_age::double precision * interval '1 second'
+                then least(coalesce(:due_at::timestamptz, due_at) + :max_age::double precision * interval '1 second',
+                           case when expires_at is distinct from retry_until
+                                then expires_at + (coalesce(:due_at::timestamptz, due_at) - due_at) end)
                 else expires_at + (coalesce(:due_at::timestamptz, due_at) - due_at) end as expires_at,
            case when :max_age::double precision is not null
                 then coalesce(:due_at::timestamptz, due_at) + :max_age::double precision * interval '1 second'
@@ -48,7 +51,9 @@ with from_ready as (
     from changed where due_at > clock_now()
 ), found_held as materialized (
     select id, case when :max_age::double precision is not null
-                    then coalesce(:due_at::timestamptz, due_at) + :max_age::double precision * interval '1 second'
+                    then least(coalesce(:due_at::timestamptz, due_at) + :max_age::double precision * interval '1 second',
+                               case when expires_at is distinct from retry_until
+                                    then expires_at + (coalesce(:due_at::timestamptz, due_at) - due_at) end)
                     else expires_at + (coalesce(:due_at::timestamptz, due_at) - due_at) end as expires_at,
                case when :max_age::double precision is not null
                     then coalesce(:due_at::timestamptz, due_at) + :max_age::double precision * interval '1 second'
