@@ -16,7 +16,7 @@ from mainspring.model.filter import run_filter
 from mainspring.model.ids import lane_of
 from mainspring.model.lifecycle import State
 from mainspring.model.operation import OperationKind
-from mainspring.store import jobs, leases, operations
+from mainspring.store import jobs, leases, operations, runs
 from mainspring.testing import run_until_idle
 from mainspring.testing.checker import check
 
@@ -27,11 +27,13 @@ if TYPE_CHECKING:
 
     from mainspring.app.job import Job
     from mainspring.model.operation import Operation
+    from mainspring.store.database import Database
 
     Connection = asyncpg.Connection[asyncpg.Record]
 
 MANY = 23
 BATCH = 5
+WAITERS = "select count(*) from pg_stat_activity where datname = current_database() and wait_event = 'transactionid'"
 
 
 class Shop:
@@ -221,6 +223,26 @@ async def test_runs_that_started_meanwhile_are_reported_as_skipped(
     assert await connection.fetchval("select count(*) from audit where action = 'run.change'") == 0
 
 
+async def test_runs_that_are_promoted_at_that_moment_are_changed_too(
+    shop: Shop, connection: Connection, database: Database
+) -> None:
+    ids = [handle.id for handle in await shop.sell.options(delay=3600).submit_many([{}] * 3)]
+    await connection.execute("update later set due_at = now() - interval '1 minute'")
+    promoter = await database.connect("promoter")
+    async with promoter.transaction():
+        for lane in {lane_of(run_id) for run_id in ids}:
+            await runs.promote(promoter, lane, [runs.LONG_AGO] * 10, 10)
+        changing = asyncio.create_task(shop.do("change", priority=1))
+        while not await connection.fetchval(WAITERS):
+            assert not changing.done()
+            await asyncio.sleep(0.01)
+    operation = await changing
+    await promoter.close()
+
+    assert (operation.done, operation.skipped) == (3, 0)
+    assert {run.priority for run in [await shop.app.find(run_id) for run_id in ids]} == {1}
+
+
 async def test_two_who_work_on_one_operation_take_turns(url: str, shop: Shop, connection: Connection) -> None:
     ids = await shop.dead(40)
     operation = await shop.app.operations.start("requeue", RunFilter())
@@ -252,6 +274,7 @@ async def _work(app: Mainspring, operation_id: UUID) -> None:
         ("change", {}, {"priority": 10}, "invalid-priority"),
         ("cancel", {}, {"priority": 1}, "invalid-change"),
         ("cancel", {}, {"reason": "\x00"}, "invalid-reason"),
+        ("frob", {}, {}, "invalid-kind"),
     ],
 )
 async def test_what_makes_no_sense_is_refused_before_anything_is_written(
@@ -272,8 +295,15 @@ async def test_a_queue_or_operation_that_is_not_there(shop: Shop) -> None:
         await shop.app.operations.find(uuid4())
     with pytest.raises(InvalidInput, match="'7' is not an operation's id"):
         await shop.app.operations.find("7")
-    with pytest.raises(ValueError, match="frob"):
-        await shop.app.operations.start("frob", RunFilter())
+
+
+@pytest.mark.parametrize("number", [0, -1, 1_001, True, 1.5])
+async def test_a_batch_or_a_list_of_no_sensible_size_is_refused(shop: Shop, number: Any) -> None:
+    operation = await shop.app.operations.start("cancel", RunFilter())
+    with pytest.raises(InvalidInput, match=r"batch is .* must be a whole number from 1 to 1,000"):
+        await anext(aiter(shop.app.operations.work(operation.id, batch=number)))
+    with pytest.raises(InvalidInput, match=r"count is .* must be a whole number from 1 to 1,000"):
+        await shop.app.operations.latest(number)
 
 
 async def test_an_operation_whose_filter_is_too_wide_is_not_started(

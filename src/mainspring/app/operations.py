@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mainspring.model.operation import OperationKind
+from mainspring.model.operation import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from mainspring.app.mainspring import Mainspring
     from mainspring.model.filter import RunFilter
-    from mainspring.model.operation import Operation
+    from mainspring.model.operation import Operation, OperationKind
 
 
 class OperationCollection:
@@ -35,7 +35,7 @@ class OperationCollection:
         """Write down what is to be done to all runs that match: cancel, change, requeue, purge or retry them."""
         operations = (await self._app.services()).operations
         return await operations.start(
-            OperationKind(kind),
+            kind_of(kind),
             wanted,
             priority=priority,
             queue=queue,

@@ -13,6 +13,7 @@ from mainspring.cli.run_table import lines_of
 from mainspring.cli.text import as_instant, as_json, safe
 from mainspring.control.jobs import JobSummary
 from mainspring.model.filter import RunFilter
+from mainspring.model.listing import checked_limit
 
 NOTES = """\
 Example:
@@ -33,7 +34,7 @@ async def show(
     async with session.client() as client:
         services = await client.services()
         job = await services.jobs.find(name)
-        page = await services.lists.page(RunFilter(jobs=(name,)), limit=runs)
+        page = await services.lists.page(RunFilter(jobs=(name,)), limit=checked_limit(runs, "runs"))
     if session.wants_json:
         session.print_json({"job": job, "runs": page.runs})
         return

@@ -21,7 +21,7 @@ from mainspring.errors import InvalidInput, OperationNotFound
 from mainspring.model import job as rules
 from mainspring.model.filter import filter_of
 from mainspring.model.ids import by_lane
-from mainspring.model.listing import cursor_of, parse_cursor
+from mainspring.model.listing import checked_limit, cursor_of, parse_cursor
 from mainspring.model.operation import Operation, OperationKind, fitting_states
 from mainspring.model.payload import quoted
 from mainspring.store import dead, jobs, notify, operations
@@ -110,7 +110,7 @@ class Operations:
 
     async def latest(self, count: int = 20) -> list[Operation]:
         async with self._database.acquire() as connection:
-            rows = await operations.latest(connection, count, tenant_id=self._tenant_id)
+            rows = await operations.latest(connection, checked_limit(count, "count"), tenant_id=self._tenant_id)
         return [_as_operation(row) for row in rows]
 
     async def _read(self, connection: Connection, operation_id: UUID) -> Operation:
@@ -127,6 +127,7 @@ class Operations:
 
     async def work(self, operation_id: UUID | str, *, batch: int = BATCH) -> AsyncIterator[Operation]:
         """Work an operation off from where it is; tells how far it got after each batch."""
+        batch = checked_limit(batch, "batch")
         operation, deadlocks = await self.find(operation_id), 0
         yield operation
         while not operation.is_over:
@@ -188,20 +189,20 @@ class Operations:
         self, connection: Connection, lane: int, lines: dict[UUID, int], operation: Operation, act: dead.Act
     ) -> int:
         """Line by line: what a run requires of its worker goes with it into another queue."""
-        done, values = 0, await self._runs.checked(connection, _changes(operation.change))
+        done: set[UUID] = set()
+        values = await self._runs.checked(connection, _changes(operation.change))
         for line in sorted(set(lines.values())):
-            rows = await store.change(
-                connection,
-                lane,
-                [run_id for run_id in lines if lines[run_id] == line],
-                await self._runs.with_line(connection, values, line),
-                present_line=line,
-                actor=act.actor,
-                detail=act.detail,
-            )
-            await wake_changed(connection, lane, rows)
-            done += len(rows)
-        return done
+            changes = await self._runs.with_line(connection, values, line)
+            for _ in range(2):  # where they wait, and once more for those that were promoted meanwhile
+                left = [run_id for run_id in lines if lines[run_id] == line and run_id not in done]
+                if not left:
+                    break
+                rows = await store.change(
+                    connection, lane, left, changes, present_line=line, actor=act.actor, detail=act.detail
+                )
+                await wake_changed(connection, lane, rows)
+                done |= {row["id"] for row in rows}
+        return len(done)
 
     async def _cancel(
         self, connection: Connection, lane: int, run_ids: list[UUID], operation: Operation, act: dead.Act

@@ -106,9 +106,10 @@ def _not_a_cursor(text: str, rule: str, hint: str) -> InvalidInput:
     )
 
 
-def checked_limit(limit: object) -> int:
+def checked_limit(limit: object, name: str = "limit") -> int:
+    """How many are asked for at once."""
     if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MOST_PER_PAGE:
-        raise _invalid("limit", limit, f"must be a whole number from 1 to {MOST_PER_PAGE:,}")
+        raise _invalid(name, limit, f"must be a whole number from 1 to {MOST_PER_PAGE:,}")
     return limit
 
 

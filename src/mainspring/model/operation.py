@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mainspring.errors import InvalidInput
 from mainspring.model.lifecycle import ENDS, WAITING, State
+from mainspring.model.payload import quoted
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -56,6 +57,20 @@ class Operation:
     @property
     def is_over(self) -> bool:
         return self.ended_at is not None
+
+
+def kind_of(word: OperationKind | str) -> OperationKind:
+    try:
+        return OperationKind(word)
+    except ValueError:
+        raise InvalidInput(
+            f"There is no operation {quoted(word)}.",
+            code="invalid-kind",
+            hint=f"Known: {', '.join(OperationKind)}.",
+            field="kind",
+            value=quoted(word),
+            rule="must be a kind of operation",
+        ) from None
 
 
 def fitting_states(kind: OperationKind, states: tuple[State, ...]) -> tuple[State, ...]:
