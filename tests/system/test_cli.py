@@ -183,6 +183,11 @@ def test_an_error_has_a_message_a_code_and_a_hint_for_people() -> None:
 # ── databases that do not serve ─────────────────────────────────────────────────────────────────────────────
 
 
+def test_bytes_that_are_no_text_are_refused_without_a_traceback() -> None:
+    answer = mainspring("run", "\udcff", "-o", "json")
+    assert (answer.code, answer.error["code"]) == (2, "usage")
+
+
 def test_a_database_that_cannot_be_reached() -> None:
     environment = {"MAINSPRING_DATABASE_URL": NOWHERE}
     for words in (["run", "show", NO_RUN], ["migrate"], ["worker", "list"]):

@@ -10,7 +10,6 @@ from mainspring.cli.run_table import COLOURS, plain_table
 from mainspring.cli.text import safe
 from mainspring.control.jobs import JobSummary
 from mainspring.model.lifecycle import State
-from mainspring.model.listing import checked_limit
 
 NOTES = """\
 Examples:
@@ -31,7 +30,7 @@ async def list_jobs(
 ) -> None:
     """List jobs by name."""
     async with session.client() as client:
-        jobs = await (await client.services()).jobs.by_name(after=after, limit=checked_limit(limit))
+        jobs = await (await client.services()).jobs.by_name(after=after, limit=limit)
     if session.wants_json:
         session.print_json({"jobs": jobs})
         return

@@ -23,10 +23,8 @@ async def list_operations(
     *, limit: Annotated[int, Parameter(help="How many, at most 1000.")] = 20, session: InSession
 ) -> None:
     """List operations, newest first."""
-    from mainspring.model.listing import checked_limit
-
     async with session.client() as client:
-        operations = await client.operations.latest(checked_limit(limit))
+        operations = await client.operations.latest(limit)
     if session.wants_json:
         session.print_json({"operations": operations})
         return

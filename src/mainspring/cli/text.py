@@ -34,9 +34,18 @@ def as_json(document: Any, *, indent: int = 2) -> str:
     """A document as JSON that is harmless on a terminal too. `indent=0` makes it one line."""
     import msgspec
 
-    data = msgspec.json.encode(document, enc_hook=str)
+    try:
+        data = msgspec.json.encode(document, enc_hook=str)
+    except UnicodeEncodeError:  # a lone surrogate: bytes of a command line that are no text come as such
+        data = _in_ascii(msgspec.to_builtins(document, enc_hook=str))
     text = msgspec.json.format(data, indent=indent).decode() if indent else data.decode()
     return _UNSAFE.sub(lambda match: match[0] if match[0] == "\n" else f"\\u{ord(match[0]):04x}", text)
+
+
+def _in_ascii(document: Any) -> bytes:
+    import json
+
+    return json.dumps(document, separators=(",", ":")).encode()
 
 
 def as_instant(at: datetime | None) -> str:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from mainspring.control.lists import snapshot
+from mainspring.model.job import MAX_NAME_LENGTH, checked_text
 from mainspring.model.lifecycle import State
+from mainspring.model.listing import checked_limit
 from mainspring.store import jobs, lists
 
 if TYPE_CHECKING:
@@ -44,8 +46,11 @@ class Jobs:
 
     async def by_name(self, *, after: str = "", limit: int = 100) -> list[JobSummary]:
         """Jobs by name; after the given one."""
+        count = checked_limit(limit)
+        if after:
+            checked_text(after, "after", MAX_NAME_LENGTH)
         async with self._database.acquire() as connection, snapshot(connection):
-            return await self._read(connection, after=after, count=limit)
+            return await self._read(connection, after=after, count=count)
 
     async def find(self, name: str) -> JobSummary:
         async with self._database.acquire() as connection, snapshot(connection):

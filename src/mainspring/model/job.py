@@ -18,6 +18,7 @@ from mainspring.model.payload import quoted
 from mainspring.model.policy import MICROSECOND, RetryPolicy
 from mainspring.model.run import DEFAULT_PRIORITY, LEAST_URGENT, MOST_URGENT
 
+MAX_NAME_LENGTH = 100
 MAX_TAGS = 50
 MAX_TAG_LENGTH = 100
 MAX_KEY_LENGTH = 200
@@ -25,7 +26,7 @@ MAX_LABELS = 10
 MAX_DELAY = timedelta(days=366 * 10)
 EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,99}")
+_NAME = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9_.:/-]{{0,{MAX_NAME_LENGTH - 1}}}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from mainspring.errors import InvalidInput, JobNotFound, QueueNotFound, did_you_mean, shortened
+from mainspring.model.job import checked_name
 from mainspring.model.line import Line
 from mainspring.store.database import transaction
 from mainspring.store.statements import load
@@ -62,7 +63,7 @@ async def register(
 
 
 async def find(connection: Connection, name: str, *, tenant_id: int = DEFAULT_TENANT) -> tuple[JobRef, dict[str, Any]]:
-    row = await load("jobs/find").fetchrow(connection, tenant=tenant_id, name=name)
+    row = await load("jobs/find").fetchrow(connection, tenant=tenant_id, name=checked_name(name, "job"))
     if row is None:
         names = await load("jobs/names").fetch(connection, tenant=tenant_id)
         raise _no_such_job(name, (each["name"] for each in names))
