@@ -300,6 +300,7 @@ NAIVE = datetime(2030, 1, 1)  # noqa: DTZ001  that is what is refused
         ({"error": ""}, "invalid-error"),
         ({"error": "x" * 501}, "invalid-error"),
         ({"since": NAIVE}, "invalid-since"),
+        ({"since": NAIVE.replace(tzinfo=UTC), "until": NAIVE.replace(tzinfo=UTC, year=2020)}, "invalid-since"),
         ({"until": "yesterday"}, "invalid-until"),
         ({"limit": 0}, "invalid-limit"),
         ({"limit": 1_001}, "invalid-limit"),
@@ -316,6 +317,32 @@ async def test_what_is_no_filter_is_refused_with_its_code(app: Mainspring, wante
 
     assert refused.value.code == code
     assert {"field", "value", "rule"} <= set(refused.value.fields)
+
+
+async def test_what_is_no_job_or_page_of_jobs_is_refused_with_its_code(app: Mainspring) -> None:
+    known = (await app.services()).jobs
+    for asked, code in (
+        (known.find("\ud800"), "invalid-job"),
+        (known.by_name(after="\x00"), "invalid-after"),
+        (known.by_name(after="x" * 101), "invalid-after"),
+        (known.by_name(limit=0), "invalid-limit"),
+    ):
+        with pytest.raises(InvalidInput) as refused:
+            await asked
+        assert refused.value.code == code
+
+
+async def test_an_error_without_a_type_is_not_about_none(world: World, connection: Connection) -> None:
+    await connection.execute("update attempt set error = error - 'type' where state = 'dead'")
+
+    assert await world.list(error="none", state="dead") == []
+    assert await world.list(error=": the mail", state="dead") == ["dead"]
+
+
+def test_a_single_name_is_no_list_of_letters() -> None:
+    wanted = RunFilter(jobs="pay", queues="bank", states="dead")  # type: ignore[arg-type]
+
+    assert wanted == RunFilter(jobs=("pay",), queues=("bank",), states=(State.DEAD,))
 
 
 async def test_names_that_are_not_there_are_refused_with_those_that_are(world: World) -> None:

@@ -325,7 +325,8 @@ def _summary(found: Found, names: Names) -> RunSummary:
 
 def _is_about(error: str | None, text: str | None) -> bool:
     document = _error_of(error) or {}
-    return text is None or text.lower() in f"{document.get('type')}: {document.get('message')}".lower()
+    said = f"{document.get('type') or ''}: {document.get('message') or ''}"  # as lists/unsuccessful puts it
+    return text is None or text.lower() in said.lower()
 
 
 def _error_of(text: str | None) -> dict[str, Any] | None:

@@ -38,6 +38,8 @@ class RunFilter:
     error: str | None = None  # text in the error of such an attempt; letters' case does not matter
 
     def __post_init__(self) -> None:
+        for name in ("jobs", "queues", "states"):  # a word is one of them, not a list of letters
+            object.__setattr__(self, name, _several(getattr(self, name)))
         for name in self.jobs:
             rules.checked_name(name, "job")
         for name in self.queues:
@@ -46,10 +48,12 @@ class RunFilter:
             raise _invalid(
                 "filter", f"{len(self.jobs)} jobs, {len(self.queues)} queues", f"must name at most {MOST_NAMES} of each"
             )
-        object.__setattr__(self, "states", tuple(_state(each) for each in self.states))  # a word stands for one too
+        object.__setattr__(self, "states", tuple(_state(each) for each in self.states))
         rules.checked_tags(self.tags)
         rules.checked_at(self.since, "since")
         rules.checked_at(self.until, "until")
+        if self.since is not None and self.until is not None and self.since > self.until:
+            raise _invalid("since", self.since, "must not be after until")
         if self.error is not None:
             rules.checked_text(self.error, "error", MAX_ERROR_TEXT)
 
