@@ -178,13 +178,16 @@ async def test_a_closed_bench_leaves_no_process_behind(bench: Bench) -> None:
     await asyncio.gather(running, return_exceptions=True)
 
 
-async def test_a_zygote_that_cannot_start_is_tried_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("program", ["/bin/false", "/no/such/program"])
+async def test_a_zygote_that_cannot_start_is_tried_again(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, program: str
+) -> None:
     starter: Starter = bench.isolation._starter
     command, broken = starter._command, [True, True]
 
     def sometimes(channel: int) -> Any:
         chosen = command(channel)
-        return chosen._replace(arguments=["/bin/false"]) if broken and broken.pop() else chosen
+        return chosen._replace(arguments=[program]) if broken and broken.pop() else chosen
 
     monkeypatch.setattr(starter, "_command", sometimes)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import signal
 import socket
@@ -45,6 +46,7 @@ class Starter:
         self._waiting: deque[asyncio.Future[Conversation]] = deque()
         self._asked = 0
         self._pause = FIRST_PAUSE
+        self._starting: asyncio.TimerHandle | None = None
         self._is_closed = False
 
     # ── children ────────────────────────────────────────────────────────────────────────────────────────────
@@ -115,13 +117,30 @@ class Starter:
             return
         for shortcoming in processes.shortcomings():
             log.warning("this system isolates less than it should", because=shortcoming)
-        self._control, theirs = socket.socketpair()
+        try:
+            self._control, self._process = self._spawn()
+        except OSError as error:  # too many processes or files
+            log.error("the process that starts isolated runs could not be started", because=str(error))
+            self._start_later()
+            return
         self._control.setblocking(False)
-        arguments, environment = self._command(theirs.fileno())
-        self._process = subprocess.Popen(arguments, env=environment, pass_fds=[theirs.fileno()], start_new_session=True)
-        theirs.close()
         asyncio.get_running_loop().add_reader(self._control.fileno(), self._hear)
         self._restock()
+
+    def _spawn(self) -> tuple[socket.socket, subprocess.Popen[bytes]]:
+        ours, theirs = socket.socketpair()
+        with theirs, contextlib.ExitStack() as failing:
+            failing.callback(ours.close)
+            arguments, environment = self._command(theirs.fileno())
+            process = subprocess.Popen(arguments, env=environment, pass_fds=[theirs.fileno()], start_new_session=True)
+            failing.pop_all()
+        return ours, process
+
+    def _start_later(self) -> None:
+        if self._starting is not None:
+            self._starting.cancel()  # of many that wait for a child, each would begin to try by itself
+        self._starting = asyncio.get_running_loop().call_later(self._pause, self.start)
+        self._pause = min(LONGEST_PAUSE, self._pause * 2)
 
     def _send(self, record: Record) -> None:
         self._unsent.append(record.packed())
@@ -163,12 +182,19 @@ class Starter:
             self._bury(record.pid, record.status)
             return
         self._asked -= 1
-        if record.what == zygote.BORN:
+        if record.what == zygote.BORN and len(fds) == FDS_PER_BIRTH:
             child = self._alive[record.pid] = Conversation(record.pid, fds)
             self._give(child)
         else:
-            log.warning("an isolated process could not be started", because=os.strerror(record.pid))
-            self._restock_later()
+            self._mourn(record, fds)
+
+    def _mourn(self, record: Record, fds: list[int]) -> None:
+        """The zygote could not make a child, or we have no room for its files: then it sees us gone, and ends."""
+        for fd in fds:
+            os.close(fd)
+        because = os.strerror(errno.EMFILE if record.what == zygote.BORN else record.pid)
+        log.warning("an isolated process could not be started", because=because)
+        self._restock_later()
 
     def _bury(self, pid: int, status: int | None) -> None:
         child = self._alive.pop(pid, None)
@@ -194,8 +220,7 @@ class Starter:
         for pid in list(self._alive):
             processes.send_to_group(pid, signal.SIGKILL)  # the kernel killed the child, not what it had started
             self._bury(pid, None)
-        asyncio.get_running_loop().call_later(self._pause, self.start)
-        self._pause = min(LONGEST_PAUSE, self._pause * 2)
+        self._start_later()
 
     def _reaped(self) -> int | None:
         assert self._process is not None

@@ -1,0 +1,27 @@
+"""What a worker does when it cannot have the children it wants."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+import pytest
+
+from mainspring.worker.charge import Command
+from mainspring.worker.isolation import zygote
+from mainspring.worker.isolation.starter import Starter
+from mainspring.worker.isolation.zygote import Record
+
+
+async def test_a_child_whose_files_found_no_room_here_is_not_taken_for_one() -> None:
+    """The kernel hands over as many files as the worker may still open, and says nothing about the others."""
+    starter = Starter(lambda channel: Command(["/bin/true"], {}))
+    ours, theirs = os.pipe()
+    starter._heed(Record(zygote.BORN, 1), [ours])
+
+    with pytest.raises(OSError) as closed:  # noqa: PT011  its number says which
+        os.fstat(ours)
+    assert closed.value.errno == errno.EBADF
+    assert not starter._idle
+    assert not starter._alive
+    os.close(theirs)
