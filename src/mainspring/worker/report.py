@@ -47,7 +47,7 @@ class Report:
         self.place = place
         self.is_waiting = False  # for the reporter to come
         self._reporter = reporter
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # the collector may destroy what logs its end, in the middle of a line
         self._lines: list[Line] = []
         self._room = MAX_LOG_BYTES
         self._unconfirmed: list[Part] = []
@@ -63,10 +63,15 @@ class Report:
         self._has_rows = True
         self._wait_for_reporter()
 
+    @property
+    def is_full(self) -> bool:
+        """Whether further lines are not kept."""
+        return self._room < 0 or self._is_closed
+
     def log(self, level: str, logger: str, text: str) -> None:
         line = (self._reporter.now_micros(), level, logger, text)
         with self._lock:
-            if self._room < 0 or self._is_closed:
+            if self.is_full:
                 return
             self._room -= len(text.encode()) + len(logger) + OVERHEAD_BYTES
             if self._room < 0:

@@ -57,14 +57,17 @@ class Hearing:
         await self._report().checkpoint(encode(body, what="checkpoint", limit=MAX_CHECKPOINT_BYTES))
 
     def printed(self, stream: str, data: bytes) -> None:
-        if self._keeps_output:
-            *lines, rest = (self._unfinished.pop(stream, b"") + data).split(b"\n")
-            for line in lines:
-                self._keep(stream, line)
-            if len(rest) > MAX_LINE_BYTES:
-                self._keep(stream, rest)
-            elif rest:
-                self._unfinished[stream] = rest
+        if not self._keeps_output or self._report().is_full:
+            return
+        *lines, rest = (self._unfinished.pop(stream, b"") + data).split(b"\n")
+        for line in lines:
+            if self._report().is_full:
+                return  # to look at every line of a flood would keep all other runs of this worker waiting
+            self._keep(stream, line)
+        if len(rest) > MAX_LINE_BYTES:
+            self._keep(stream, rest)
+        elif rest:
+            self._unfinished[stream] = rest
 
     def close(self) -> None:
         """The child will print no more: what it began to print is a line too."""
