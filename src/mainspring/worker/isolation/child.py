@@ -44,7 +44,7 @@ class Line:
     def __init__(self, channel: socket.socket) -> None:
         self._channel = channel
         self._frames = Frames()
-        self._sending = threading.Lock()
+        self._sending = threading.RLock()  # a signal or the collector may have something to say in between
         self._asking = threading.Lock()
         self._asked = 0
 
@@ -154,6 +154,8 @@ class Life:
     async def _run_async(self) -> None:
         task = asyncio.ensure_future(self._await_handler())
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._stop, task)
+        if self._context.is_cancelled:  # told before this loop could hear it
+            self._stop(task)
         await asyncio.wait([task])
         await self._close()
 
