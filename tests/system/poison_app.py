@@ -97,6 +97,11 @@ def spin(seconds: float) -> str:
     return "dizzy"
 
 
+@app.job(isolated=True, retry=ONCE)
+def spin_on(seconds: float) -> str:
+    return str(spin(seconds))
+
+
 # ── commands ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 SCRIPT = 'echo "$1"; echo "oops: $1" >&2; exit "$2"'

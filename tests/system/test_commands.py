@@ -55,6 +55,21 @@ async def test_a_command_that_fails_says_how(
     assert said in attempt.error["message"]
 
 
+@pytest.mark.parametrize("code", [0, 3])
+async def test_what_a_command_prints_is_the_log_of_its_attempt(system: System, poisons: Any, code: int) -> None:
+    system.start(app=POISON_APP)
+    handle = await poisons.end_with.submit(text="a\tline", code=code)
+
+    assert await system.eventually(lambda: system.count("attempt"))
+    run = await handle.find()
+    assert run.state == ("dead" if code else "succeeded")
+    lines = await handle.logs()
+    assert sorted((line.attempt, line.level, line.logger, line.text) for line in lines) == [
+        (1, "INFO", "stderr", "oops: a\tline"),
+        (1, "INFO", "stdout", "a\tline"),
+    ]
+
+
 async def test_a_cancelled_command_ends_with_its_children(system: System, poisons: Any, tmp_path: Path) -> None:
     system.start(app=POISON_APP, cancel_grace=30.0)
     handle = await poisons.sleep.submit(pids=str(tmp_path / "pids"))

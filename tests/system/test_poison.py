@@ -134,9 +134,14 @@ async def test_memory_beyond_the_limit_is_refused_and_said(system: System, poiso
 
 async def test_processor_time_beyond_the_limit_ends_the_process(system: System, poisons: Any) -> None:
     system.start(app=POISON_APP)
-    within, beyond = await poisons.spin.submit(0.1), await poisons.spin.submit(60)
+    within, beyond, unlimited = [
+        await poisons.spin.submit(0.1),
+        await poisons.spin.submit(60),
+        await poisons.spin_on.submit(3),  # the control: without the limit nothing is wrong with it
+    ]
 
     assert await within.result(timeout=30) == "dizzy"
+    assert await unlimited.result(timeout=60) == "dizzy"
     assert await system.eventually(lambda: system.count("dead"), 60)
     (attempt,) = (await beyond.find()).attempts
     assert attempt.outcome == "crashed"
@@ -177,12 +182,13 @@ async def test_what_never_ends_is_killed_when_its_time_is_up(system: System, poi
     assert await system.count("worker") == 1
 
 
+@pytest.mark.parametrize("kind", ["gil in C", "gil in re"])
 async def test_a_shared_handler_that_holds_the_gil_stops_its_neighbours(
-    system: System, poisons: Any, tmp_path: Path
+    system: System, poisons: Any, tmp_path: Path, kind: str
 ) -> None:
-    """The control."""
+    """The control of those that hold it in C or in a runaway expression."""
     system.start(app=POISON_APP, cancel_grace=0.2)
-    victim = await poisons.shared_poison.submit("gil in C", str(tmp_path / "started"))
+    victim = await poisons.shared_poison.submit(kind, str(tmp_path / "started"))
     assert await has_begun(system, tmp_path)
     await poisons.nap.submit_many([{"seconds": 0.1}] * 5)
     await victim.cancel()
@@ -279,6 +285,20 @@ async def test_a_drain_kills_what_does_not_finish_and_gives_it_back(
     assert [(attempt.number, attempt.outcome) for attempt in run.attempts] == [(1, "interrupted")]
     assert run.attempts_spent == 0
     assert await survivors(system, pids) == []
+
+
+async def test_an_isolated_handler_that_heeds_a_drain_is_interrupted(
+    system: System, poisons: Any, tmp_path: Path
+) -> None:
+    """It raised because it was told to stop, and nobody wanted the run itself to stop: no attempt is spent."""
+    tree = system.start(app=POISON_APP, grace=0.0)
+    handle = await poisons.polite.submit(str(tmp_path / "started"))
+    assert await has_begun(system, tmp_path)
+
+    assert tree.stop() == 0
+    run = await handle.find()
+    assert (run.state, run.attempts_spent) == ("ready", 0)
+    assert [attempt.outcome for attempt in run.attempts] == ["interrupted"]
 
 
 async def test_a_drain_lets_an_isolated_run_finish(system: System, poisons: Any) -> None:
