@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import asyncpg
 import pytest
 import uvloop
+from hypothesis import HealthCheck, settings
 
 from mainspring import Mainspring
 from mainspring.store.database import Database
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TEMPLATE = "mainspring_template"
+
+# How long an example takes says more about the machine than about what is tested.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 
 @pytest.fixture(scope="session")
