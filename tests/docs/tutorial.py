@@ -32,6 +32,7 @@ DIFFERENT = (
     (re.compile(r"\s+"), " "),
 )
 UNSTEADY = re.compile(r"^…$|\[[█·]+\]")
+SHOWS = re.compile(r"mainspring (run show|run list|dead-letter list|doctor)\b")
 PATIENCE = 90.0
 
 
@@ -108,7 +109,7 @@ class Reader:
                 case ["stop"]:
                     self.stop(step)
                 case _:
-                    self.check(step, *self.type(step.what))
+                    self.check(step, *self.look(step))
 
     def type(self, command: str) -> tuple[int, str]:
         """What the command ends with, and what it prints."""
@@ -122,6 +123,15 @@ class Reader:
                 return int(line.split()[1]), "".join(lines)
             lines.append(line)
         raise AssertionError(f"the shell ended in {command!r}: {''.join(lines)}")
+
+    def look(self, step: Step) -> tuple[int, str]:
+        """Type it; again, if it only shows something, until what is to be seen has happened."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            code, output = self.type(step.what)
+            is_over = not SHOWS.match(step.what) or time.monotonic() > deadline
+            if is_over or not missing(step.shown, output):
+                return code, output
 
     def check(self, step: Step, code: int, output: str) -> None:
         fails = any(line.startswith(("error:", "dead ")) for line in step.shown)
