@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 
     from .machinery import System
 
+LEASE_TIME = 30.0  # nobody is lost here, however slow the machine is
+
 
 async def test_a_command_succeeds_with_its_exit_code(system: System, poisons: Any, tmp_path: Path) -> None:
-    system.start(app=POISON_APP)
+    system.start(app=POISON_APP, lease_time=LEASE_TIME)
     handles = [
         await poisons.end_with.submit(text="a b; $(id)", code=0),
         await poisons.where.submit(path=str(tmp_path / "where")),
@@ -44,7 +46,7 @@ async def test_a_command_succeeds_with_its_exit_code(system: System, poisons: An
 async def test_a_command_that_fails_says_how(
     system: System, poisons: Any, job: str, arguments: dict[str, Any], outcome: str, code: str, said: str
 ) -> None:
-    system.start(app=POISON_APP)
+    system.start(app=POISON_APP, lease_time=LEASE_TIME)
     handle = await getattr(poisons, job).submit(**arguments)
 
     with pytest.raises(RunFailed):
@@ -71,7 +73,7 @@ async def test_what_a_command_prints_is_the_log_of_its_attempt(system: System, p
 
 
 async def test_a_cancelled_command_ends_with_its_children(system: System, poisons: Any, tmp_path: Path) -> None:
-    system.start(app=POISON_APP, cancel_grace=30.0)
+    system.start(app=POISON_APP, lease_time=LEASE_TIME, cancel_grace=30.0)
     handle = await poisons.sleep.submit(pids=str(tmp_path / "pids"))
     pids = await noted(system, tmp_path / "pids", 1)
     await handle.cancel()
@@ -82,8 +84,8 @@ async def test_a_cancelled_command_ends_with_its_children(system: System, poison
 
 
 async def test_a_command_that_takes_too_long_is_killed(system: System, poisons: Any, tmp_path: Path) -> None:
-    system.start(app=POISON_APP, cancel_grace=0.2)
-    handle = await poisons.overlong.submit(pids=str(tmp_path / "pids"))
+    system.start(app=POISON_APP, lease_time=LEASE_TIME, cancel_grace=0.2)
+    handle = await poisons.overlong.options(timeout=3).submit(pids=str(tmp_path / "pids"))
     pids = await noted(system, tmp_path / "pids", 1)
 
     assert await system.eventually(lambda: system.count("dead"))
@@ -93,7 +95,7 @@ async def test_a_command_that_takes_too_long_is_killed(system: System, poisons: 
 
 
 async def test_a_command_is_submitted_from_the_command_line(system: System, poisons: Any) -> None:
-    system.start(app=POISON_APP)
+    system.start(app=POISON_APP, lease_time=LEASE_TIME)
     assert await system.live_workers(1)
     arguments = ["run", "submit", "end-with", "--arg", "text=hi", "--arg", "code=0", "--wait", "--timeout", "30s"]
     done = subprocess.run(
