@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import sys
 from datetime import timedelta
 from typing import Any
 
@@ -12,7 +14,7 @@ import pytest
 from mainspring import Context, Mainspring, RetryPolicy
 from mainspring.testing import run_until_idle
 
-from .test_cli import HOSTILE, NO_RUN, mainspring, refused
+from .test_cli import HOSTILE, NO_RUN, ROOT, mainspring, refused
 
 ONCE = RetryPolicy(max_attempts=1)
 
@@ -133,15 +135,18 @@ async def test_watching_as_json_is_one_document_a_line(runs: dict[str, str], env
 async def test_watching_goes_on_until_the_run_has_ended(
     app: Mainspring, runs: dict[str, str], environment: dict[str, str]
 ) -> None:
-    watching = asyncio.create_task(
-        asyncio.to_thread(mainspring, "run", "watch", runs["waiting"], environment=environment)
+    watching = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "mainspring.cli", "run", "watch", runs["waiting"]),
+        cwd=ROOT,
+        env=os.environ | environment,
+        stdout=asyncio.subprocess.PIPE,
     )
-    await asyncio.sleep(2)
+    assert watching.stdout is not None
+    assert await watching.stdout.readline() == b"scheduled\n"
     await app.cancel(runs["waiting"])
 
-    answer = await watching
-    assert answer.code == 1
-    assert answer.out.splitlines()[-1].startswith("cancelled")
+    assert (await watching.stdout.read()).splitlines()[-1].startswith(b"cancelled")
+    assert await watching.wait() == 1
 
 
 @pytest.mark.parametrize("command", ["logs", "watch"])

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -40,9 +42,13 @@ class Up:
         raise AssertionError(f"up ended with {self.process.wait()} before {wanted} was {count}")
 
     def interrupt(self) -> None:
+        """As Ctrl-C does. Waits until it has arrived: of two that are on their way at once, one is dropped."""
         self.process.send_signal(signal.SIGINT)
+        status = Path(f"/proc/{self.process.pid}/status")
+        while self.process.poll() is None and not re.search(r"^ShdPnd:\s*0+$", status.read_text(), re.MULTILINE):
+            time.sleep(0.01)
 
-    def exit_code(self, seconds: float = 20.0) -> int:
+    def exit_code(self, seconds: float = 60.0) -> int:
         self.process.communicate(timeout=seconds)
         return self.process.returncode
 
