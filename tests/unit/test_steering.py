@@ -70,6 +70,17 @@ def test_a_decision_survives_the_way_between_processes(steering: Steering) -> No
     assert (arrived.reason, arrived.delay, arrived.at) == (steering.reason, steering.delay, steering.at)
 
 
+def test_a_decision_of_a_kind_of_its_own_arrives_as_what_it_is_a_kind_of() -> None:
+    class RateLimited(Retry):
+        def __init__(self, seconds: float) -> None:
+            super().__init__("too fast", after=seconds)
+
+    arrived = steering_of(RateLimited(3).as_document())
+
+    assert type(arrived) is Retry
+    assert (arrived.reason, arrived.delay) == ("too fast", 3)
+
+
 @pytest.mark.parametrize(
     ("make", "code"),
     [

@@ -34,7 +34,8 @@ class Steering(Exception):
     def as_document(self) -> dict[str, Any]:
         """As plain JSON, for crossing a border between processes."""
         at = self.at.isoformat() if self.at is not None else None
-        return {"kind": type(self).__name__, "reason": self.reason, "delay": self.delay, "at": at}
+        kinds = (kind.__name__ for kind in type(self).__mro__ if kind in (Retry, Snooze, Cancel, Fail))
+        return {"kind": next(kinds, Fail.__name__), "reason": self.reason, "delay": self.delay, "at": at}
 
 
 class Retry(Steering):
