@@ -120,13 +120,23 @@ class Environment:
         *,
         with_hooks: bool = True,
     ) -> Any:
-        """For a process that makes one attempt: open, call, close. Resources do not learn what the attempt raised."""
+        """For a process that makes one attempt: open, call, close. Resources do not learn what the attempt raised.
+
+        Nor does the attempt learn what goes wrong while they are closed: it is over, and what came of it stands.
+        """
         result = failure = None
-        async with self.opened(needs, with_hooks=with_hooks) as surroundings:
-            try:
-                result = await call(surroundings)
-            except BaseException as error:
-                failure = error
+        has_been_called = False
+        try:
+            async with self.opened(needs, with_hooks=with_hooks) as surroundings:
+                has_been_called = True
+                try:
+                    result = await call(surroundings)
+                except BaseException as error:
+                    failure = error
+        except Exception:
+            if not has_been_called:
+                raise
+            log.exception("what surrounds handlers was not closed properly")
         if failure is not None:
             raise failure
         return result
