@@ -192,3 +192,25 @@ async def test_a_zygote_that_cannot_start_is_tried_again(
     monkeypatch.setattr(starter, "_command", sometimes)
 
     assert await bench.run("isolated_nap", seconds=0.0)
+
+
+async def test_a_child_that_cannot_import_the_application_says_why(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    starter: Starter = bench.isolation._starter
+
+    def command(channel: int) -> Any:
+        configuration = wiring.ZygoteConfiguration(
+            app="tests.system.no_such_app:app", url=None, data_directory=None, channel=channel, preload=False
+        )
+        return configuration.command(wiring.ZYGOTE_MODULE, wiring.ZYGOTE_VARIABLE)
+
+    monkeypatch.setattr(starter, "_command", command)
+    starter.start()
+    said = ""
+    async with asyncio.timeout(PATIENCE):
+        while "an isolated process ended before it was needed" not in said:
+            await asyncio.sleep(0.05)
+            said += "".join(capfd.readouterr())
+
+    assert "no_such_app" in said

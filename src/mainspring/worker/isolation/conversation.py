@@ -9,6 +9,7 @@ import socket
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mainspring.errors import MainspringError
+from mainspring.model.payload import printable
 from mainspring.worker.isolation.wire import Answer, Ask, BadFrame, Done, Failed, Frames, Tell, framed, from_child
 
 if TYPE_CHECKING:
@@ -136,6 +137,12 @@ class Conversation:
             tail += data
             del tail[:-KEPT_OUTPUT]
             self._listener.printed(stream, data)
+
+    def last_words(self) -> str:
+        """Of a child that ended before anybody listened: the end of what it printed."""
+        for stream in self._pipes:
+            self._read_output(stream)
+        return printable(self.tail.decode(errors="replace").strip(), KEPT_OUTPUT)
 
     @property
     def tail(self) -> bytes:

@@ -202,8 +202,8 @@ class Starter:
             return
         if child in self._idle:  # it had done nothing yet: is something wrong with all of them?
             self._idle.remove(child)
+            log.warning("an isolated process ended before it was needed", status=status, said=child.last_words())
             child.close()
-            log.warning("an isolated process ended before it was needed", status=status)
             self._restock_later()
         child.ended(status)
 

@@ -14,6 +14,7 @@ import signal
 import socket
 import struct
 import sys
+import traceback
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from mainspring.worker.isolation import processes
@@ -134,6 +135,8 @@ class Zygote:
             try:
                 self._control.close()
                 self._live(_begin_a_life(parent, fds))
+            except BaseException:
+                traceback.print_exc()  # through the child's own pipe: the worker may want to know
             finally:
                 os._exit(1)  # whatever happens, a child never goes on as a zygote
         return pid
