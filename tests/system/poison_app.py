@@ -74,7 +74,8 @@ async def nap(seconds: float) -> str:
 
 
 @app.job(isolated=True)
-def isolated_nap(seconds: float) -> int:
+def isolated_nap(seconds: float, started: str = os.devnull) -> int:
+    Path(started).touch()
     time.sleep(seconds)
     return os.getpid()
 
@@ -149,6 +150,8 @@ def beget(pids: str, seconds: float) -> str:
         time.sleep(3_600)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     _note_pid(Path(pids))
+    while len(Path(pids).read_text().splitlines()) < 3:
+        time.sleep(0.01)
     time.sleep(seconds)
     return "done"
 
