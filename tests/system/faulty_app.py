@@ -32,7 +32,7 @@ async def _effects() -> asyncpg.Pool[asyncpg.Record]:
     global _pool
     async with _opening:
         if _pool is None:
-            _pool = await asyncpg.create_pool(os.environ["EFFECTS_URL"], min_size=1, max_size=4)
+            _pool = await asyncpg.create_pool(os.environ["EFFECTS_URL"], min_size=1, max_size=6)
     return _pool
 
 
@@ -45,6 +45,17 @@ async def note(context: Context, what: str) -> None:
         os.getpid(),
         what,
     )
+
+
+UNTIL_TOLD = -1.0  # in place of a number of seconds: for as long as the test has not said so
+
+
+async def rest(seconds: float) -> None:
+    if seconds != UNTIL_TOLD:
+        await asyncio.sleep(seconds)
+        return
+    while not await (await _effects()).fetchval("select exists (select from effect where what = 'go on')"):
+        await asyncio.sleep(0.05)
 
 
 @app.job
@@ -61,19 +72,27 @@ async def touch(context: Context, number: int) -> int:
 @app.job
 async def nap(context: Context, seconds: float) -> str:
     await note(context, "start")
-    await asyncio.sleep(seconds)
+    await rest(seconds)
     await note(context, "end")
     return "rested"
 
 
+async def nap_and_tell(context: Context, seconds: float) -> str:
+    try:
+        return await nap.handler.function(context, seconds)  # type: ignore[no-any-return]
+    except asyncio.CancelledError:
+        await note(context, "stopped")
+        raise
+
+
 @app.job(on_disconnect="stop")
 async def nap_unless_alone(context: Context, seconds: float) -> str:
-    return await nap.handler.function(context, seconds)  # type: ignore[no-any-return]
+    return await nap_and_tell(context, seconds)
 
 
 @app.job(delivery="at_most_once")
 async def nap_at_most_once(context: Context, seconds: float) -> str:
-    return await nap.handler.function(context, seconds)  # type: ignore[no-any-return]
+    return await nap_and_tell(context, seconds)
 
 
 @app.job
@@ -150,7 +169,7 @@ def decide_isolated(context: Context) -> Any:
     return Fail("never")
 
 
-@app.job(timeout=0.5)
+@app.job(timeout=2.0)
 async def block_the_loop(context: Context) -> str:
     """It never yields, the first time."""
     if context.fence == 1:
@@ -158,7 +177,7 @@ async def block_the_loop(context: Context) -> str:
     return "went through"
 
 
-@app.job(timeout=0.5)
+@app.job(timeout=2.0)
 def hold_the_gil_in_c(context: Context) -> str:
     """A call into C that lets nobody else in, the first time."""
     if context.fence == 1:
@@ -166,7 +185,7 @@ def hold_the_gil_in_c(context: Context) -> str:
     return "went through"
 
 
-@app.job(run_timeout=3.0, retry=RetryPolicy(max_attempts=1_000, first_delay=timedelta(milliseconds=50), factor=1))
+@app.job(run_timeout=5.0, retry=RetryPolicy(max_attempts=1_000, first_delay=timedelta(milliseconds=50), factor=1))
 async def fail_for_ever(context: Context) -> None:
     await note(context, "start")
     raise RuntimeError(f"attempt {context.attempt}")
@@ -184,7 +203,7 @@ def _die() -> None:
 async def pay_at_least_once(context: Context, dies: str, seconds: float = 0.0) -> str:
     await note(context, "start")
     await note(context, "paid")
-    await asyncio.sleep(seconds)
+    await rest(seconds)
     if dies and context.fence == 1:
         _die()
     return "paid"
@@ -208,7 +227,7 @@ async def pay_transactionally(context: Context, dies: str, seconds: float = 0.0)
             context.fence,
             os.getpid(),
         )
-        await asyncio.sleep(seconds)
+        await rest(seconds)
         await context.finish(connection, "paid")
         if dies == "before" and context.fence == 1:
             _die()
@@ -263,13 +282,15 @@ async def speak_and_wait(context: Context) -> str:
 
 @app.job
 async def keep_storing(context: Context) -> str:
-    """Stores its fence; the first attempt does so again a while later, in which it may have been frozen."""
+    """Stores its fence; the first attempt does so again when it is told, and may have been frozen meanwhile."""
     await context.checkpoint(context.fence)
     await note(context, "start")
     if context.fence == 1:
-        await asyncio.sleep(1.5)
-        with contextlib.suppress(LeaseLost):
+        await rest(UNTIL_TOLD)
+        try:
             await context.checkpoint(context.fence)
+        except LeaseLost:
+            await note(context, "refused")
     await asyncio.sleep(3600)
     return "unreachable"
 

@@ -18,15 +18,16 @@ import msgspec
 from mainspring.testing.checker import Report, check
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable, Iterator
     from uuid import UUID
 
     import asyncpg
 
 ROOT = Path(__file__).parents[2]
 
-LEASE_TIME = 1.0
-PATIENCE = 30.0
+LEASE_TIME = 15.0  # no machine is slow enough to make a healthy worker look dead
+SHORT_LEASE_TIME = 2.5  # where somebody is to be found dead
+PATIENCE = 60.0
 
 
 @dataclass
@@ -46,6 +47,13 @@ class Tree:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
 
+    @contextlib.contextmanager
+    def silent_supervisor(self) -> Iterator[None]:
+        """Stop the supervisor for a while, so that nobody tells its child anything."""
+        self.process.send_signal(signal.SIGSTOP)
+        yield
+        self.process.send_signal(signal.SIGCONT)
+
     def kill(self) -> None:
         """SIGKILL to everyone, the supervisor first, so that it cannot react."""
         children = self.children()
@@ -55,7 +63,7 @@ class Tree:
                 os.kill(pid, signal.SIGKILL)
         self.process.wait()
 
-    def stop(self, seconds: float = 20.0) -> int:
+    def stop(self, seconds: float = 60.0) -> int:
         """Drain and wait; answers with the exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(seconds)
@@ -112,9 +120,13 @@ class System:
         return int(await self.value(f"select count(*) from {table} where {where}"))  # noqa: S608  tests write both
 
     async def live_workers(self, count: int) -> bool:
-        return bool(
-            await self.eventually(lambda: self.value("select count(*) >= $1 from worker where state = 'live'", count))
-        )
+        """Whether so many workers are at work, waiting for it: one that has registered only is not beaten for yet."""
+        query = "select count(*) >= $1 from worker where state = 'live' and beat > 0"
+        return bool(await self.eventually(lambda: self.value(query, count)))
+
+    async def tell_them_to_go_on(self) -> None:
+        """Let handlers go on that wait `UNTIL_TOLD`."""
+        await self.connection.execute("insert into effect (what) values ('go on')")
 
     async def ended(self, count: int, seconds: float = PATIENCE) -> bool:
         """Whether so many runs have ended, waiting for it."""

@@ -15,12 +15,10 @@ _NAME = re.compile(rb"application_name\x00([^\x00]*)\x00")
 class Mode(Enum):
     PASS = "pass"
     SWALLOW = "swallow"  # what the client says arrives; what the server answers does not
-    SWALLOW_COMMIT = "swallow commit"  # the same, from the next COMMIT on
-    HOLD_COMMIT = "hold commit"  # the next COMMIT does not arrive
     HOLD = "hold"  # nothing arrives, nothing breaks: a half-open connection
 
 
-_AT_COMMIT = {Mode.SWALLOW_COMMIT: Mode.SWALLOW, Mode.HOLD_COMMIT: Mode.HOLD}
+COMMIT = b"COMMIT"
 
 
 @dataclass(eq=False)
@@ -31,11 +29,18 @@ class Wire:
     server: asyncio.StreamWriter
     name: str = ""
     mode: Mode = Mode.PASS
+    cue: bytes = b""  # what the client has to say before `then` becomes the mode
+    then: Mode = Mode.PASS
     swallowed: bytearray = field(default_factory=bytearray)
+
+    def hear(self, data: bytes) -> None:
+        if self.cue and self.cue in data:
+            self.mode, self.cue = self.then, b""
 
     def cut(self) -> None:
         for side in (self.client, self.server):
             side.transport.abort()
+        self.mode = Mode.PASS  # whoever holds something for it need not wait any longer
 
 
 class Proxy:
@@ -75,13 +80,18 @@ class Proxy:
     def cut(self, part: str = "") -> None:
         for wire in self.named(part):
             wire.cut()
+            self.wires.discard(wire)
 
-    def set_mode(self, mode: Mode, part: str = "") -> None:
-        """For the connections there are; none by that name would be a mistake of the test."""
+    def set_mode_at(self, cue: bytes, mode: Mode, part: str) -> None:
+        """From the next thing the client says with these bytes in it. That nobody has this name is a mistake."""
         wires = self.named(part)
         assert wires, f"no connection is named {part!r}: {[wire.name for wire in self.wires]}"
         for wire in wires:
-            wire.mode = mode
+            wire.cue, wire.then = cue, mode
+
+    async def is_losing(self, part: str) -> bool:
+        """Whether an answer was swallowed, or a question is held."""
+        return any(wire.swallowed or wire.mode is Mode.HOLD for wire in self.named(part))
 
     def close_down(self) -> None:
         """The server is away: connections break, and no new ones are to be had."""
@@ -98,7 +108,7 @@ class Proxy:
         self.is_open = True
         self.default_mode = Mode.PASS
         for wire in self.wires:
-            wire.mode = Mode.PASS
+            wire.mode, wire.cue = Mode.PASS, b""
 
     def _begin(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         relay = asyncio.ensure_future(self._accept(reader, writer))
@@ -113,6 +123,10 @@ class Proxy:
             server_reader, server_writer = await asyncio.open_unix_connection(self._socket)
         except OSError:
             writer.transport.abort()
+            return
+        if not self.is_open:  # by now
+            writer.transport.abort()
+            server_writer.transport.abort()
             return
         wire = Wire(writer, server_writer, mode=self.default_mode)
         self.wires.add(wire)
@@ -129,8 +143,7 @@ class Proxy:
                     if self.refused and self.refused in wire.name:
                         wire.cut()
                         return
-                if b"COMMIT" in data and wire.mode in _AT_COMMIT:
-                    wire.mode = _AT_COMMIT[wire.mode]
+                wire.hear(data)
                 while wire.mode is Mode.HOLD:
                     await asyncio.sleep(0.02)
                 wire.server.write(data)

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from .faulty_app import UNTIL_TOLD
+from .machinery import SHORT_LEASE_TIME
+
 if TYPE_CHECKING:
     from .machinery import System
 
@@ -17,9 +20,11 @@ async def test_runs_survive_workers_that_are_killed_again_and_again(system: Syst
     """kill -9 of children and of whole trees under load."""
     dice = random.Random(20261115)
     for _ in range(2):
-        system.start()
+        system.start(lease_time=SHORT_LEASE_TIME)
     assert await system.live_workers(2)
-    handles = [await jobs.touch.submit_many([{"number": n} for n in range(100)]) for _ in range(6)]
+    handles = [await jobs.nap.submit_many([{"seconds": UNTIL_TOLD}] * 5)]  # some are under way whenever it comes
+    assert await system.eventually(lambda: system.started(5))
+    handles += [await jobs.touch.submit_many([{"number": n} for n in range(100)]) for _ in range(6)]
     handles += [await jobs.nap.submit_many([{"seconds": 0.05}] * 100) for _ in range(4)]
     accepted = [handle.id for batch in handles for handle in batch]
     for _ in range(6):
@@ -30,22 +35,25 @@ async def test_runs_survive_workers_that_are_killed_again_and_again(system: Syst
         else:
             victim.kill()
             system.trees.remove(victim)
-            system.start()
+            system.start(lease_time=SHORT_LEASE_TIME)
+    assert await system.eventually(lambda: system.count("attempt", "outcome = 'crashed'"))
+    await system.tell_them_to_go_on()
 
-    assert await system.ended(len(accepted))
+    assert await system.ended(len(accepted), seconds=100)
     report = await system.report(accepted, must_be_drained=True)
     assert report.violations == [], report
-    assert await system.count("attempt", "outcome = 'crashed'") > 0
 
 
 async def test_without_rescue_the_runs_of_a_killed_worker_never_end(system: System, jobs: Any) -> None:
     """The control."""
-    victim = system.start(sabotage="rescue")
+    victim = system.start(sabotage="rescue", lease_time=1.0)
     assert await system.live_workers(1)
-    handles = await jobs.nap.submit_many([{"seconds": 30}] * 5)
-    await system.eventually(lambda: system.started(1))
+    handles = await jobs.nap.submit_many([{"seconds": UNTIL_TOLD}] * 5)
+    assert await system.eventually(lambda: system.started(5))
     victim.kill()
+    await system.tell_them_to_go_on()
     system.start(sabotage="rescue")
+    assert await system.live_workers(2)  # with the one that is dead, and whom nobody declares lost
 
     assert not await system.ended(1, seconds=4)
     report = await system.report([handle.id for handle in handles], must_be_drained=True)
@@ -58,7 +66,7 @@ async def test_a_child_that_is_killed_is_replaced_and_its_runs_begin_again_at_on
     assert await system.live_workers(1)
     handle = await jobs.die_after_effect.submit()
 
-    assert await handle.result(timeout=10) == "alive"
+    assert await handle.result(timeout=60) == "alive"
     run = await handle.find()
     assert [attempt.outcome for attempt in run.attempts] == ["crashed", "succeeded"]
     assert [attempt.number for attempt in run.attempts] == [1, 1]  # a crash of a shared worker spends no attempt
@@ -71,16 +79,19 @@ async def test_a_worker_frozen_past_its_lease_delivers_nothing_when_it_wakes(
     system: System, jobs: Any, sabotage: str
 ) -> None:
     """SIGSTOP, the others take over, SIGCONT: its late results are refused and written down."""
-    frozen = system.start(sabotage=sabotage)
+    frozen = system.start(sabotage=sabotage, lease_time=SHORT_LEASE_TIME)
     assert await system.live_workers(1)
-    handles = await jobs.nap.submit_many([{"seconds": 0.4}] * 10)
+    handles = await jobs.nap.submit_many([{"seconds": UNTIL_TOLD}] * 10)
     assert await system.eventually(lambda: system.started(10))
     frozen.signal_children(signal.SIGSTOP)
     system.start(sabotage=sabotage)
     assert await system.eventually(lambda: system.value("select count(*) = 1 from worker where state = 'lost'"))
+    await system.tell_them_to_go_on()
     assert await system.ended(10)
-    frozen.signal_children(signal.SIGCONT)
-    await system.eventually(lambda: system.value("select count(*) = 10 from stale"), seconds=2 if sabotage else 10)
+    with frozen.silent_supervisor():
+        frozen.signal_children(signal.SIGCONT)
+        late = "attempt where state = 'succeeded' and fence = 1" if sabotage else "stale"
+        assert await system.eventually(lambda: system.value(f"select count(*) = 10 from {late}"))  # noqa: S608
 
     report = await system.report([handle.id for handle in handles], must_be_drained=True)
     if sabotage:
@@ -93,21 +104,22 @@ async def test_a_worker_frozen_past_its_lease_delivers_nothing_when_it_wakes(
 
 async def test_a_frozen_child_is_not_beaten_for(system: System, jobs: Any) -> None:
     """The control of the above: a supervisor that beats for a frozen child keeps its runs from everyone."""
-    frozen = system.start(sabotage="frozen")
+    frozen = system.start(sabotage="frozen", lease_time=SHORT_LEASE_TIME)
     assert await system.live_workers(1)
-    await jobs.nap.submit_many([{"seconds": 0.4}] * 3)
+    await jobs.nap.submit_many([{"seconds": UNTIL_TOLD}] * 3)
     assert await system.eventually(lambda: system.started(1))
     frozen.signal_children(signal.SIGSTOP)
     system.start()
+    assert await system.live_workers(2)
 
-    assert not await system.eventually(lambda: system.count("worker", "state = 'lost'"), seconds=4)
+    assert not await system.eventually(lambda: system.count("worker", "state = 'lost'"), seconds=2 * SHORT_LEASE_TIME)
 
 
 async def test_a_handler_that_holds_the_gil_does_not_stop_the_beat(system: System, jobs: Any) -> None:
-    system.start()
-    system.start()
+    for _ in range(2):
+        system.start(lease_time=4.0)
     assert await system.live_workers(2)
-    handles = await jobs.hold_the_gil.submit_many([{"seconds": 3.0}] * 2)
+    handles = await jobs.hold_the_gil.submit_many([{"seconds": 6.0}] * 2)
 
     assert await system.ended(2)
     report = await system.report([handle.id for handle in handles], must_be_drained=True)

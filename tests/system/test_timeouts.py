@@ -10,19 +10,23 @@ import pytest
 
 from mainspring.errors import RunFailed
 
+from .faulty_app import UNTIL_TOLD
+from .machinery import PATIENCE
+
 if TYPE_CHECKING:
     from mainspring import Handle
 
     from .machinery import System
 
-QUICK: dict[str, Any] = {"cancel_grace": 0.2, "lease_time": 3.0}
+# A process that is late to say so is taken to be stuck after a sixth of its lease time.
+QUICK: dict[str, Any] = {"cancel_grace": 0.2, "lease_time": 30.0}
 
 
 async def outcomes(*handles: Handle[Any]) -> list[list[str]]:
     return [[attempt.outcome.value for attempt in (await handle.find()).attempts] for handle in handles]
 
 
-async def is_dead(system: System, *handles: Handle[Any], seconds: float = 30.0) -> bool:
+async def is_dead(system: System, *handles: Handle[Any], seconds: float = PATIENCE) -> bool:
     query = "select count(*) = $2 from dead where id = any ($1::uuid[])"
     ids = [handle.id for handle in handles]
     return bool(await system.eventually(lambda: system.value(query, ids, len(ids)), seconds))
@@ -43,8 +47,8 @@ async def test_an_attempt_that_takes_too_long_is_ended_and_its_neighbours_finish
     assert await is_dead(system, slow)
     assert await outcomes(slow) == [["timed_out"]]
     with pytest.raises(RunFailed, match=r"took longer than 0\.5 s"):
-        await slow.result(timeout=10)
-    assert [await each.result(timeout=20) for each in neighbours] == ["rested"] * 3
+        await slow.result(timeout=60)
+    assert [await each.result(timeout=60) for each in neighbours] == ["rested"] * 3
     assert await system.count("worker") == 1  # one that would not stop is no reason for a fresh process yet
     assert len(tree.children()) == 1
     report = await system.report([slow.id, *(each.id for each in neighbours)], must_be_drained=True)
@@ -85,13 +89,13 @@ async def test_a_process_full_of_handlers_that_would_not_stop_is_replaced(
     assert await is_dead(system, *slow)
 
     after = await jobs.nap.submit_many([{"seconds": 0.1}] * 20)
-    assert await neighbour.result(timeout=20) == "rested"
+    assert await neighbour.result(timeout=60) == "rested"
     assert await outcomes(*slow, neighbour) == [["timed_out"]] * 3 + [["succeeded"]]
     if sabotage:  # the control: one slot is left of four, and the process stays
         await asyncio.sleep(2)
         assert await system.count("worker") == 1
         return
-    assert [await each.result(timeout=20) for each in after] == ["rested"] * 20
+    assert [await each.result(timeout=60) for each in after] == ["rested"] * 20
     assert await system.count("worker", "state = 'live'") == 1
     assert await system.count("worker", "state = 'lost'") == 0
     assert await system.count("attempt", "outcome = 'crashed'") == 0
@@ -103,17 +107,19 @@ async def test_a_process_stuck_in_a_handler_past_its_hard_limit_is_killed(
     system: System, jobs: Any, kind: str, sabotage: str
 ) -> None:
     """Nobody inside it can act any more. Its supervisor knows by when it should have been heard of."""
-    system.start(sabotage=sabotage, **QUICK)
+    system.start(sabotage=sabotage, cancel_grace=0.2)
     assert await system.live_workers(1)
-    neighbours = await jobs.nap.submit_many([{"seconds": 3.0}] * 3)
+    neighbours = await jobs.nap.submit_many([{"seconds": UNTIL_TOLD}] * 3)
     assert await system.eventually(lambda: system.started(3))
     stuck = await getattr(jobs, kind).submit()
 
     if sabotage:  # the control: it is beaten for, and keeps its runs from everyone
         assert not await system.ended(1, seconds=8)
         return
-    assert [await each.result(timeout=30) for each in neighbours] == ["rested"] * 3
-    assert await stuck.result(timeout=30) == "went through"
+    assert await system.eventually(lambda: system.count("attempt", "outcome = 'crashed'"))
+    await system.tell_them_to_go_on()
+    assert [await each.result(timeout=60) for each in neighbours] == ["rested"] * 3
+    assert await stuck.result(timeout=60) == "went through"
     assert await outcomes(stuck) == [["crashed", "succeeded"]]
     report = await system.report([stuck.id, *(each.id for each in neighbours)], must_be_drained=True)
     assert report.violations == [], report
@@ -129,6 +135,6 @@ async def test_the_time_of_a_run_is_counted_over_attempts_and_workers(system: Sy
     run = await handle.find()
     assert run.attempts[0].started_at is not None
     ages = [each.started_at - run.attempts[0].started_at for each in run.attempts if each.started_at is not None]
-    assert 2 < len(ages) < 1_000
-    assert max(ages) < timedelta(seconds=3.0)
+    assert 1 < len(ages) < 1_000
+    assert max(ages) < timedelta(seconds=5.0)
     assert run.state == "dead"
