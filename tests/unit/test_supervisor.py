@@ -132,3 +132,14 @@ async def test_a_rescue_that_is_never_answered_does_not_keep_the_beats_waiting(m
             await supervising._settle_departed()
 
     assert len(supervising._departed) == 1  # to be tried again
+
+
+async def test_a_supervisor_ends_in_order_though_its_last_rescue_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def rescue(*arguments: object) -> workers.Rescued:
+        raise asyncpg.QueryCanceledError("statement timeout")
+
+    monkeypatch.setattr(workers, "rescue_all", rescue)
+    supervising = supervisor(f"exit {EXIT_MISCONFIGURED}")
+
+    async with asyncio.timeout(PATIENCE):
+        assert await supervising.run() == 1

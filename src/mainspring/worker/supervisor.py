@@ -95,7 +95,7 @@ class Supervisor:
 
     async def _say_good_bye(self) -> None:
         """What the last children left behind is rescued now if the database is there, else by any rescuer later."""
-        with contextlib.suppress(*CONNECTION_ERRORS):
+        with contextlib.suppress(Exception):
             await self._settle_departed()
         await self._link.close()
 
