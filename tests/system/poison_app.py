@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import os
+import random
 import re
 import signal
 import sys
@@ -15,6 +16,7 @@ import threading
 import time
 from datetime import timedelta
 from pathlib import Path
+from types import ModuleType
 
 from tests.system import sabotage
 
@@ -71,6 +73,27 @@ def shared_poison(kind: str, started: str = os.devnull) -> None:
 async def nap(seconds: float) -> str:
     await asyncio.sleep(seconds)
     return "rested"
+
+
+class Numpy(ModuleType):
+    """As much of `numpy.random` as matters: a generator that knows nothing of forks."""
+
+    def __init__(self) -> None:
+        super().__init__("numpy.random")
+        self.generator = random.Random(0)
+
+    def seed(self) -> None:
+        self.generator.seed()
+
+
+numpy_random = Numpy()
+if os.environ.get("POISON_APP_NUMPY"):
+    sys.modules["numpy.random"] = numpy_random
+
+
+@app.job(isolated=True)
+def draw() -> list[float]:
+    return [random.random(), numpy_random.generator.random()]
 
 
 @app.job(isolated=True)

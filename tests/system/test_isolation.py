@@ -97,6 +97,15 @@ async def test_every_run_has_a_process_of_its_own(bench: Bench) -> None:
     assert os.getpid() not in pids
 
 
+async def test_runs_do_not_draw_the_same_random_numbers(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forked from one process, they would begin with one state of its generators."""
+    monkeypatch.setenv("POISON_APP_NUMPY", "1")
+    draws = [await bench.run("draw") for _ in range(2)]
+
+    assert draws[0][0] != draws[1][0]
+    assert draws[0][1] != draws[1][1]
+
+
 async def test_what_a_handler_raises_is_raised_here_by_name(bench: Bench) -> None:
     with pytest.raises(EchoedError) as raised:
         await bench.run("raise_unlucky")

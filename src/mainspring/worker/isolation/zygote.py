@@ -226,9 +226,16 @@ def _begin_a_life(parent: int, fds: Ends) -> socket.socket:
     processes.adopt_orphans()
     processes.leave_no_core()
     processes.volunteer_for_the_oom_killer()
+    _forget_inherited_chance()
     nothing = os.open(os.devnull, os.O_RDONLY)
     for fd, target in ((nothing, 0), (fds.stdout_of_child, 1), (fds.stderr_of_child, 2)):
         os.dup2(fd, target)
     for fd in (nothing, *fds.of_worker, fds.stdout_of_child, fds.stderr_of_child):
         os.close(fd)
     return socket.socket(fileno=fds.socket_of_child)
+
+
+def _forget_inherited_chance() -> None:
+    """Python seeds its generator anew after a fork; numpy does not, and all runs would draw the same numbers."""
+    if (numpy_random := sys.modules.get("numpy.random")) is not None:
+        numpy_random.seed()
