@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from mainspring import Mainspring, RetryPolicy
-from mainspring.control import lists
+from mainspring.control import looking
 from mainspring.errors import FilterTooWide, InvalidInput, JobNotFound, MainspringError, QueueNotFound
 from mainspring.model.filter import RunFilter, filter_of, run_filter
 from mainspring.model.lifecycle import State
@@ -380,7 +380,7 @@ async def test_a_filter_that_would_look_at_too_much_is_refused_with_what_to_add(
     await world.good.submit_many([{}] * 100)
     await world.bad.submit_many([{}] * 100)
     await run_until_idle(frozen_app, queues=["mail"])
-    monkeypatch.setattr(lists, "ROWS_PER_SCAN", 6)
+    monkeypatch.setattr(looking, "ROWS_PER_SCAN", 6)
 
     with pytest.raises(FilterTooWide) as refused:
         await frozen_app.runs.list(limit=4, **wanted)
@@ -396,7 +396,7 @@ async def test_a_filter_that_fills_its_page_soon_is_not_too_wide(
     world = World(frozen_app, FrozenClock())
     await world.good.submit_many([{}] * 100)
     await world.good.options(tags=["x"]).submit_many([{}] * 20)
-    monkeypatch.setattr(lists, "ROWS_PER_SCAN", 6)
+    monkeypatch.setattr(looking, "ROWS_PER_SCAN", 6)
 
     assert len((await frozen_app.runs.list(limit=4, tags=["x"])).runs) == 4
     assert len((await frozen_app.runs.list(limit=100)).runs) == 100

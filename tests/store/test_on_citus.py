@@ -90,7 +90,7 @@ MORE_SAMPLES = {
     "workers": "'{00000000-0000-4000-8000-00000000aaaa}'",
 }
 ONE_LANE = {"lanes": "'{0}'"}
-SPREAD_SAMPLES = {"lists/ended": ONE_LANE, "lists/unsuccessful": ONE_LANE}  # asked lane by lane: see control/lists.py
+SPREAD_SAMPLES = {"lists/ended": ONE_LANE, "lists/unsuccessful": ONE_LANE}  # asked lane by lane: see control/looking.py
 
 
 async def test_moving_tables_are_distributed_by_lane_side_by_side_and_shared_ones_are_everywhere(

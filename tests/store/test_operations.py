@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from mainspring import Mainspring, RetryPolicy, RunFilter
-from mainspring.control import lists
+from mainspring.control import lists, looking
 from mainspring.errors import FilterTooWide, InvalidInput, OperationNotFound, QueueNotFound, RunNotEnded
 from mainspring.model.filter import run_filter
 from mainspring.model.ids import lane_of
@@ -310,7 +310,7 @@ async def test_an_operation_whose_filter_is_too_wide_is_not_started(
     shop: Shop, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await shop.waiting(30)
-    monkeypatch.setattr(lists, "ROWS_PER_SCAN", 3)
+    monkeypatch.setattr(looking, "ROWS_PER_SCAN", 3)
     monkeypatch.setattr(lists.Lists.count, "__defaults__", (1,))
 
     with pytest.raises(FilterTooWide):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
 
 import msgspec
 
+from mainspring.control.assembling import as_run
 from mainspring.errors import (
     Conflict,
     InvalidInput,
@@ -18,11 +18,10 @@ from mainspring.errors import (
 )
 from mainspring.model import job as rules
 from mainspring.model.ids import lane_of, parse_run_id
-from mainspring.model.lifecycle import WAITING, Outcome, State
+from mainspring.model.lifecycle import WAITING, State
 from mainspring.model.line import Line
-from mainspring.model.payload import JSON_CODEC, decode
+from mainspring.model.payload import JSON_CODEC
 from mainspring.model.report import Progress
-from mainspring.model.run import Attempt, Run, Transition
 from mainspring.store import history, jobs, notify, reports, workers
 from mainspring.store import runs as store
 from mainspring.store.database import transaction, uncancelled
@@ -30,9 +29,11 @@ from mainspring.store.database import transaction, uncancelled
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime, timedelta
+    from uuid import UUID
 
     from asyncpg import Record
 
+    from mainspring.model.run import Run
     from mainspring.store.database import Connection, Database
 
 LOOKS = 20  # how often to look again for a run that moves under our eyes; each look is a new snapshot
@@ -72,7 +73,7 @@ class Runs:
             names = await jobs.names_of(connection, [latest["job_id"]])
             line = await self._line(connection, latest["line_id"])
             lacks = await _lacks(connection, line) if latest["state"] == State.READY else None
-        return _as_run(
+        return as_run(
             parsed,
             row,
             attempts,
@@ -236,113 +237,6 @@ async def _lacks(connection: Connection, line: Line) -> str | None:
     if not has_queue:
         return f"no live worker serves queue {line.queue}"
     return None if has_labels else f"no live worker has labels {', '.join(line.labels)}"
-
-
-def _as_run(
-    run_id: UUID,
-    row: Record | None,
-    attempts: list[Record],
-    acts: list[Record],
-    *,
-    progress: Progress | None,
-    job: str,
-    line: Line,
-    lacks: str | None,
-) -> Run:
-    latest = row if row is not None else attempts[-1]
-    tries = [_as_attempt(each) for each in attempts]
-    payload = latest["payload"]
-    return Run(
-        id=run_id,
-        job=job,
-        job_version=latest["job_version"],
-        queue=line.queue,
-        labels=list(line.labels),
-        delivery=line.delivery,
-        lacks=lacks,
-        state=State(latest["state"]),
-        priority=latest["priority"],
-        attempts_spent=row["attempt"] if row is not None else max(each.number for each in tries),
-        fence=latest["fence"],
-        revision=row["revision"] if row is not None else 0,
-        payload=None if payload is None else decode(payload, latest["codec"]),
-        tags=list(latest["tags"] or ()),
-        due_at=latest["due_at"],
-        submitted_at=latest["submitted_at"],
-        submitted_by=latest["submitted_by"],
-        idempotency_key=latest["idempotency_key"],
-        expires_at=row["expires_at"] if row is not None else None,
-        retry_until=row["retry_until"] if row is not None else None,
-        overrides={} if row is None or row["overrides"] is None else msgspec.json.decode(row["overrides"]),
-        held_for=row["reason"] if row is not None else None,
-        is_cancelling=bool(row["is_cancelling"]) if row is not None else False,
-        worker_id=latest["worker_id"],
-        rerun_of=_rerun_of(latest["headers"]),
-        progress=progress,
-        headers={} if latest["headers"] is None else msgspec.json.decode(latest["headers"]),
-        attempts=tries,
-        transitions=_transitions(row, latest["submitted_at"], tries, acts),
-    )
-
-
-def _rerun_of(headers: str | None) -> UUID | None:
-    """Which run this one repeats: it travels with the run, like its trace."""
-    original = None if headers is None else msgspec.json.decode(headers).get("rerun_of")
-    try:
-        return None if original is None else UUID(original)
-    except (ValueError, TypeError, AttributeError):
-        return None  # not ours
-
-
-def _as_attempt(row: Record) -> Attempt:
-    return Attempt(
-        number=row["attempt"],
-        fence=row["fence"],
-        outcome=Outcome(row["outcome"]),
-        state=State(row["state"]),
-        ready_at=row["ready_at"],
-        claimed_at=row["claimed_at"],
-        started_at=row["started_at"],
-        finished_at=row["finished_at"],
-        recorded_at=row["recorded_at"],
-        worker_id=row["worker_id"],
-        error=None if row["error"] is None else msgspec.json.decode(row["error"]),
-        result=None if row["result"] is None else decode(row["result"]),
-    )
-
-
-def _transitions(
-    row: Record | None, submitted_at: datetime, attempts: list[Attempt], acts: list[Record]
-) -> list[Transition]:
-    """What happened, in order: derived from history, audit and the present place; stored nowhere else."""
-    moves = [Transition(at=submitted_at, what="submitted")]
-    for each in attempts:
-        if each.ready_at is not None:
-            moves.append(Transition(at=each.ready_at, what=State.READY.value))
-        if each.claimed_at is not None:
-            moves.append(Transition(at=each.claimed_at, what=State.RUNNING.value, detail=f"fence {each.fence}"))
-        moves.append(Transition(at=each.finished_at or each.recorded_at, what=each.state.value, detail=_detail(each)))
-    moves += [Transition(at=act["at"], what=act["action"], detail=_who_and_why(act)) for act in acts]
-    if row is not None:
-        if row["ready_at"] is not None:
-            moves.append(Transition(at=row["ready_at"], what=State.READY.value))
-        if row["state"] == State.RUNNING:
-            moves.append(Transition(at=row["claimed_at"], what=State.RUNNING.value, detail=f"fence {row['fence']}"))
-        elif row["state"] == State.HELD:
-            moves.append(Transition(at=row["since"], what=State.HELD.value, detail=row["reason"]))
-    # What somebody did comes before what came of it in the same transaction.
-    return sorted(moves, key=lambda move: (move.at, not move.what.startswith("run.")))
-
-
-def _who_and_why(act: Record) -> str:
-    reason = msgspec.json.decode(act["detail"]).get("reason")
-    return f"by {act['actor']}: {reason}" if reason else f"by {act['actor']}"
-
-
-def _detail(attempt: Attempt) -> str:
-    what = f"attempt {attempt.number} {attempt.outcome}" if attempt.number else attempt.outcome.value
-    message = (attempt.error or {}).get("message", "")
-    return f"{what}: {message.splitlines()[0]}" if message else what
 
 
 def _not_found(run_id: UUID) -> RunNotFound:
