@@ -5,11 +5,11 @@ from uuid import UUID
 
 from cyclopts import Parameter
 
-from mainspring.app.job import checked_options
 from mainspring.app.loading import load_app
 from mainspring.app.mainspring import Mainspring
 from mainspring.cli.command import Flag, InSession, Repeatable, command
-from mainspring.cli.parsing import parse_instant, parse_payload, parse_retry, parse_span
+from mainspring.cli.parsing import parse_payload, parse_span
+from mainspring.cli.run_options import RunOptions
 from mainspring.cli.session import Session
 from mainspring.cli.submission import submit_by_name, submit_through
 from mainspring.cli.text import as_json
@@ -39,24 +39,7 @@ async def submit(
     ] = (),
     payload: Annotated[str | None, Parameter(help="All arguments as one JSON object.")] = None,
     app: Annotated[str | None, Parameter(help="module:attribute; the arguments are then checked here.")] = None,
-    queue: Annotated[str | None, Parameter(help="Instead of the job's own queue.")] = None,
-    label: Annotated[
-        tuple[str, ...], Repeatable, Parameter(help="Only for workers with this label, instead of the job's labels.")
-    ] = (),
-    priority: Annotated[int | None, Parameter(help="0 (most urgent) to 9.")] = None,
-    delay: Annotated[str | None, Parameter(help="Start so much later: 500ms, 30s, 15m, 2h, 1d.")] = None,
-    at: Annotated[str | None, Parameter(help="Start at an instant: 2026-12-24T18:00:00+01:00.")] = None,
-    key: Annotated[str | None, Parameter(help="Idempotency key: submitting again returns the first run.")] = None,
-    tag: Annotated[tuple[str, ...], Repeatable, Parameter(help="May be given several times.")] = (),
-    max_age: Annotated[
-        str | None, Parameter(help="Expire if not started, or started again, so long after it is due.")
-    ] = None,
-    start_within: Annotated[str | None, Parameter(help="Expire if its first attempt has not begun by then.")] = None,
-    attempt_timeout: Annotated[str | None, Parameter(help="How long an attempt may take.")] = None,
-    run_timeout: Annotated[str | None, Parameter(help="How long all attempts may take, from the first start.")] = None,
-    retry: Annotated[
-        str | None, Parameter(help="Instead of the job's policy: max_attempts=3,first_delay=5s,jitter=full.")
-    ] = None,
+    options: RunOptions = RunOptions(),  # noqa: B008  frozen
     wait: Annotated[bool, Flag, Parameter(help="Wait for the end and print the result.")] = False,
     timeout: Annotated[str | None, Parameter(help="How long to wait: 30s. Without it, for ever.")] = None,
     session: InSession,
@@ -64,27 +47,13 @@ async def submit(
     """Accept a run of a job; print its id."""
     arguments = parse_payload(payload, arg)
     patience = parse_span(timeout, "timeout")
-    options = checked_options(
-        at=parse_instant(at, "at"),
-        delay=parse_span(delay, "delay"),
-        priority=priority,
-        queue=queue,
-        labels=label or None,
-        tags=tag or None,
-        key=key,
-        max_age=parse_span(max_age, "max-age"),
-        retry=parse_retry(retry),
-        timeout=parse_span(attempt_timeout, "attempt-timeout"),
-        run_timeout=parse_span(run_timeout, "run-timeout"),
-        start_within=parse_span(start_within, "start-within"),
-        connection=None,
-    )
+    checked = options.checked()
     application = None if app is None else load_app(app)
     async with session.client(application) as client:
         if application is not None:
-            run_id = await submit_through(client, application, job, arguments, options)
+            run_id = await submit_through(client, application, job, arguments, checked)
         else:
-            run_id = await submit_by_name(client, job, arguments, options)
+            run_id = await submit_by_name(client, job, arguments, checked)
         if not wait:
             _print_id(session, run_id)
             return
