@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from mainspring import Mainspring
-from mainspring.control.operations import Operations
+from mainspring.control.acting import Acting
 from mainspring.store import operations
+from mainspring.store.database import Database
 
 if TYPE_CHECKING:
     from mainspring.store.database import Connection
@@ -30,18 +31,18 @@ def die_before_advancing() -> None:
     operations.advance = advance_or_die
 
 
-def act_apart() -> None:
+def act_apart(url: str) -> None:
     """The sabotage: what is done to the runs is committed apart from the cursor."""
-    act = Operations._act
+    act = Acting.act
 
-    async def act_at_once(self: Operations, connection: Connection, *arguments: Any) -> int:
-        own = await self._database.connect("apart")
+    async def act_at_once(self: Acting, connection: Connection, *arguments: Any) -> int:
+        own = await Database(url).connect("apart")
         try:
             return await act(self, own, *arguments)
         finally:
             await own.close()
 
-    Operations._act = act_at_once  # type: ignore[method-assign, assignment]
+    Acting.act = act_at_once  # type: ignore[method-assign, assignment]
 
 
 async def work(url: str, operation_id: str) -> None:
@@ -53,5 +54,5 @@ async def work(url: str, operation_id: str) -> None:
 if __name__ == "__main__":
     die_before_advancing()
     if sys.argv[3:] == ["apart"]:
-        act_apart()
+        act_apart(sys.argv[1])
     asyncio.run(work(sys.argv[1], sys.argv[2]))

@@ -14,18 +14,16 @@ from uuid import UUID, uuid4
 import asyncpg
 import msgspec
 
-from mainspring.control.dead import requeue_in_lane
+from mainspring.control.acting import Acting, changes_of
 from mainspring.control.lists import snapshot
-from mainspring.control.runs import Changes, wake_changed
+from mainspring.control.runs import checked
 from mainspring.errors import InvalidInput, OperationNotFound
 from mainspring.model import job as rules
 from mainspring.model.filter import filter_of
-from mainspring.model.ids import by_lane
 from mainspring.model.listing import checked_limit, cursor_of, parse_cursor
 from mainspring.model.operation import Operation, OperationKind, fitting_states
 from mainspring.model.payload import quoted
-from mainspring.store import dead, jobs, notify, operations
-from mainspring.store import runs as store
+from mainspring.store import jobs, operations
 from mainspring.store.database import transaction, uncancelled
 
 if TYPE_CHECKING:
@@ -36,7 +34,7 @@ if TYPE_CHECKING:
 
     from mainspring.control.lists import Lists
     from mainspring.control.retries import Retries
-    from mainspring.control.runs import Runs
+    from mainspring.control.runs import Changes, Runs
     from mainspring.model.filter import RunFilter
     from mainspring.store.database import Connection, Database
 
@@ -58,8 +56,7 @@ class Operations:
     ) -> None:
         self._database = database
         self._lists = lists
-        self._runs = runs
-        self._retries = retries
+        self._acting = Acting(runs=runs, retries=retries, tenant_id=tenant_id)
         self._tenant_id = tenant_id
 
     # ── starting and finding ────────────────────────────────────────────────────────────────────────────────
@@ -84,24 +81,31 @@ class Operations:
         change = _checked_change(kind, priority, queue, rules.checked_max_age(max_age))
         expected = await self._lists.count(wanted)
         operation_id = uuid4()
-        async with self._database.acquire() as connection:
-            if kind is OperationKind.CHANGE:
-                await self._runs.checked(connection, _changes(change))
-                queues = await jobs.queue_names(connection, tenant_id=self._tenant_id)
-                jobs.lines_of_queues(queues, [queue] if queue is not None else [])
-            async with transaction(connection):
-                await operations.start(
-                    connection,
-                    operation_id=operation_id,
-                    tenant_id=self._tenant_id,
-                    kind=kind.value,
-                    wanted=wanted.as_document(),
-                    change=change,
-                    actor=actor,
-                    reason=rules.checked_reason(reason),
-                    expected=expected.number if expected.is_exact else None,
-                )
+        if kind is OperationKind.CHANGE:
+            await self._check_change(changes_of(change))
+        await uncancelled(
+            self._write_down(
+                operation_id=operation_id,
+                tenant_id=self._tenant_id,
+                kind=kind.value,
+                wanted=wanted.as_document(),
+                change=change,
+                actor=actor,
+                reason=rules.checked_reason(reason),
+                expected=expected.number if expected.is_exact else None,
+            )
+        )
         return await self.find(operation_id)
+
+    async def _check_change(self, changes: Changes) -> None:
+        checked(changes)
+        async with self._database.acquire() as connection:
+            queues = await jobs.queue_names(connection, tenant_id=self._tenant_id)
+        jobs.lines_of_queues(queues, [] if changes.queue is None else [changes.queue])
+
+    async def _write_down(self, **values: Any) -> None:
+        async with self._database.acquire() as connection, transaction(connection):
+            await operations.start(connection, **values)
 
     async def find(self, operation_id: UUID | str) -> Operation:
         parsed = parse_operation_id(operation_id)
@@ -155,7 +159,7 @@ class Operations:
                 ):
                     return  # someone else worked this batch off
                 lines = {each.row["id"]: each.row["line_id"] for each in found}
-                done = await self._act(connection, operation, lines)
+                done = await self._acting.act(connection, operation, lines)
                 await operations.advance(
                     connection,
                     operation.id,
@@ -165,61 +169,6 @@ class Operations:
                     skipped=len(lines) - done,
                     is_over=len(found) < batch,
                 )
-
-    async def _act(self, connection: Connection, operation: Operation, lines: dict[UUID, int]) -> int:
-        """Act on these runs; answers on how many. The others moved on: that is reported, and no failure."""
-        act = dead.Act(self._tenant_id, operation.actor, _detail(operation))
-        done = 0
-        for lane, some in by_lane(lines):
-            match operation.kind:
-                case OperationKind.CANCEL:
-                    done += await self._cancel(connection, lane, some, operation, act)
-                case OperationKind.CHANGE:
-                    done += await self._change(connection, lane, {each: lines[each] for each in some}, operation, act)
-                case OperationKind.REQUEUE:
-                    age = operation.change.get("max_age")
-                    done += len(await requeue_in_lane(connection, lane, some, act, max_age=age))
-                case OperationKind.PURGE:
-                    done += len(await dead.purge(connection, lane, some, act, reason=operation.reason))
-                case OperationKind.RETRY:
-                    done += len(await self._retries.retry_in_lane(connection, lane, some, act))
-        return done
-
-    async def _change(
-        self, connection: Connection, lane: int, lines: dict[UUID, int], operation: Operation, act: dead.Act
-    ) -> int:
-        """Line by line: what a run requires of its worker goes with it into another queue."""
-        done: set[UUID] = set()
-        values = await self._runs.checked(connection, _changes(operation.change))
-        for line in sorted(set(lines.values())):
-            changes = await self._runs.with_line(connection, values, line)
-            for _ in range(2):  # where they wait, and once more for those that were promoted meanwhile
-                left = [run_id for run_id in lines if lines[run_id] == line and run_id not in done]
-                if not left:
-                    break
-                rows = await store.change(
-                    connection, lane, left, changes, present_line=line, actor=act.actor, detail=act.detail
-                )
-                await wake_changed(connection, lane, rows)
-                done |= {row["id"] for row in rows}
-        return len(done)
-
-    async def _cancel(
-        self, connection: Connection, lane: int, run_ids: list[UUID], operation: Operation, act: dead.Act
-    ) -> int:
-        """Where they wait; then in their leases; then once more where they wait, for those that went back."""
-        said: dict[str, str] = {"actor": act.actor, "reason": operation.reason, "detail": act.detail}
-        done = set(await store.cancel_waiting(connection, lane, run_ids, **said))
-        for run_id in run_ids:
-            if run_id not in done:
-                worker = await store.request_cancel(connection, run_id, tenant_id=act.tenant_id, **said)
-                if worker is not None:
-                    done.add(run_id)
-                    await notify.send(connection, [notify.cancel(worker)])
-        left = [run_id for run_id in run_ids if run_id not in done]
-        if left:
-            done |= set(await store.cancel_waiting(connection, lane, left, **said))
-        return len(done)
 
 
 def parse_operation_id(text: UUID | str) -> UUID:
@@ -236,13 +185,6 @@ def parse_operation_id(text: UUID | str) -> UUID:
         ) from None
 
 
-def _detail(operation: Operation) -> str:
-    detail: dict[str, Any] = {"reason": operation.reason, "operation": operation.id}
-    if operation.kind is OperationKind.CHANGE:
-        detail["changed"] = sorted(operation.change)
-    return msgspec.json.encode(detail).decode()
-
-
 def _checked_change(
     kind: OperationKind, priority: int | None, queue: str | None, max_age: float | None
 ) -> dict[str, Any]:
@@ -254,10 +196,6 @@ def _checked_change(
             f"{name} has no meaning for {kind}.", code="invalid-change", hint="Leave it out.", field=name
         )
     return given
-
-
-def _changes(change: dict[str, Any]) -> Changes:
-    return Changes(priority=change.get("priority"), queue=change.get("queue"))
 
 
 def _as_operation(row: Record) -> Operation:

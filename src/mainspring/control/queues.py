@@ -7,8 +7,9 @@ from uuid import UUID
 
 from mainspring.errors import WorkerNotFound
 from mainspring.model.job import checked_name, checked_reason
+from mainspring.model.payload import quoted
 from mainspring.store import jobs, notify, queues, workers
-from mainspring.store.database import transaction
+from mainspring.store.database import transaction, uncancelled
 
 if TYPE_CHECKING:
     from asyncpg import Record
@@ -29,17 +30,23 @@ class Queues:
 
     async def pause(self, name: str, *, actor: str, reason: str = "") -> bool:
         """Nothing of this queue is claimed any more; what runs goes on. False when it was paused before."""
+        return await uncancelled(self._pause(name, actor, checked_reason(reason)))
+
+    async def _pause(self, name: str, actor: str, reason: str) -> bool:
         async with self._database.acquire() as connection:
             await _check_exists(connection, name)
             async with transaction(connection):
-                return await queues.pause(connection, name, actor=actor, reason=checked_reason(reason))
+                return await queues.pause(connection, name, actor=actor, reason=reason)
 
     async def resume(self, name: str, *, actor: str, reason: str = "") -> bool:
         """What waits there is claimed again, at once. False when it was not paused."""
+        return await uncancelled(self._resume(name, actor, checked_reason(reason)))
+
+    async def _resume(self, name: str, actor: str, reason: str) -> bool:
         async with self._database.acquire() as connection:
             await _check_exists(connection, name)
             async with transaction(connection):
-                resumed = await queues.resume(connection, name, actor=actor, reason=checked_reason(reason))
+                resumed = await queues.resume(connection, name, actor=actor, reason=reason)
                 lines = await jobs.all_lines_of(connection, name)
                 await notify.send(
                     connection, [notify.ready(lane, line, 0) for lane in range(self._lanes) for line in lines]
@@ -57,17 +64,18 @@ class Workers:
 
     async def drain(self, worker_id: UUID | str, *, actor: str, reason: str = "") -> None:
         """Ask a worker to claim nothing more, finish what it runs within its grace, and end for good."""
+        found, reason = _parsed(worker_id), checked_reason(reason)
+        if found is None or not await uncancelled(self._drain(found, actor, reason)):
+            raise WorkerNotFound(
+                f"There is no live worker {quoted(str(worker_id))}.",
+                hint="`mainspring worker list` shows those there are.",
+                field="worker",
+                value=quoted(str(worker_id)),
+            )
+
+    async def _drain(self, worker_id: UUID, actor: str, reason: str) -> bool:
         async with self._database.acquire() as connection, transaction(connection):
-            found = _parsed(worker_id)
-            if found is None or not await workers.request_drain(
-                connection, found, actor=actor, reason=checked_reason(reason)
-            ):
-                raise WorkerNotFound(
-                    f"There is no live worker {worker_id}.",
-                    hint="`mainspring worker list` shows those there are.",
-                    field="worker",
-                    value=str(worker_id)[:100],
-                )
+            return await workers.request_drain(connection, worker_id, actor=actor, reason=reason)
 
 
 def _parsed(worker_id: UUID | str) -> UUID | None:

@@ -51,6 +51,30 @@ class Changes:
     max_age: timedelta | float | None = None
 
 
+def checked(changes: Changes) -> dict[str, Any]:
+    """What is to be changed, as the store takes it; refuses what breaks a rule."""
+    values: dict[str, Any] = {}
+    if changes.priority is not None:
+        values["priority"] = rules.checked_priority(changes.priority)
+    if changes.queue is not None:
+        values["line"] = rules.checked_name(changes.queue, "queue")
+    if changes.payload is not None:
+        values |= {"payload": changes.payload, "codec": JSON_CODEC}
+    if changes.tags is not None:
+        values["tags"] = rules.checked_tags(changes.tags) or []
+    if changes.at is not None:
+        values["due_at"] = rules.checked_at(changes.at)
+    if changes.max_age is not None:
+        values["max_age"] = rules.checked_max_age(changes.max_age)
+    if not values:
+        raise InvalidInput(
+            "Nothing to change was given.",
+            code="nothing-to-change",
+            hint="Give at least one of priority, queue, payload, tags, at, max_age.",
+        )
+    return values
+
+
 class Runs:
     """Acts on single runs of one tenant."""
 
@@ -134,57 +158,20 @@ class Runs:
 
     async def change(self, run_id: UUID | str, changes: Changes, *, revision: int | None = None, actor: str) -> Run:
         """Change a waiting run wherever it waits, if its revision is still the given one (or whatever it is now)."""
-        parsed = self.parse(run_id)
-        async with self._database.acquire() as connection:
-            values = await self.checked(connection, changes)
-            await uncancelled(self._change(connection, parsed, values, revision, actor))
+        parsed, values = self.parse(run_id), checked(changes)
+        await uncancelled(self._change(parsed, values, revision, actor))
         return await self.find(parsed)
 
-    async def checked(self, connection: Connection, changes: Changes) -> dict[str, Any]:
-        """What is to be changed, as the store takes it; refuses what breaks a rule."""
-        values: dict[str, Any] = {}
-        if changes.priority is not None:
-            values["priority"] = rules.checked_priority(changes.priority)
-        if changes.queue is not None:
-            values["line"] = rules.checked_name(changes.queue, "queue")
-        if changes.payload is not None:
-            values |= {"payload": changes.payload, "codec": JSON_CODEC}
-        if changes.tags is not None:
-            values["tags"] = rules.checked_tags(changes.tags) or []
-        if changes.at is not None:
-            values["due_at"] = rules.checked_at(changes.at)
-        if changes.max_age is not None:
-            values["max_age"] = rules.checked_max_age(changes.max_age)
-        if not values:
-            raise InvalidInput(
-                "Nothing to change was given.",
-                code="nothing-to-change",
-                hint="Give at least one of priority, queue, payload, tags, at, max_age.",
-            )
-        return values
-
-    async def _change(
-        self, connection: Connection, run_id: UUID, values: dict[str, Any], revision: int | None, actor: str
-    ) -> None:
+    async def _change(self, run_id: UUID, values: dict[str, Any], revision: int | None, actor: str) -> None:
         detail = msgspec.json.encode({"changed": sorted(values)}).decode()
-        for _ in range(LOOKS):
-            row = await self._raise_if_settled(connection, run_id, "change")
-            assert row is not None
-            if row["state"] not in WAITING:
-                raise RunAlreadyStarted(
-                    f"Run {run_id} has started; it can no longer be changed.",
-                    hint="Cancel it, or let it finish and submit another.",
-                    run_id=str(run_id),
-                )
-            if revision is not None and row["revision"] != revision:
-                raise RevisionConflict(
-                    f"Run {run_id} is at revision {row['revision']}, not {revision}: someone changed it meanwhile.",
-                    hint="Look at it again and repeat the change.",
-                    revision=row["revision"],
-                )
-            with_line = await self.with_line(connection, values, row["line_id"])
-            if await self._change_and_wake(connection, run_id, row["revision"], with_line, actor, detail):
-                return
+        async with self._database.acquire() as connection:
+            for _ in range(LOOKS):
+                row = await self._raise_if_settled(connection, run_id, "change")
+                assert row is not None
+                _raise_unless_as_seen(run_id, row, revision)
+                with_line = await self.with_line(connection, values, row["line_id"])
+                if await self._change_and_wake(connection, run_id, row["revision"], with_line, actor, detail):
+                    return
         raise _restless(run_id)
 
     async def with_line(self, connection: Connection, values: dict[str, Any], present: int) -> dict[str, Any]:
@@ -237,6 +224,22 @@ async def _lacks(connection: Connection, line: Line) -> str | None:
     if not has_queue:
         return f"no live worker serves queue {line.queue}"
     return None if has_labels else f"no live worker has labels {', '.join(line.labels)}"
+
+
+def _raise_unless_as_seen(run_id: UUID, row: Record, revision: int | None) -> None:
+    """Raise if a run no longer waits, or is not at the revision that the caller saw."""
+    if row["state"] not in WAITING:
+        raise RunAlreadyStarted(
+            f"Run {run_id} has started; it can no longer be changed.",
+            hint="Cancel it, or let it finish and submit another.",
+            run_id=str(run_id),
+        )
+    if revision is not None and row["revision"] != revision:
+        raise RevisionConflict(
+            f"Run {run_id} is at revision {row['revision']}, not {revision}: someone changed it meanwhile.",
+            hint="Look at it again and repeat the change.",
+            revision=row["revision"],
+        )
 
 
 def _not_found(run_id: UUID) -> RunNotFound:

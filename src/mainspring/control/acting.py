@@ -1,0 +1,97 @@
+"""What an operation does to a batch of runs, within the transaction of that batch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from mainspring.control.dead import requeue_in_lane
+from mainspring.control.runs import Changes, checked, wake_changed
+from mainspring.model.ids import by_lane
+from mainspring.model.operation import OperationKind
+from mainspring.store import dead, notify
+from mainspring.store import runs as store
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from mainspring.control.retries import Retries
+    from mainspring.control.runs import Runs
+    from mainspring.model.operation import Operation
+    from mainspring.store.database import Connection
+
+
+class Acting:
+    """Acts on runs of one tenant, lane by lane."""
+
+    def __init__(self, *, runs: Runs, retries: Retries, tenant_id: int) -> None:
+        self._runs = runs
+        self._retries = retries
+        self._tenant_id = tenant_id
+
+    async def act(self, connection: Connection, operation: Operation, lines: dict[UUID, int]) -> int:
+        """Act on these runs; answers on how many. The others moved on: that is reported, and no failure."""
+        act = dead.Act(self._tenant_id, operation.actor, _detail(operation))
+        done = 0
+        for lane, some in by_lane(lines):
+            match operation.kind:
+                case OperationKind.CANCEL:
+                    done += await self._cancel(connection, lane, some, operation, act)
+                case OperationKind.CHANGE:
+                    done += await self._change(connection, lane, {each: lines[each] for each in some}, operation, act)
+                case OperationKind.REQUEUE:
+                    age = operation.change.get("max_age")
+                    done += len(await requeue_in_lane(connection, lane, some, act, max_age=age))
+                case OperationKind.PURGE:
+                    done += len(await dead.purge(connection, lane, some, act, reason=operation.reason))
+                case OperationKind.RETRY:
+                    done += len(await self._retries.retry_in_lane(connection, lane, some, act))
+        return done
+
+    async def _change(
+        self, connection: Connection, lane: int, lines: dict[UUID, int], operation: Operation, act: dead.Act
+    ) -> int:
+        """Line by line: what a run requires of its worker goes with it into another queue."""
+        done: set[UUID] = set()
+        values = checked(changes_of(operation.change))
+        for line in sorted(set(lines.values())):
+            changes = await self._runs.with_line(connection, values, line)
+            for _ in range(2):  # where they wait, and once more for those that were promoted meanwhile
+                left = [run_id for run_id in lines if lines[run_id] == line and run_id not in done]
+                if not left:
+                    break
+                rows = await store.change(
+                    connection, lane, left, changes, present_line=line, actor=act.actor, detail=act.detail
+                )
+                await wake_changed(connection, lane, rows)
+                done |= {row["id"] for row in rows}
+        return len(done)
+
+    async def _cancel(
+        self, connection: Connection, lane: int, run_ids: list[UUID], operation: Operation, act: dead.Act
+    ) -> int:
+        """Where they wait; then in their leases; then once more where they wait, for those that went back."""
+        said: dict[str, str] = {"actor": act.actor, "reason": operation.reason, "detail": act.detail}
+        done = set(await store.cancel_waiting(connection, lane, run_ids, **said))
+        for run_id in run_ids:
+            if run_id not in done:
+                worker = await store.request_cancel(connection, run_id, tenant_id=act.tenant_id, **said)
+                if worker is not None:
+                    done.add(run_id)
+                    await notify.send(connection, [notify.cancel(worker)])
+        left = [run_id for run_id in run_ids if run_id not in done]
+        if left:
+            done |= set(await store.cancel_waiting(connection, lane, left, **said))
+        return len(done)
+
+
+def changes_of(change: dict[str, Any]) -> Changes:
+    return Changes(priority=change.get("priority"), queue=change.get("queue"))
+
+
+def _detail(operation: Operation) -> str:
+    detail: dict[str, Any] = {"reason": operation.reason, "operation": operation.id}
+    if operation.kind is OperationKind.CHANGE:
+        detail["changed"] = sorted(operation.change)
+    return msgspec.json.encode(detail).decode()
