@@ -47,6 +47,13 @@ def _later(call: Callable[[], Any]) -> Callable[[], Awaitable[None]]:
     return ended
 
 
+async def until_someone_waits_for_a_lock(connection: asyncpg.Connection[Any]) -> None:
+    """In this database: others have tests of their own."""
+    query = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+    while not await connection.fetchval(query):
+        await connection.execute("select pg_stat_clear_snapshot()")  # else a transaction sees the same again and again
+
+
 @asynccontextmanager
 async def _asyncpg(url: str) -> AsyncIterator[Caller]:
     connection = await asyncpg.connect(url)

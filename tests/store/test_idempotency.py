@@ -15,7 +15,7 @@ from mainspring.model.ids import lane_of_key
 from mainspring.store import runs, submissions
 from mainspring.testing import run_until_idle
 
-from .callers import caller
+from .callers import caller, until_someone_waits_for_a_lock
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -224,8 +224,7 @@ async def test_keys_are_taken_in_one_order_whatever_the_order_of_the_batch(
 
     backwards = batch[::-1]
     waiting = asyncio.ensure_future(submissions.submit_items(other, 1, ids_for(backwards, clock.at), backwards, []))
-    while not await connection.fetchval("select count(*) from pg_locks where not granted"):
-        pass
+    await until_someone_waits_for_a_lock(connection)
     await submissions.submit_items(connection, 1, ids_for(batch[1:], clock.at), batch[1:], [])
     await first.commit()
 

@@ -145,6 +145,7 @@ async def test_a_migration_waits_briefly_for_a_table_and_then_tries_again(
 ) -> None:
     monkeypatch.setattr("mainspring.store.migrate.LOCK_WAIT", "10ms")
     monkeypatch.setattr("mainspring.store.migrate.PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr("mainspring.store.migrate.TRIES", 3_000)
     said: list[str] = []
     in_the_way = await Database(url).connect("test")
     await in_the_way.execute("begin; lock table ready in row exclusive mode")
@@ -292,9 +293,9 @@ create function run_of({COLUMNS}, colour text) returns run_row language sql immu
 
 @asynccontextmanager
 async def working(app: Mainspring) -> AsyncIterator[Any]:
-    """A worker of the present program, with its keeper, as it runs in production."""
+    """A worker of the present program, with its keeper. Nobody beats for it, so its lease time is long."""
     store = (await app.services()).store
-    worker = wiring.worker_process(store, app.registry, WorkerSettings(slots=100))
+    worker = wiring.worker_process(store, app.registry, WorkerSettings(slots=100, lease_time=600.0, beat_interval=5.0))
     await worker.start()
     try:
         yield worker

@@ -20,7 +20,7 @@ from mainspring.model.ids import lane_of
 from mainspring.model.run import PRIORITIES
 from mainspring.store import leases
 
-from .callers import ALL, ASYNC, BLOCKING, caller
+from .callers import ALL, ASYNC, BLOCKING, caller, until_someone_waits_for_a_lock
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -345,13 +345,6 @@ async def test_waiting_for_a_key_has_an_end(
         await one.commit()
 
     assert refused.value.code == "idempotency-key-busy"
-
-
-async def until_someone_waits_for_a_lock(connection: asyncpg.Connection[Any]) -> None:
-    """In this database: others have tests of their own."""
-    query = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
-    while not await connection.fetchval(query):
-        await connection.execute("select pg_stat_clear_snapshot()")  # else a transaction sees the same again and again
 
 
 # ── refusals ────────────────────────────────────────────────────────────────────────────────────────────────────
