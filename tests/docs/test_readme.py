@@ -41,7 +41,7 @@ def shop(tmp_path: Path, environment: dict[str, str]) -> Iterator[Path]:
     worker = subprocess.Popen(["mainspring", "worker", "--app", "shop:app"], cwd=tmp_path, env=environment)
     yield tmp_path
     worker.send_signal(signal.SIGTERM)
-    assert worker.wait(30) == 0
+    assert worker.wait(60) == 0
 
 
 def run(script: str, folder: Path, environment: dict[str, str]) -> str:
@@ -61,7 +61,8 @@ async def test_the_first_example_runs_and_the_commands_after_it_do_too(shop: Pat
     assert '"result": "receipt for order 8 sent to ada@example.org"' in said
     assert "job        send_receipt (version 1)" in said
     assert "\ncancelled\n" in said
-    assert said.endswith("1 problem.\n"), "the server of the tests is not durable, and doctor says so"
+    verdict = said.splitlines()[-1]  # perhaps with warnings of what other tests do to their server
+    assert verdict.startswith("1 problem"), "the server of the tests is not durable, and doctor says so"
 
 
 async def test_the_transactional_example_runs(tmp_path: Path, environment: dict[str, str]) -> None:

@@ -359,6 +359,6 @@ async def test_a_worker_executes_what_is_submitted_and_drains(url: str, tmp_path
         assert "live" in mainspring("worker", "list", "--database-url", url).out
     finally:
         worker.send_signal(signal.SIGTERM)
-        assert worker.wait(30) == 0
+        assert worker.wait(60) == 0
     (listed,) = mainspring("worker", "list", "-o", "json", "--database-url", url).document["workers"]
     assert listed["state"] == "stopped"
