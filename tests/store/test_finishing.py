@@ -17,7 +17,7 @@ from mainspring.store import workers
 from mainspring.testing import inline, run_until_idle
 from mainspring.testing.checker import check
 
-from .callers import ASYNC, BLOCKING, caller
+from .callers import ASYNC, BLOCKING, caller, until_someone_waits_for_a_lock
 from .working import working
 
 if TYPE_CHECKING:
@@ -237,7 +237,7 @@ async def test_whoever_cancels_while_the_transaction_is_open_waits_for_its_end(
         async with own.transaction():
             await context.finish(own)
             cancelling.append(asyncio.ensure_future(handle.cancel()))
-            await asyncio.sleep(0.2)
+            await until_someone_waits_for_a_lock(own)
             assert not cancelling[0].done()
 
     handle = await pay.submit()

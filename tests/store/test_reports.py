@@ -324,9 +324,10 @@ async def test_what_is_said_outside_of_attempts_or_after_them_is_not_kept(
     frozen_app: Mainspring, logger: logging.Logger, connection: Connection
 ) -> None:
     later: list[asyncio.Task[None]] = []
+    is_over = asyncio.Event()
 
     async def linger() -> None:
-        await asyncio.sleep(0.3)
+        await is_over.wait()
         logger.info("too late")
 
     @frozen_app.job
@@ -336,6 +337,7 @@ async def test_what_is_said_outside_of_attempts_or_after_them_is_not_kept(
     handle = await leave_a_task.submit()
     logger.info("outside")
     await run_until_idle(frozen_app)
+    is_over.set()
     await later[0]
 
     assert await handle.logs() == []
