@@ -73,7 +73,7 @@ async def _outage(
     if sabotage:
         await system.eventually(lambda: system.count("worker", "state = 'lost'"), seconds=lease_time * 0.8)
     else:
-        await asyncio.sleep(lease_time / 4)
+        await asyncio.sleep(lease_time / 8)  # a slow machine adds to it
     proxy.refused = ""
     assert await system.ended(40)
     report = await system.report([handle.id for handle in handles], must_be_drained=True)

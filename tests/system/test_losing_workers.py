@@ -129,7 +129,7 @@ async def test_a_handler_that_holds_the_gil_does_not_stop_the_beat(system: Syste
 
 
 async def test_a_child_whose_supervisor_is_killed_drains_and_ends(system: System, jobs: Any) -> None:
-    tree = system.start(lease_time=30.0)
+    tree = system.start(lease_time=30.0, grace=60.0)
     assert await system.live_workers(1)
     handles = await jobs.nap.submit_many([{"seconds": 0.5}] * 3)
     assert await system.eventually(lambda: system.started(3))

@@ -81,7 +81,7 @@ async def test_a_process_full_of_handlers_that_would_not_stop_is_replaced(
     system: System, jobs: Any, sabotage: str
 ) -> None:
     """Their slots are not reused; a few of them, and a fresh process takes over. That is no crash."""
-    system.start(sabotage=sabotage, slots=4, **QUICK)
+    system.start(sabotage=sabotage, slots=4, grace=60.0, **QUICK)
     assert await system.live_workers(1)
     neighbour = await jobs.nap.submit(seconds=2.0)
     assert await system.eventually(lambda: system.started(1))
