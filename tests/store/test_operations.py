@@ -203,6 +203,17 @@ async def test_one_run_is_retried_whatever_its_end_was(shop: Shop) -> None:
         await shop.app.runs.retry(waiting)
 
 
+async def test_other_arguments_are_read_as_they_were_written(shop: Shop, connection: Connection) -> None:
+    [sold] = await shop.waiting(1)
+    await run_until_idle(shop.app)
+    await connection.execute("update attempt set codec = 9")  # as another program wrote them
+
+    retries = (await shop.app.services()).retries
+    rerun = await retries.retry(sold, payload=b'{"n": 3}', actor="tester")
+
+    assert (await shop.app.find(rerun)).payload == {"n": 3}
+
+
 # ── who moved on, and who works at the same time ────────────────────────────────────────────────────────────────
 
 

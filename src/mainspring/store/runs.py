@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mainspring.model.ids import lane_of, made_at
 from mainspring.model.lifecycle import HoldReason
+from mainspring.model.payload import JSON_CODEC
 from mainspring.model.run import PRIORITIES
 from mainspring.store.history import HOST_CLOCK_SLACK
 from mainspring.store.jobs import DEFAULT_TENANT
@@ -95,6 +96,7 @@ async def rerun(
         actor=actor,
         detail=detail,
         payload=payload,
+        codec=None if payload is None else JSON_CODEC,
     )
 
 

@@ -11,7 +11,8 @@ with again as materialized (
 ), submitted as (
     insert into ready (lane, id, tenant_id, job_id, job_version, line_id, priority, codec, payload, headers, tags,
                        submitted_by)
-    select lane, fresh_id, tenant_id, job_id, job_version, line_id, priority, codec, coalesce(:payload::bytea, payload),
+    select lane, fresh_id, tenant_id, job_id, job_version, line_id, priority, coalesce(:codec::smallint, codec),
+           coalesce(:payload::bytea, payload),
            jsonb_build_object('rerun_of', run_id), tags, :actor::text
     from again
 ), audited as (
