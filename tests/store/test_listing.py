@@ -390,6 +390,18 @@ async def test_a_filter_that_would_look_at_too_much_is_refused_with_what_to_add(
     assert hint in str(error.hint)
 
 
+async def test_many_jobs_and_queues_do_not_hide_what_waits_or_is_dead(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(looking, "MOST_PAIRS", 1)
+
+    assert await world.list(state=["dead", "ready"]) == ["mail", "ready", "dead"]
+    assert await world.list(state="dead", error="mail") == ["dead"]
+    for wanted in ({}, {"state": "succeeded"}, {"failed": True}):
+        with pytest.raises(FilterTooWide, match="pairs of job and queue"):
+            await world.list(**wanted)
+
+
 async def test_a_filter_that_fills_its_page_soon_is_not_too_wide(
     frozen_app: Mainspring, monkeypatch: pytest.MonkeyPatch
 ) -> None:

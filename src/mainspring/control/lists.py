@@ -84,8 +84,7 @@ class Lists:
             self._is_spread = await distribute.has_citus(connection)
         looking = Looking(connection, wanted, scope, start, now, is_spread=self._is_spread)
         if wanted.asks_for_failures:
-            is_dead = wanted.wanted_states == {State.DEAD}
-            return await looking.dead() if is_dead else await looking.failures()
+            return await looking.failures() if wanted.reads_history else await looking.dead()
         return looking.merged([*await looking.placed(start), *await looking.ended()])
 
 

@@ -51,7 +51,8 @@ def scope_of(wanted: RunFilter, names: Names, *, tenant_id: int, lanes: int, cou
     """What to ask for, so that `count` runs are found; refuses what would ask for too much."""
     job_ids = jobs.ids_of(names.jobs, wanted.jobs)
     line_ids = jobs.lines_of_queues(names.queues, wanted.queues)
-    pairs = [(job, line) for job in job_ids for line in line_ids]
+    is_by_pair = wanted.is_narrow or wanted.reads_history
+    pairs = [(job, line) for job in job_ids for line in line_ids] if is_by_pair else []
     if len(pairs) > MOST_PAIRS:
         raise _too_wide(wanted, f"it would ask for {len(pairs):,} pairs of job and queue")
     return lists.Scope(
@@ -59,7 +60,7 @@ def scope_of(wanted: RunFilter, names: Names, *, tenant_id: int, lanes: int, cou
         lanes=list(range(lanes)),
         jobs=[job for job, _ in pairs],
         lines=[line for _, line in pairs],
-        is_narrow=bool(wanted.jobs or wanted.queues),
+        is_narrow=wanted.is_narrow,
         tags=list(wanted.tags) or None,
         error=wanted.error,
         most=count,

@@ -69,6 +69,16 @@ class RunFilter:
     def ends(self) -> frozenset[State]:
         return self.wanted_states & ENDS
 
+    @property
+    def is_narrow(self) -> bool:
+        """Whether only some jobs or queues are meant."""
+        return bool(self.jobs or self.queues)
+
+    @property
+    def reads_history(self) -> bool:
+        """Whether runs have to be looked for among finished attempts; dead ones are where they are."""
+        return self.wanted_states != {State.DEAD} if self.asks_for_failures else bool(self.ends)
+
     def as_document(self) -> dict[str, Any]:
         """As it is stored with an operation: only what was asked for."""
         document: dict[str, Any] = msgspec.to_builtins(self)
