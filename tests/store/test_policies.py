@@ -15,6 +15,7 @@ from mainspring.errors import IdempotencyConflict, InvalidInput, RunCancelled, R
 from mainspring.model.ids import lane_of
 from mainspring.model.policy import Overrides
 from mainspring.model.run import PRIORITIES
+from mainspring.model.steering import Steering
 from mainspring.store import jobs, leases, runs, workers
 from mainspring.testing import run_until_idle
 from mainspring.testing.checker import check
@@ -204,8 +205,13 @@ async def test_a_handler_cancels_its_run(
     assert await is_sound(connection, handle)
 
 
-async def test_a_handler_gives_its_run_up(frozen_app: Mainspring) -> None:
-    handle = await job_that(frozen_app, Fail("no such account")).submit()
+class Unheard(Steering):
+    """A kind of decision that nobody knows what to make of."""
+
+
+@pytest.mark.parametrize("kind", [Fail, Unheard])
+async def test_a_handler_gives_its_run_up(frozen_app: Mainspring, kind: type[Steering]) -> None:
+    handle = await job_that(frozen_app, kind("no such account")).submit()
 
     await run_until_idle(frozen_app)
 

@@ -13,7 +13,7 @@ from mainspring.model.lifecycle import Outcome, State
 from mainspring.model.line import Delivery
 from mainspring.model.payload import printable
 from mainspring.model.policy import MICROSECOND
-from mainspring.model.steering import Cancel, Fail, Retry, Snooze, Steering
+from mainspring.model.steering import Cancel, Retry, Snooze, Steering
 from mainspring.store.leases import Fate, Settled
 from mainspring.worker.isolation.echo import EchoedError
 from mainspring.worker.limit import special_of
@@ -158,10 +158,8 @@ class Work:
                 return self._snoozed(steering, now)
             case Cancel():
                 return self._settled(Fate.END, Outcome.CANCELLED, State.CANCELLED, now, error=steering)
-            case Fail():
+            case _:  # Fail, or a kind of its own that says nothing we know: someone has to look at it
                 return self._settled(Fate.BURY, Outcome.FAILED, State.DEAD, now, error=steering)
-            case _:
-                raise TypeError(f"{type(steering).__name__} does not say what is to become of the run")
 
     def _snoozed(self, snooze: Snooze, now: Micros) -> Settled:
         if not self._has_time_until(_due(now, snooze.delay, snooze.at)):
