@@ -30,6 +30,14 @@ SHORT_LEASE_TIME = 2.5  # where somebody is to be found dead
 PATIENCE = 60.0
 
 
+def is_alive(pid: int) -> bool:
+    """Neither gone nor a zombie that somebody has yet to bury."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
+    except OSError:
+        return False
+
+
 @dataclass
 class Tree:
     """A supervisor and its children."""
@@ -55,13 +63,15 @@ class Tree:
         self.process.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
-        """SIGKILL to everyone, the supervisor first, so that it cannot react."""
+        """SIGKILL to everyone, the supervisor first, so that it cannot react; nobody is left who uses anything."""
         children = self.children()
         self.process.kill()
         for pid in children:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self.process.wait()
+        while any(map(is_alive, children)):
+            time.sleep(0.01)
 
     def stop(self, seconds: float = 60.0) -> int:
         """Drain and wait; answers with the exit code."""

@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from mainspring import Mainspring, MainspringError
+from mainspring.store.embedded.postmaster import visible_postmaster
 from mainspring.testing.checker import Answer, CallLog
 from mainspring.wiring import Place, open_store
 
-from .machinery import System
+from .machinery import System, is_alive
 from .test_losing_the_database import _effects_table
 
 if TYPE_CHECKING:
@@ -35,8 +38,17 @@ def small_disk() -> Iterator[Path]:
         folder.rmdir()
         pytest.skip("this machine does not let root mount a tmpfs")
     yield folder
+    stop_what_is_left(folder / "data" / "postgresql")
     subprocess.run(["umount", "-l", folder], check=False)
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def stop_what_is_left(data: Path) -> None:
+    """The server, if a worker that was dying still used it when we left. Nothing else would ever end it."""
+    if (left := visible_postmaster(data)) is not None:
+        os.kill(left.pid, signal.SIGQUIT)
+        while is_alive(left.pid):
+            time.sleep(0.05)
 
 
 @pytest.fixture

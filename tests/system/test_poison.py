@@ -5,23 +5,18 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from .machinery import is_alive
+
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from .machinery import System
 
 POISON_APP = "tests.system.poison_app:app"
-
-
-def is_alive(pid: int) -> bool:
-    """Neither gone nor a zombie that somebody has yet to bury."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
-    except OSError:
-        return False
 
 
 async def survivors(system: System, pids: list[int], expected: int = 0) -> list[int]:
