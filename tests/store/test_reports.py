@@ -7,7 +7,7 @@ import logging
 import threading
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -15,8 +15,11 @@ from mainspring import Context, Mainspring, RetryPolicy
 from mainspring.errors import InvalidInput, LeaseLost, RunFailed
 from mainspring.keeper.sweeper import Sweeper
 from mainspring.model.report import MAX_LOG_BYTES
-from mainspring.store import reports
+from mainspring.model.run import PRIORITIES
+from mainspring.store import leases, reports
+from mainspring.store.reports import Place
 from mainspring.testing import run_until_idle
+from mainspring.worker.work import Work
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     import asyncpg
 
     from mainspring import Handle
+    from mainspring.store.database import Database
     from mainspring.testing import FrozenClock
 
     Connection = asyncpg.Connection[asyncpg.Record]
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
 HOSTILE = "a\x00b \ud800 \x1b[31m"
 AT_ONCE = RetryPolicy(max_attempts=3, first_delay=timedelta(seconds=1))
 PATIENCE = 25.0
+NOW = (0,)  # for history: midnight of the year 2000
 
 
 @pytest.fixture
@@ -503,6 +508,58 @@ async def test_a_checkpoint_is_refused_once_the_run_is_another_workers(
     assert str(handle.id) in str(error)
     assert "fence 1" in str(error)
     assert await reports.checkpoint_of(connection, handle.id) == b'"mine"'
+
+
+async def test_storing_checkpoints_and_settling_never_wait_for_each_other_in_a_circle(
+    app: Mainspring, database: Database, connection: Connection, going_on: list[asyncio.Task[Any]]
+) -> None:
+    """Both lock several leases. The one that stores is first in line for the first; the other has nothing by then."""
+    job = app.job(_nothing)
+    await job.submit_many([{}] * 20)
+    worker, lane = uuid4(), await connection.fetchval("select lane from ready group by lane having count(*) > 1")
+    settling, storing, blocking = [await database.connect(raw_time=True) for _ in range(3)]
+    works = [await _claimed_alone(settling, lane, worker, UUID(int=number)) for number in (1, 2)]
+    places = [Place(lane, work.lease.id, 0, work.row["id"], 1, 1) for work in works]
+
+    async with blocking.transaction():
+        await blocking.execute("select from lease where id = $1 for update", works[0].lease.id)
+        stored = reports.store_checkpoints(storing, worker, [reports.Checkpoint(place, b"1") for place in places])
+        going_on.append(asyncio.create_task(stored))
+        await seen(lambda: _has_waiting(connection, 1))
+        settled = leases.settle(settling, worker, [work.given_back(NOW) for work in reversed(works)])
+        going_on.append(asyncio.create_task(settled))
+        await seen(lambda: _has_waiting(connection, 2))
+
+    assert len(await going_on[0]) == 2
+    assert (await going_on[1]).accepted == 2
+    for each in (settling, storing, blocking):
+        await each.close()
+
+
+async def _nothing() -> None:
+    pass
+
+
+async def _claimed_alone(connection: Connection, lane: int, worker: UUID, lease: UUID) -> Work:
+    rows = await leases.claim(
+        connection,
+        lane=lane,
+        line=await connection.fetchval("select id from line"),
+        priorities=PRIORITIES,
+        fronts=[0] * len(PRIORITIES),
+        count=1,
+        lease_id=lease,
+        worker_id=worker,
+    )
+    return Work(rows[0], leases.Lease(lane, lease, 1), 0, 1, worker, NOW, None)
+
+
+async def _has_waiting(connection: Connection, sessions: int) -> bool:
+    query = (
+        "select count(distinct pid) from pg_locks where not granted and pid in"
+        " (select pid from pg_stat_activity where datname = current_database())"
+    )
+    return bool(await connection.fetchval(query) >= sessions)
 
 
 async def test_progress_and_lines_are_refused_once_the_run_is_another_workers(

@@ -173,7 +173,7 @@ def _masks(batch: list[Settled]) -> dict[Lease, bytearray]:
         if mask is None:
             mask = masks[each.lease] = bytearray(b"0" * each.lease.size)
         mask[each.position] = 49  # "1"
-    return masks
+    return dict(sorted(masks.items()))  # in the order in which checkpoints lock their leases: no waiting in a circle
 
 
 def _cancelled_if_asked(settled: Settled, cancelled: str | None, settlement: Settlement) -> Settled:

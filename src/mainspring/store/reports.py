@@ -127,7 +127,7 @@ async def store_checkpoints(
 ) -> set[tuple[UUID, int]]:
     """At most one per run; answers with the (run, fence) of those that were stored."""
     stored: set[tuple[UUID, int]] = set()
-    for lane, some in _by_lane(checkpoints):
+    for lane, some in _by_lane(sorted(checkpoints, key=lambda each: each.place.lease_id)):
         rows = await load("reports/store_checkpoints").fetch(
             connection, lane=lane, worker=worker_id, **_places(some), checkpoints=[each.value for each in some]
         )
