@@ -7,6 +7,7 @@ import contextlib
 import os
 import shutil
 import uuid
+from hashlib import md5
 from typing import TYPE_CHECKING
 
 import asyncpg
@@ -45,6 +46,12 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         shutil.rmtree(_directory_of(config.option.testrunuid), ignore_errors=True)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Let test processes mix tests that wait with tests that compute, and begin the longest first: nobody idles."""
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: (item.get_closest_marker("long") is None, md5(item.nodeid.encode()).digest()))
 
 
 def _directory_of(run: str) -> Path:

@@ -52,6 +52,7 @@ def run(script: str, folder: Path, environment: dict[str, str]) -> str:
     return done.stdout
 
 
+@pytest.mark.long
 async def test_the_first_example_runs_and_the_commands_after_it_do_too(shop: Path, environment: dict[str, str]) -> None:
     assert run("python shop.py", shop, environment) == "receipt for order 42 sent to ada@example.org\n"
 

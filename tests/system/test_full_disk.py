@@ -78,6 +78,7 @@ def fill(disk: Path) -> Path:
     return filler
 
 
+@pytest.mark.long
 @pytest.mark.timeout(200)
 async def test_nothing_accepted_is_lost_while_the_disk_is_full(small_disk: Path, system: System, jobs: Any) -> None:
     # asyncpg leaves behind futures of broken operations that nobody awaits; they are not what is tested here.

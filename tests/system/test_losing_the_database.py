@@ -34,6 +34,7 @@ OUTAGE_LEASE_TIME = 4.0  # supervisors are kept away for a part of it; a slow ma
 # ── away ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lease_times", [0.5, 1.0, 3.0])
 async def test_nobody_is_lost_because_the_database_was_away(system: System, jobs: Any, lease_times: float) -> None:
     async with Proxy(system.url) as proxy:
@@ -44,6 +45,7 @@ async def test_nobody_is_lost_because_the_database_was_away(system: System, jobs
         assert await system.count("attempt") == 40  # results that waited were delivered; nothing ran again
 
 
+@pytest.mark.long
 async def test_an_impatient_rescuer_would_lose_workers_after_an_outage(system: System, jobs: Any) -> None:
     """The control. It takes its time, and less than a patient rescuer would take in any case."""
     async with Proxy(system.url) as proxy:

@@ -33,6 +33,7 @@ async def steps_taken(system: System) -> Counter[str]:
     return Counter(row["what"] for row in rows)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(400)  # eleven worker processes, one after the other
 async def test_a_handler_killed_at_each_of_ten_steps_takes_each_step_once(system: System, jobs: Any) -> None:
     tree = system.start(lease_time=30.0)

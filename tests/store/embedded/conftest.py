@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import tempfile
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mainspring.store.embedded import EmbeddedServer
+from mainspring.testing.scratch import scratch_root
 
 from .users import UserProcess, kill_all, processes_naming
 
@@ -28,9 +30,15 @@ def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def make_place() -> Path:
     """Not pytest's tmp_path: as root, that lies in a folder which the server's account cannot enter."""
-    place = Path(tempfile.mkdtemp(prefix="mainspring-test-", dir="/tmp"))
+    place = Path(tempfile.mkdtemp(prefix="mainspring-test-", dir=_root()))
     place.chmod(0o755)
     return place
+
+
+def _root() -> Path:
+    """Where programs can be copied to, and executed."""
+    root = scratch_root()
+    return Path("/tmp") if os.statvfs(root).f_flag & os.ST_NOEXEC else root
 
 
 def clear_place(place: Path) -> None:
