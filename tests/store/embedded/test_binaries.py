@@ -116,7 +116,7 @@ def hidden_wheel(monkeypatch: pytest.MonkeyPatch, place: Path) -> Path:
     hidden = place / "hidden"
     hidden.mkdir(mode=0o700)
     for name in (wheel.name, f"{wheel.name}.libs"):
-        shutil.copytree(wheel.with_name(name), hidden / name, copy_function=os.link)
+        shutil.copytree(wheel.with_name(name), hidden / name)
     monkeypatch.syspath_prepend(str(hidden))
     monkeypatch.setenv("MAINSPRING_CACHE_DIR", str(place / "cache"))
     return hidden / wheel.name
