@@ -245,6 +245,7 @@ class Executor:
         return work.failed(asyncio.CancelledError("The handler cancelled itself."), self.now())
 
     def _finish(self, work: Work, settled: Settled) -> None:
+        work.task = None  # its context knows the work: a circle that would wait for the garbage collector
         if work.limit is not None:
             self.timekeeper.forget(work)
         if work in self._running:
