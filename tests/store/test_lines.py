@@ -171,33 +171,6 @@ async def test_what_may_not_wait_in_a_worker_is_claimed_one_at_a_time_when_a_slo
     assert sorted(started) == list(range(6))
 
 
-async def test_a_buffer_that_is_never_empty_does_not_keep_them_from_their_turn(app: Mainspring) -> None:
-    """Plain runs are fetched ahead and fill every slot at once; the slot for the other kind has to be kept free."""
-    done: list[str] = []
-
-    @app.job
-    async def plain() -> None:
-        done.append("plain")
-        await asyncio.sleep(0.0005)
-
-    @app.job(delivery="at_most_once")
-    async def once() -> None:
-        done.append("once")
-
-    await plain.submit_many([{}] * 6_000)
-    async with working(app, slots=2):
-        async with asyncio.timeout(60):
-            while len(done) < 1_000:  # by now it knows how quick it is, and fetches ahead
-                await asyncio.sleep(0.01)
-            await once.submit_many([{}] * 3)
-            done_before = len(done)
-            while len(done) < 6_003:
-                await asyncio.sleep(0.01)
-
-    latest = max(5_000, done_before + 1_000)  # a slow machine takes its time to submit
-    assert done.index("once") < latest, "it did not have to wait until the last plain run was over"
-
-
 # ── several queues with weights ─────────────────────────────────────────────────────────────────────────────────
 
 
