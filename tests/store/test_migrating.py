@@ -106,7 +106,7 @@ async def test_it_says_what_it_does(empty: Connection) -> None:
     await migrate(empty, say=said.append)
 
     assert said[0] == "applying 0001 create jobs and runs"
-    assert len(said) == NEWEST
+    assert len([sentence for sentence in said if sentence.startswith("applying")]) == len(known_migrations())
 
 
 async def test_lanes_are_fixed_for_life(connection: Connection) -> None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import asyncpg
 
 from mainspring.errors import MainspringError, SchemaMismatch
-from mainspring.store import health, workers
-from mainspring.store.migrate import OLDEST_SERVER, check_schema
+from mainspring.store import health, roles, workers
+from mainspring.store.migrate import OLDEST_SERVER, check_schema, known_migrations
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -203,6 +203,20 @@ async def _permissions(patient: Patient) -> Finding:
     )
 
 
+async def _search_path(patient: Patient) -> Finding:
+    """Whether applications find their own `job` and `lease`: a role named like our schema finds ours first."""
+    role = await roles.namesake(patient.connection)
+    if role is None or not role.is_misled:
+        return _ok("search path", "Mainspring's tables hide nobody's")
+    # Tables that a newer program made would look like somebody else's.
+    is_newer = max(await health.applied_migrations(patient.connection)) > known_migrations()[-1].version
+    strangers = [] if is_newer else await roles.strangers(patient.connection)
+    says = "the role mainspring finds Mainspring's tables before an application's of the same name"
+    if strangers:
+        says += f"; these of others are in Mainspring's schema: {', '.join(row['name'] for row in strangers)}"
+    return _warning("search path", says, "; ".join([*(row["remedy"] for row in strangers), role.part]))
+
+
 async def _lanes(patient: Patient) -> Finding:
     waiting = await health.waiting_by_lane(patient.connection, patient.lanes, LANE_BOUND)
     total, most = sum(waiting), max(waiting)
@@ -260,6 +274,7 @@ def _problem(check: str, says: str, remedy: str) -> Finding:
 
 _CHECKS: tuple[tuple[str, Callable[[Patient], Awaitable[Finding]], bool], ...] = (
     ("permissions", _permissions, True),
+    ("search path", _search_path, True),
     ("clock", _clock, False),
     ("transactions", _transactions, False),
     ("prepared", _prepared, False),

@@ -21,6 +21,7 @@ import asyncpg
 from mainspring.errors import DatabaseUnsuitable, SchemaMismatch, StoreError
 from mainspring.store.database import SCHEMA, read_only_error, transaction
 from mainspring.store.distribute import distribute, has_citus
+from mainspring.store.roles import keep_names_apart
 from mainspring.store.statements import load
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ async def migrate(
         await distribute(connection, say)
         await _settle_lanes(connection)
         await load("history/add_partitions").fetchval(connection, days_ahead=DAYS_AHEAD)
+        await keep_names_apart(connection, say)
         return missing
     finally:
         await connection.execute("select pg_advisory_unlock($1)", _LOCK)

@@ -40,6 +40,7 @@ FIXED = {
     "cluster_name": "mainspring",
     "unix_socket_permissions": "0700",
     "password_encryption": "scram-sha-256",
+    "search_path": "public",  # our role has our schema's name: by "$user" our tables would hide an application's own
     "max_connections": "200",
     "max_wal_size": "4GB",
     "checkpoint_timeout": "15min",
