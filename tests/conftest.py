@@ -18,12 +18,15 @@ from hypothesis import HealthCheck, settings
 from mainspring import Mainspring
 from mainspring.store.database import Database
 from mainspring.store.embedded import EmbeddedServer
+from mainspring.store.grants import statements
 from mainspring.store.migrate import migrate
 from mainspring.testing.scratch import scratch_root
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
     from pathlib import Path
+
+    from mainspring.store.grants import Kind
 
 TEMPLATE = "mainspring_template"
 
@@ -126,3 +129,26 @@ async def app(url: str) -> AsyncIterator[Mainspring]:
     app = Mainspring(url, submitted_by="tester")
     yield app
     await asyncio.shield(app.close())
+
+
+@pytest.fixture
+async def new_role(
+    url: str, connection: asyncpg.Connection[asyncpg.Record]
+) -> AsyncIterator[Callable[..., Awaitable[str]]]:
+    """Make a role with what `mainspring grants` gives these kinds, where nobody has anything else; answers its name."""
+    roles: list[str] = []
+    await connection.execute(
+        "revoke all on schema mainspring from public; revoke all on all tables in schema mainspring from public;"
+        " revoke all on all functions in schema mainspring from public; revoke all on schema public from public"
+    )
+
+    async def new_role(*kinds: Kind) -> str:
+        roles.append(f"role_{uuid.uuid4().hex[:16]}")
+        await connection.execute(f"create role {roles[-1]} login")
+        for statement in statements(roles[-1], kinds) if kinds else []:
+            await connection.execute(statement)
+        return roles[-1]
+
+    yield new_role
+    for role in roles:
+        await connection.execute(f"reset role; drop owned by {role}; drop role {role}")

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     Connection = asyncpg.Connection[asyncpg.Record]
 
-NEWEST = len(known_migrations())
+NEWEST = known_migrations()[-1].version
 NEXT = NEWEST + 1
 NOW_APPLIED = "select array_agg(version order by version) from migration"
 
@@ -124,7 +124,7 @@ async def test_a_migration_that_fails_leaves_no_trace_and_can_be_repeated(
         await migrate(connection, migrations=broken)
 
     assert await connection.fetchval("select to_regclass('half')") is None
-    assert await connection.fetchval(NOW_APPLIED) == list(range(1, NEXT))
+    assert await connection.fetchval(NOW_APPLIED) == [migration.version for migration in known_migrations()]
 
     mended = written(tmp_path, f"{NEXT:04}_break.sql", "-- serves: 1\ncreate table half (id int)")
     assert [migration.version for migration in await migrate(connection, migrations=mended)] == [NEXT]
@@ -174,7 +174,7 @@ async def test_a_migration_that_waits_in_vain_says_what_to_look_for(
 
     assert error.code == "migration-blocked"
     assert "mainspring doctor" in str(error)
-    assert await connection.fetchval(NOW_APPLIED) == list(range(1, NEXT))
+    assert await connection.fetchval(NOW_APPLIED) == [migration.version for migration in known_migrations()]
 
 
 def test_a_migration_says_whom_it_still_serves(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ CATALOG = {
         from ours join pg_constraint on conrelid = ours.oid where contype <> 'n'  -- not null: see the columns""",
     "indexes": "select relname, pg_get_indexdef(oid), reloptions from ours where relkind in ('i', 'I')",
     "functions": """
-        select oid::regprocedure, regexp_replace(pg_get_functiondef(oid), '\\s+', ' ', 'g')
+        select oid::regprocedure, regexp_replace(pg_get_functiondef(oid), '\\s+', ' ', 'g'), proacl
         from pg_proc where pronamespace = 'mainspring'::regnamespace""",
     "enums": """
         select typname, array_agg(enumlabel order by enumsortorder) from pg_enum join pg_type on pg_type.oid = enumtypid
@@ -65,6 +65,7 @@ CHANGES = (
     "alter type attempt_outcome add value 'skipped'",
     "alter type run_row add attribute colour text",
     "create or replace function clock_now() returns timestamptz language sql volatile as 'select now()'",
+    "grant execute on function add_history_partition(date) to public",
     "create table spare (id int)",
 )
 

@@ -63,6 +63,7 @@ for parent, name, module, summary, order in (
     (commands, "top", "top", "Watch queues, workers and failures, live.", 2),
     (commands, "migrate", "migrate", "Bring the schema up to date.", 4),
     (commands, "doctor", "doctor", "Check the database's health.", 5),
+    (commands, "grants", "grants", "Print what to grant to a role of the database.", 5),
     (commands, "completion", "completion", "Print a script for your shell to complete commands.", 6),
     (runs, "submit", "run_submit", "Accept a run of a job; print its id.", 0),
     (runs, "show", "run_show", "Show a run: its state, attempts and timeline.", 1),

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import asyncpg
 
-from mainspring.errors import MainspringError, SchemaMismatch
+from mainspring.errors import DatabaseUnsuitable, MainspringError, SchemaMismatch
 from mainspring.store import health, roles, workers
+from mainspring.store.grants import Kind, privileges
 from mainspring.store.migrate import OLDEST_SERVER, check_schema, known_migrations
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterator
 
     from mainspring.clock import Clock
     from mainspring.store.database import Connection
@@ -59,8 +60,8 @@ async def examine(connection: Connection, clock: Clock) -> list[Finding]:
     patient = Patient(connection=connection, clock=clock, settings=await health.settings_of(connection), lanes=lanes)
     findings = [judge(patient.settings) for judge in (_version, _writable, _durability, _isolation, _autovacuum)]
     findings += [_connections(patient.settings), schema]
-    for name, check, needs_schema in _CHECKS:
-        if lanes or not needs_schema:
+    for name, check, is_due in _CHECKS:
+        if is_due(patient):
             findings.append(await _tried(name, check, patient))
     return findings
 
@@ -183,24 +184,45 @@ def _by_age(check: str, says: str, remedy: str, seconds: float) -> Finding:
 async def _schema(connection: Connection) -> tuple[Finding, int]:
     try:
         lanes = await check_schema(connection)
-    except SchemaMismatch as error:
+    except (SchemaMismatch, DatabaseUnsuitable) as error:
         return _problem("schema", error.message, error.hint or ""), 0
-    except asyncpg.InsufficientPrivilegeError as error:
-        return _problem("schema", f"cannot be read: {error}", "GRANT USAGE ON SCHEMA mainspring TO this user."), 0
     newest = max(await health.applied_migrations(connection))
     return _ok("schema", f"migration {newest}, serves this program"), lanes
 
 
 async def _permissions(patient: Patient) -> Finding:
-    missing = await health.missing_permissions(patient.connection)
-    if not missing:
-        return _ok("permissions", "this user may do all that workers do")
-    some = ", ".join(f"{row['privilege']} on {row['table_name']}" for row in missing[:3])
-    return _problem(
-        "permissions",
-        f"this user lacks {some}{' …' if len(missing) > 3 else ''}",
-        "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA mainspring TO this user.",
-    )
+    """For which kinds of program the present role is enough; a role that is almost of a kind was meant to be."""
+    role, lacks = await roles.present_role(patient.connection), await roles.lacking(patient.connection)
+    enough = [kind for kind in Kind if not lacks[kind]]
+    says = f"the role {role} is enough for {_list(enough) or 'no program of ours'}"
+    if (almost := _almost(enough, lacks)) is None:
+        return _ok("permissions", says) if enough else _problem("permissions", says, _granting(role))
+    some = [f"{privilege.upper()} on {thing}" for privilege, thing in sorted(lacks[almost])]
+    says += f"; for a {almost} it lacks {', '.join(some[:3])}{' …' if len(some) > 3 else ''}"
+    level = Level.WARNING if enough else Level.PROBLEM
+    return Finding(check="permissions", level=level, says=says, remedy=_granting(role, almost))
+
+
+def _granting(role: str, kind: Kind | None = None) -> str:
+    return f"As the role that migrates, execute what this prints: {roles.grants_command(role, kind)}"
+
+
+def _almost(enough: list[Kind], lacks: dict[Kind, set[tuple[str, str]]]) -> Kind | None:
+    """The kind that the role lacks least for, if it may write something that only this kind writes."""
+    known = {each for kind in enough for each in _written(kind)}
+    halves = [kind for kind in Kind if kind not in enough and set(_written(kind)) - lacks[kind] - known]
+    return min(halves, key=lambda kind: len(lacks[kind]), default=None)
+
+
+def _written(kind: Kind) -> Iterator[tuple[str, str]]:
+    """What a kind changes: reading says little, and functions are everybody's unless someone took them away."""
+    for privilege, table in privileges(kind):
+        if privilege != "select":
+            yield privilege.split()[0], table
+
+
+def _list(kinds: list[Kind]) -> str:
+    return " and ".join(f"a {kind}" for kind in kinds)
 
 
 async def _search_path(patient: Patient) -> Finding:
@@ -228,16 +250,28 @@ async def _lanes(patient: Patient) -> Finding:
 
 
 async def _partitions(patient: Patient) -> Finding:
-    days = await health.days_with_partitions(patient.connection)
+    days, end = await health.days_with_partitions(patient.connection)
     if days == 0:
         return _problem("history", "no partition for today: nothing can be finished", "Run: mainspring migrate")
+    says = f"partitions for {days} day(s) from today, until {end:%Y-%m-%d}"
+    keepers = await roles.keepers(patient.connection)
+    if keepers and not any(row["can_add_partitions"] for row in keepers):
+        return _nobody_adds_partitions(says, [row["role"] for row in keepers])
     if days <= DAYS_OK:
         return _warning(
             "history",
-            f"partitions for {days} day(s) from today",
+            says,
             "A worker with a keeper makes them three days ahead: is one running? Else: mainspring migrate",
         )
-    return _ok("history", f"partitions for {days} days from today")
+    return _ok("history", says)
+
+
+def _nobody_adds_partitions(says: str, keepers: list[str]) -> Finding:
+    return _problem(
+        "history",
+        f"{says}; no keeper may make more, and then nothing can be finished (their role: {', '.join(keepers)})",
+        _granting(keepers[0], Kind.WORKER),
+    )
 
 
 async def _workers(patient: Patient) -> Finding:
@@ -272,14 +306,27 @@ def _problem(check: str, says: str, remedy: str) -> Finding:
     return Finding(check=check, level=Level.PROBLEM, says=says, remedy=remedy)
 
 
-_CHECKS: tuple[tuple[str, Callable[[Patient], Awaitable[Finding]], bool], ...] = (
-    ("permissions", _permissions, True),
-    ("search path", _search_path, True),
-    ("clock", _clock, False),
-    ("transactions", _transactions, False),
-    ("prepared", _prepared, False),
-    ("lanes", _lanes, True),
-    ("history", _partitions, True),
-    ("workers", _workers, True),
-    ("dead rows", _dead_rows, True),
+def _always(patient: Patient) -> bool:
+    return True
+
+
+def _with_schema(patient: Patient) -> bool:
+    """There is a schema of ours, which this role may not even see into."""
+    return bool(patient.settings["has_schema"])
+
+
+def _with_lanes(patient: Patient) -> bool:
+    return patient.lanes > 0
+
+
+_CHECKS: tuple[tuple[str, Callable[[Patient], Awaitable[Finding]], Callable[[Patient], bool]], ...] = (
+    ("permissions", _permissions, _with_schema),
+    ("search path", _search_path, _with_lanes),
+    ("clock", _clock, _always),
+    ("transactions", _transactions, _always),
+    ("prepared", _prepared, _always),
+    ("lanes", _lanes, _with_lanes),
+    ("history", _partitions, _with_lanes),
+    ("workers", _workers, _with_lanes),
+    ("dead rows", _dead_rows, _with_lanes),
 )

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 import asyncpg
 
 from mainspring.store.database import SCHEMA
+from mainspring.store.roles import permission_missing, refuse_without_usage
 from mainspring.store.statements import load
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime
+    from datetime import date, datetime
 
     from asyncpg import Record
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 async def settings_of(connection: Connection) -> dict[str, Any]:
-    row = await load("health/settings").fetchrow(connection)
+    row = await load("health/settings").fetchrow(connection, schema=SCHEMA)
     assert row is not None
     return dict(row)
 
@@ -29,12 +30,11 @@ async def applied_migrations(connection: Connection) -> dict[int, str]:
     try:
         rows = await load("health/applied_migrations").fetch(connection)
     except asyncpg.UndefinedTableError:
+        await refuse_without_usage(connection)
         return {}
+    except asyncpg.InsufficientPrivilegeError as error:
+        raise await permission_missing(connection, error) from error
     return {row["version"]: row["name"] for row in rows}
-
-
-async def missing_permissions(connection: Connection) -> list[Record]:
-    return await load("health/permissions").fetch(connection, schema=SCHEMA)
 
 
 async def database_time(connection: Connection) -> float:
@@ -54,9 +54,11 @@ async def waiting_by_lane(connection: Connection, lanes: int, bound: int) -> lis
     return [row["waiting"] for row in rows]
 
 
-async def days_with_partitions(connection: Connection) -> int:
-    """From today on, for how many days history has its partitions; 30 means as many or more."""
-    return int(await load("health/partitions_ahead").fetchval(connection))
+async def days_with_partitions(connection: Connection) -> tuple[int, date]:
+    """For how many days from today on history has its partitions, 30 meaning as many or more; and the day after."""
+    row = await load("health/partitions_ahead").fetchrow(connection)
+    assert row is not None
+    return row["days"], row["end"]
 
 
 async def silent_workers(connection: Connection) -> Record:

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 
 import asyncpg
 
-from mainspring.errors import DatabaseUnsuitable, SchemaMismatch, StoreError
+from mainspring.errors import DatabaseUnsuitable, SchemaMismatch, StoreError, shortened
 from mainspring.store.database import SCHEMA, read_only_error, transaction
 from mainspring.store.distribute import distribute, has_citus
-from mainspring.store.roles import keep_names_apart
+from mainspring.store.roles import keep_names_apart, permission_missing, present_role, refuse_without_usage
 from mainspring.store.statements import load
 
 if TYPE_CHECKING:
@@ -101,6 +101,8 @@ async def migrate(
         await load("history/add_partitions").fetchval(connection, days_ahead=DAYS_AHEAD)
         await keep_names_apart(connection, say)
         return missing
+    except asyncpg.InsufficientPrivilegeError as error:
+        raise await _not_the_owner(connection, error) from error
     finally:
         await connection.execute("select pg_advisory_unlock($1)", _LOCK)
 
@@ -119,15 +121,32 @@ async def check_server(connection: Connection) -> None:
 
 
 async def _prepare_schema(connection: Connection) -> None:
+    if await connection.fetchval("select exists (select from pg_namespace where nspname = $1)", SCHEMA):
+        await refuse_without_usage(connection)
+    else:
+        await _create_schema(connection)
+    await connection.execute(_LEDGER)
+
+
+async def _create_schema(connection: Connection) -> None:
     try:
         await connection.execute(f"create schema if not exists {SCHEMA}")
-        await connection.execute(_LEDGER)
     except asyncpg.InsufficientPrivilegeError as error:
         raise DatabaseUnsuitable(
             f"This user may not create Mainspring's schema: {error}.",
             code="permission-missing",
             hint=f"As an administrator: GRANT CREATE ON DATABASE … TO …; or create the schema {SCHEMA} for it.",
         ) from error
+
+
+async def _not_the_owner(connection: Connection, error: Exception) -> DatabaseUnsuitable:
+    role = await present_role(connection)
+    return DatabaseUnsuitable(
+        f"The role {shortened(role)} may not change Mainspring's tables: {error}.",
+        code="permission-missing",
+        hint=f"Migrate as the role that owns the schema {SCHEMA}: the one that migrated first.",
+        role=role,
+    )
 
 
 async def _missing(connection: Connection, migrations: list[Migration]) -> list[Migration]:
@@ -186,7 +205,10 @@ async def check_schema(connection: Connection) -> int:
             " (select value::int from setting where name = 'lanes') as lanes"
         )
     except asyncpg.UndefinedTableError:
+        await refuse_without_usage(connection)
         schema = None
+    except asyncpg.InsufficientPrivilegeError as error:
+        raise await permission_missing(connection, error) from error
     newest_known = known_migrations()[-1].version
     if schema is None or schema["version"] is None or schema["lanes"] is None:
         raise SchemaMismatch(

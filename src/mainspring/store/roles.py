@@ -2,21 +2,83 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import asyncpg
 
+from mainspring.errors import DatabaseUnsuitable, shortened
 from mainspring.store.database import SCHEMA, transaction
 from mainspring.store.distribute import MOVING, SHARED
+from mainspring.store.grants import Kind, functions, privileges
 from mainspring.store.statements import load
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from asyncpg import Record
 
     from mainspring.store.database import Connection
+
+# ── what roles may do ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def lacking(connection: Connection) -> dict[Kind, set[tuple[str, str]]]:
+    """What the present role lacks for each kind: privileges, each with the table or function it is about."""
+    wanted = [(kind, *each) for kind in Kind for each in _wanted(kind)]
+    kinds, names, objects, columns = zip(*wanted, strict=True)
+    rows = await load("roles/lacking").fetch(
+        connection, schema=SCHEMA, kinds=kinds, privileges=names, objects=objects, columns=columns
+    )
+    lacks: dict[Kind, set[tuple[str, str]]] = {kind: set() for kind in Kind}
+    for row in rows:
+        lacks[Kind(row["kind"])].add((row["privilege"], row["object"]))
+    return lacks
+
+
+def _wanted(kind: Kind) -> Iterator[tuple[str, str, str | None]]:
+    """A privilege, what it is about, and its column if it is about one only."""
+    for privilege, table in privileges(kind):
+        name, _, column = privilege.partition(" ")
+        yield name, table, column.strip("()") or None
+    for signature in functions(kind):
+        yield "execute", signature, None
+
+
+async def keepers(connection: Connection) -> list[Record]:
+    """The roles of keepers at work, and whether each may make partitions of history."""
+    return await load("roles/keepers").fetch(connection)
+
+
+async def present_role(connection: Connection) -> str:
+    return str(await connection.fetchval("select current_user"))
+
+
+async def refuse_without_usage(connection: Connection) -> None:
+    """Without USAGE on our schema its tables look as if they were not there: then this says what is really amiss."""
+    may_use = await connection.fetchval(
+        "select has_schema_privilege(oid, 'usage') from pg_namespace where nspname = $1", SCHEMA
+    )
+    if may_use is False:
+        raise await permission_missing(connection, f"it lacks USAGE on the schema {SCHEMA}")
+
+
+async def permission_missing(connection: Connection, cause: object) -> DatabaseUnsuitable:
+    role = await present_role(connection)
+    return DatabaseUnsuitable(
+        f"The role {shortened(role)} may not work with Mainspring's tables: {cause}.",
+        code="permission-missing",
+        hint=f"As the role that migrates, execute what this prints: {grants_command(role)}",
+        role=role,
+    )
+
+
+def grants_command(role: str, kind: Kind | None = None) -> str:
+    """What to type for the SQL that gives a role what it lacks."""
+    wanted = "worker|client|reader" if kind is None else kind.value
+    return f"mainspring grants {shlex.quote(role)} --for {wanted}"
+
 
 # ── the role that is named like our schema ──────────────────────────────────────────────────────────────────────
 

@@ -386,14 +386,20 @@ create table log (
 create index log_run_idx on log (lane, run_id, fence, part);
 
 -- One partition a day. Made apart and then attached: creating it in place would wait for every open reader, and
--- every writer would wait behind that. Says whether it made one.
+-- every writer would wait behind that. Says whether it made one. It acts as its owner, so that a worker's role need not
+-- own history: it makes days near the present only, and only for roles that were given it (store/grants.py).
 create function add_history_partition(day date) returns boolean
-language plpgsql set search_path = mainspring, pg_temp set lock_timeout = '2s' set timezone = 'UTC' as $$
+language plpgsql security definer
+set search_path = mainspring, pg_temp set lock_timeout = '2s' set timezone = 'UTC' as $$
 declare
     parent text;
     partition_name text;
     has_made_one boolean := false;
 begin
+    if day is null or abs(day - clock_now()::date) > 40 then
+        raise exception 'no partition of history is made for %: it is more than 40 days from today', day
+            using errcode = 'invalid_parameter_value';
+    end if;
     foreach parent in array array['attempt', 'log'] loop
         partition_name := parent || '_' || to_char(day, 'YYYYMMDD');
         if to_regclass(partition_name) is null then
@@ -408,6 +414,7 @@ begin
 exception when duplicate_table or unique_violation or duplicate_object then
     return false;   -- another keeper made it at the same moment
 end $$;
+revoke execute on function add_history_partition(date) from public;
 
 -- Completions that came too late: their lease was gone and another worker owns the run's story.
 create table stale (

@@ -10,4 +10,5 @@ select current_setting('server_version') as version,
        (select count(*) from pg_stat_activity where backend_type = 'client backend')::int as connections,
        pg_is_in_recovery() as is_standby,
        current_setting('transaction_read_only')::bool as is_read_only,
-       exists (select from pg_extension where extname = 'citus') as has_citus
+       exists (select from pg_extension where extname = 'citus') as has_citus,
+       exists (select from pg_namespace where nspname = :schema::text) as has_schema

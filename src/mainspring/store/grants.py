@@ -1,0 +1,161 @@
+"""What each kind of program may do in the database, as data, and the SQL that gives it to a role.
+
+Roles own nothing of ours: the role that migrates does. A table or function that is not named here cannot be used by
+anybody else, so a migration that makes one says here who needs it (tests/store/test_grants.py).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from mainspring.errors import InvalidInput, shortened
+from mainspring.store.database import SCHEMA
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+
+class Kind(StrEnum):
+    """What a program does: execute runs and keep the house, submit runs and act on them, or look only."""
+
+    WORKER = "worker"
+    CLIENT = "client"
+    READER = "reader"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needs:
+    """What each kind needs of one table."""
+
+    worker: str = ""
+    client: str = ""
+    reader: str = ""
+
+    def of(self, kind: Kind) -> list[str]:
+        """One privilege each: `select`, `update (cancel)`."""
+        return re.findall(r"[a-z]+(?: \([a-z_]+\))?", getattr(self, kind.value))
+
+
+ALL = "select, insert, update, delete"
+
+# `for update` needs UPDATE. Where a kind changes one column, it gets no other.
+TABLES = {
+    "migration": Needs(worker="select", client="select", reader="select"),
+    "setting": Needs(worker="select", client="select", reader="select"),
+    "tenant": Needs(),
+    "job": Needs(worker="select, insert, update (version)", client="select, insert, update (version)", reader="select"),
+    "job_version": Needs(worker="select, insert", client="select, insert", reader="select"),
+    "line": Needs(worker="select, insert", client="select, insert", reader="select"),
+    "queue": Needs(worker="select", client="select, insert, update", reader="select"),
+    "worker": Needs(worker="select, insert, update", client="select, update (drain_requested_at)", reader="select"),
+    "tally": Needs(worker=ALL, client="select", reader="select"),
+    "line_sample": Needs(worker="select, insert, delete", client="select", reader="select"),
+    "lane": Needs(worker="select", client="select", reader="select"),
+    "ready": Needs(worker=ALL, client="select, insert, delete", reader="select"),
+    "later": Needs(worker=ALL, client="select, insert, delete", reader="select"),
+    "held": Needs(worker=ALL, client="select, update, delete", reader="select"),
+    "dead": Needs(worker="select, insert", client="select, delete", reader="select"),
+    "lease": Needs(worker=ALL, client="select, update (cancel)", reader="select"),
+    "attempt": Needs(worker="select, insert", client="select, insert", reader="select"),
+    "log": Needs(worker="insert", client="select", reader="select"),
+    "stale": Needs(worker="insert"),
+    "progress": Needs(worker=ALL, client="select", reader="select"),
+    "checkpoint": Needs(worker=ALL),
+    "idempotency": Needs(worker="select, update (check_at), delete", client="select, insert"),
+    "occurrence": Needs(),
+    "audit": Needs(worker="insert", client="select, insert", reader="select"),
+    "operation": Needs(client="select, insert, update", reader="select"),
+}
+
+_RUN = (
+    "uuid, integer, integer, integer, integer, smallint, smallint, integer, smallint, integer,"
+    " timestamp with time zone, timestamp with time zone, smallint, bytea, jsonb, text[], text, text,"
+    " timestamp with time zone, timestamp with time zone"
+)
+FUNCTIONS = {
+    "clock_now()": (Kind.WORKER, Kind.CLIENT, Kind.READER),
+    "rank_now()": (Kind.WORKER, Kind.CLIENT),
+    f"run_of({_RUN}, timestamp with time zone, timestamp with time zone, jsonb)": (Kind.WORKER,),
+    f"run_of({_RUN})": (Kind.WORKER,),
+    "special_of(smallint, timestamp with time zone, jsonb)": (Kind.WORKER,),
+    "add_history_partition(date)": (Kind.WORKER,),
+    "submit(jsonb, text[])": (Kind.CLIENT,),
+    "finish_run(uuid, integer, integer, uuid, integer, uuid, timestamp with time zone, text)": (Kind.WORKER,),
+}
+
+MOST_BYTES = 63  # PostgreSQL cuts longer names, and would take them for another role's
+
+
+# ── for one kind ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def privileges(kind: Kind) -> Iterator[tuple[str, str]]:
+    """Each privilege that a kind needs on a table, with the table."""
+    return ((privilege, table) for table, needs in TABLES.items() for privilege in needs.of(kind))
+
+
+def functions(kind: Kind) -> list[str]:
+    return [signature for signature, kinds in FUNCTIONS.items() if kind in kinds]
+
+
+# ── as SQL ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def statements(role: str, kinds: Iterable[Kind]) -> list[str]:
+    """The statements that give a role what these kinds need, and nothing more."""
+    name, wanted = quoted_role(role), list(kinds)
+    return [
+        f"grant usage on schema {SCHEMA} to {name}",
+        *(f"grant {what} on {_listed(tables)} to {name}" for what, tables in _by_privileges(wanted).items()),
+        f"grant execute on function {_listed(_functions(wanted))} to {name}",
+    ]
+
+
+def _by_privileges(kinds: list[Kind]) -> dict[str, list[str]]:
+    """Tables by what is needed of them, so that few statements are enough."""
+    grouped: dict[str, list[str]] = {}
+    for table, needs in TABLES.items():
+        wanted = {privilege for kind in kinds for privilege in needs.of(kind)}
+        # A column needs no mention where the whole table is given.
+        useful = [each for each in wanted if each == each.split()[0] or each.split()[0] not in wanted]
+        if useful:
+            grouped.setdefault(", ".join(sorted(useful, key=_rank)), []).append(table)
+    return grouped
+
+
+def _rank(privilege: str) -> int:
+    return ALL.index(privilege.split()[0])
+
+
+def _functions(kinds: list[Kind]) -> list[str]:
+    return [signature for signature, needed_by in FUNCTIONS.items() if set(kinds) & set(needed_by)]
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"{SCHEMA}.{name}" for name in names)
+
+
+def quoted_role(role: str) -> str:
+    """A role's name as SQL reads it. Refuses what would be read as something else."""
+    if role in ("public", "none"):
+        raise _invalid(role, "must not be a word that stands for everybody or nobody")
+    if not 0 < len(role.encode(errors="replace")) <= MOST_BYTES:
+        raise _invalid(role, f"must have 1 to {MOST_BYTES} bytes")
+    if any(unicodedata.category(each) in ("Cc", "Cs") for each in role):
+        raise _invalid(role, "must not contain control characters")
+    return '"' + role.replace('"', '""') + '"'
+
+
+def _invalid(role: str, rule: str) -> InvalidInput:
+    return InvalidInput(
+        f"{shortened(role)} is no name of a role: it {rule}.",
+        code="invalid-role",
+        hint="Give the name of an existing role, as \\du in psql lists it.",
+        field="role",
+        value=shortened(role),
+        rule=rule,
+    )

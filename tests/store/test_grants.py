@@ -1,0 +1,231 @@
+"""What `mainspring grants` gives each kind of program: all that its statements need, and nothing else."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import asyncpg
+import pytest
+
+from mainspring.errors import InvalidInput
+from mainspring.store.distribute import MOVING, SHARED
+from mainspring.store.grants import FUNCTIONS, TABLES, Kind, functions, privileges, quoted_role, statements
+from mainspring.store.migrate import check_schema
+from mainspring.store.statements import Statement, all_statements, load
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+
+    Connection = asyncpg.Connection[asyncpg.Record]
+    NewRole = Callable[..., Awaitable[str]]
+
+# Who executes which statement. A new one has to say, and TABLES has to follow.
+READING = """
+    health/activity health/applied_migrations health/clock health/dead_rows health/failures health/finished health/lanes
+    health/lateness health/latest health/long_transactions health/partitions_ahead health/prepared_transactions
+    health/settings health/workers history/attempts_of_run history/audit_of_run history/ends jobs/find jobs/ids
+    jobs/lines jobs/list jobs/names jobs/names_of lists/begin lists/counts lists/ended lists/last_errors lists/placed
+    lists/placed_of_jobs lists/running lists/running_counts lists/unsuccessful lists/whereabouts operations/find
+    operations/list queues/depths queues/samples queues/slots queues/tallies reports/find_progress reports/lines_of_run
+    roles/keepers roles/lacking roles/search_path roles/strangers runs/find workers/list workers/lost workers/serving
+"""
+DEFINING = "jobs/add_version jobs/find_version jobs/lines jobs/open_line jobs/register"
+ACTING = """
+    leases/request_cancel operations/advance operations/lock_if_at operations/start queues/pause queues/resume
+    runs/cancel_waiting runs/change runs/end_backend runs/exists runs/purge runs/requeue runs/rerun
+    workers/request_drain
+"""
+WORKING = """
+    history/add_partitions leases/bury leases/close leases/find leases/give_back leases/hold leases/of_worker
+    leases/record_stale leases/recorded_before leases/rescue leases/retry leases/settle queues/add_samples queues/depths
+    queues/fold_tallies queues/forget_samples queues/is_sampled queues/samples queues/slots queues/tallies queues/tally
+    reports/append_lines reports/find_checkpoint reports/forget reports/note_progress reports/store_checkpoints
+    reports/sweep runs/claim runs/expire runs/forget_keys runs/lanes_to_tidy runs/lanes_with_held runs/next_due
+    runs/promote runs/release runs/waiting_lines workers/beat workers/lose workers/lost workers/pulses workers/register
+    workers/stop
+"""
+IN_TESTS = "history/outcomes_of_worker runs/of_job"
+
+# What is not in a file: COPY, functions that callers call, and what the oldest program that is served calls.
+_OLD_RUN = next(each for each in FUNCTIONS if each.startswith("run_of") and not each.endswith("jsonb)"))
+OTHERS = {
+    Kind.READER: ["select from migration, setting"],
+    Kind.CLIENT: ["select from migration, setting", "insert into ready (lane) values (0)", "select submit('[]', '{}')"],
+    Kind.WORKER: [
+        "select from migration, setting",
+        "insert into attempt (lane) values (0)",
+        "insert into log (lane) values (0)",
+        "select finish_run(null, 0, 0, null, 0, null, null, null)",
+        f"select {_OLD_RUN.translate({ord('('): '(null::', ord(','): ', null::'})}",
+    ],
+}
+NAMES = {
+    Kind.READER: READING,
+    Kind.CLIENT: READING + DEFINING + ACTING,
+    Kind.WORKER: DEFINING + WORKING,
+}
+HOSTILE = ['a"b', "a'b", "a; drop schema mainspring", "$$a$$", "a\\b", " a ", "SELECT", "ü🙂", "a--b", "a/*b", "%I{}"]
+
+
+def used_by(kind: Kind) -> list[Statement]:
+    named = [load(name) for name in dict.fromkeys(NAMES[kind].split())]
+    return named + [Statement(f"{sql[:40]} …", sql) for sql in OTHERS[kind]]
+
+
+async def denied(connection: Connection, used: Iterable[Statement]) -> list[str]:
+    """Which of these the present role may not execute. The check is made when a plan is about to be executed."""
+    found = []
+    for statement in used:
+        values = f"({', '.join('null' for _ in statement.parameters)})" if statement.parameters else ""
+        frame = connection.transaction()
+        await frame.start()
+        try:
+            await connection.execute(f"prepare tried as {statement.text}; explain execute tried{values}")
+            if statement.text.startswith("select submit"):
+                await connection.execute("execute tried")  # what it does inside
+        except asyncpg.InsufficientPrivilegeError as error:
+            found.append(f"{statement.name}: {error}")
+        finally:
+            await frame.rollback()
+            await connection.execute("deallocate all")
+    return found
+
+
+# ── enough, and no more ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("kind", Kind)
+async def test_a_role_may_execute_every_statement_of_its_kind(
+    connection: Connection, new_role: NewRole, kind: Kind
+) -> None:
+    await connection.execute(f"set role {await new_role(kind)}")
+
+    assert await denied(connection, used_by(kind)) == []
+    assert await check_schema(connection) == 8
+
+
+async def test_a_role_with_all_kinds_may_execute_every_statement(connection: Connection, new_role: NewRole) -> None:
+    await connection.execute(f"set role {await new_role(*Kind)}")
+
+    assert await denied(connection, [each for kind in Kind for each in used_by(kind)]) == []
+
+
+async def test_a_role_with_nothing_may_execute_nothing(connection: Connection, new_role: NewRole) -> None:
+    await connection.execute(f"set role {await new_role()}; set search_path = mainspring")
+    with pytest.raises(asyncpg.InsufficientPrivilegeError):
+        await connection.execute("select from mainspring.ready")
+
+
+@pytest.mark.parametrize("kind", Kind)
+async def test_nothing_is_given_that_no_statement_needs(connection: Connection, new_role: NewRole, kind: Kind) -> None:
+    role, used = await new_role(kind), used_by(kind)
+    given = [(f"{privilege} on {table}", table) for privilege, table in privileges(kind)]
+    given += [(f"execute on function {each}", each.partition("(")[0]) for each in functions(kind)]
+    superfluous = []
+    for what, name in given:
+        frame = connection.transaction()
+        await frame.start()
+        await connection.execute(f"revoke {what} from {role}; set local role {role}")
+        if not await denied(connection, [each for each in used if re.search(rf"\b{name}\b", each.text)] or used):
+            superfluous.append(what)
+        await frame.rollback()
+
+    assert superfluous == []
+
+
+WRITES = {
+    Kind.READER: [f"delete from {table}" for table in TABLES]  # noqa: S608  names of ours
+    + [f"insert into {table} default values" for table in TABLES],
+    Kind.CLIENT: [
+        "update lease set done = done",
+        "update lease set worker_id = worker_id",
+        "delete from lease",
+        "insert into lease default values",
+        "update attempt set outcome = outcome",
+        "delete from attempt",
+        "update worker set state = state",
+        "update worker set beat = beat",
+        "select add_history_partition(current_date)",
+        "drop table ready",
+        "create table spare (id int)",
+    ],
+    Kind.WORKER: [
+        "update attempt set outcome = outcome",
+        "delete from attempt",
+        "update audit set actor = actor",
+        "delete from audit",
+        "update queue set paused_at = null",
+        "update job set name = name",
+        "delete from job",
+        "update setting set value = value",
+        "alter table attempt add column colour text",
+        "create table spare (id int)",
+    ],
+}
+
+
+@pytest.mark.parametrize(("kind", "write"), [(kind, write) for kind, writes in WRITES.items() for write in writes])
+async def test_a_role_may_not_do_what_its_kind_does_not(
+    connection: Connection, new_role: NewRole, kind: Kind, write: str
+) -> None:
+    await connection.execute(f"set role {await new_role(kind)}")
+
+    with pytest.raises(asyncpg.InsufficientPrivilegeError):
+        await connection.execute(write)
+
+
+# ── nothing is forgotten ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_every_table_says_who_needs_it() -> None:
+    assert set(TABLES) == {*MOVING, *SHARED}
+
+
+async def test_every_function_says_who_needs_it(connection: Connection) -> None:
+    rows = await connection.fetch(
+        "select proname || '(' || oidvectortypes(proargtypes) || ')' as signature"
+        " from pg_proc where pronamespace = 'mainspring'::regnamespace"
+    )
+
+    assert set(FUNCTIONS) == {row["signature"] for row in rows}
+
+
+def test_every_statement_says_who_executes_it() -> None:
+    known = {name for names in (*NAMES.values(), IN_TESTS) for name in names.split()}
+
+    assert known == {statement.name for statement in all_statements()}
+
+
+def test_a_client_may_do_all_that_a_reader_may() -> None:
+    assert set(privileges(Kind.READER)) <= set(privileges(Kind.CLIENT))
+    assert set(functions(Kind.READER)) <= set(functions(Kind.CLIENT))
+
+
+# ── names of roles ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+async def test_the_role_that_was_named_gets_it_and_nothing_else_happens(connection: Connection, name: str) -> None:
+    frame = connection.transaction()
+    await frame.start()
+    await connection.execute(await connection.fetchval("select format('create role %I', $1::text)", name))
+    for statement in statements(name, [Kind.READER]):
+        await connection.execute(statement)
+
+    assert await connection.fetchval("select has_table_privilege($1::name, 'mainspring.ready', 'select')", name)
+    assert not await connection.fetchval("select has_table_privilege($1::name, 'mainspring.ready', 'insert')", name)
+    await frame.rollback()
+
+
+@pytest.mark.parametrize("name", ["", "public", "none", "a\nb", "a\x00b", "a\x1b[31m", "\udcff", "ü" * 32])
+def test_a_name_that_would_be_read_as_something_else_is_refused(name: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        quoted_role(name)
+
+    assert refused.value.code == "invalid-role"
+    assert "\n" not in str(refused.value)
+
+
+def test_the_longest_name_is_quoted() -> None:
+    assert quoted_role("ü" * 31 + "a") == f'"{"ü" * 31}a"'
