@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import asyncpg
@@ -200,6 +204,33 @@ def test_every_statement_says_who_executes_it() -> None:
 def test_a_client_may_do_all_that_a_reader_may() -> None:
     assert set(privileges(Kind.READER)) <= set(privileges(Kind.CLIENT))
     assert set(functions(Kind.READER)) <= set(functions(Kind.CLIENT))
+
+
+# ── the command ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_what_the_command_prints_is_executed_as_it_is(connection: Connection, new_role: NewRole) -> None:
+    role = await new_role()
+    await connection.execute(printed(role, "--for", "client"))
+    await connection.execute(f"set role {role}")
+
+    assert await denied(connection, used_by(Kind.CLIENT)) == []
+    assert printed(role, "--for", "client").startswith("-- For a client of Mainspring. Run it again after each")
+    assert json.loads(printed(role, "--for", "reader", "-o", "json")) == statements(role, [Kind.READER])
+    assert json.loads(printed(role, "-o", "json")) == statements(role, Kind)
+
+
+def printed(*words: str) -> str:
+    """What `mainspring grants` prints, where there is no database to be found."""
+    environment = {"PATH": os.environ["PATH"], "MAINSPRING_DATABASE_URL": "postgresql://127.0.0.1:1/nowhere"}
+    done = subprocess.run(
+        [sys.executable, "-m", "mainspring.cli", "grants", *words],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout
 
 
 # ── names of roles ──────────────────────────────────────────────────────────────────────────────────────────────
