@@ -14,9 +14,9 @@ MARKS = {Level.OK: ("ok", "green"), Level.WARNING: ("warning", "yellow"), Level.
 
 
 NOTES = """\
-Looks at the server's version and settings, permissions, schema, clocks, long
-transactions, lanes, history partitions, workers and dead rows. Exits with 1
-if there is a problem.
+Looks at the server's version and settings, schema, permissions, search path,
+clocks, long transactions, lanes, history partitions, workers and dead rows.
+Exits with 1 if there is a problem.
 
 Examples:
   mainspring doctor
