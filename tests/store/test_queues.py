@@ -123,7 +123,7 @@ async def test_rates_come_from_what_workers_tell_at_their_beats(
 ) -> None:
     await jobs["send"].submit_many([{"n": n} for n in range(20)])
     line = await connection.fetchval("select id from line where queue = 'mail'")
-    worker = uuid4()
+    worker = await registered(connection, slots=0)
     assert await queues.take_samples(connection)
     assert not await queues.take_samples(connection)  # one look serves everybody
     await clock.advance(timedelta(seconds=20))
