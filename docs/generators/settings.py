@@ -13,6 +13,7 @@ from generators.signatures import default_of, remarks_of
 from generators.sources import ROOT
 from mainspring.cli.commands import commands
 from mainspring.control import dead, submitter
+from mainspring.keeper import pruner
 from mainspring.model import filter as filters
 from mainspring.model import headers, job, lifecycle, listing, payload, policy, report
 from mainspring.testing import plugin
@@ -59,6 +60,14 @@ LIMITS = {
     "dead letters requeued or purged by id at once": f"{dead.MOST_AT_ONCE:,}",
 }
 
+KEPT = {
+    "a worker that ended, for `mainspring worker list`": pruner.WORKERS_KEPT,
+    "a completion that came too late (`stale`)": pruner.STALE_KEPT,
+    "an operation that ended, for `mainspring operation list`": pruner.OPERATIONS_KEPT,
+    "an idempotency key": "1 day after its run ended",
+    "dead letters, history, log lines and audit": "until somebody removes them",
+}
+
 
 class Recorder:
     """Stands for pytest's parser, and remembers which options the plugin adds."""
@@ -78,9 +87,15 @@ def page() -> str:
         *("## Workers", WORKERS, table(("option", "default", ""), _worker_settings())),
         *("## pytest", "In pytest's ini; see [how to test your jobs](../how-to/test-your-jobs.md).", _ini_options()),
         *("## Limits", table(("at most", ""), ((what, _size(most)) for what, most in LIMITS.items()))),
+        *(
+            "## What is kept, and for how long",
+            KEPT_BY,
+            table(("what", "kept for"), ((what, _size(span)) for what, span in KEPT.items())),
+        ),
     )
 
 
+KEPT_BY = "What is older is removed by any keeper, in small batches."
 WORKERS = "What `mainspring worker` can be told. Defaults that are spans are in seconds."
 
 

@@ -27,6 +27,7 @@ from mainspring.keeper.expirer import Expirer
 from mainspring.keeper.keeper import Keeper
 from mainspring.keeper.partitioner import Partitioner
 from mainspring.keeper.promoter import Promoter
+from mainspring.keeper.pruner import Pruner
 from mainspring.keeper.rescuer import Rescuer
 from mainspring.keeper.sampler import Sampler
 from mainspring.keeper.sweeper import Sweeper
@@ -178,6 +179,7 @@ def worker_process(
             Expirer(lanes=store.lanes),
             Sampler(),
             Sweeper(lanes=store.lanes),
+            Pruner(lanes=store.lanes),
         ],
     )
     return WorkerProcess(

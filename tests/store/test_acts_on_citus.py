@@ -10,6 +10,7 @@ from mainspring.control.overview import overview
 from mainspring.keeper.expirer import Expirer
 from mainspring.keeper.partitioner import Partitioner
 from mainspring.keeper.promoter import Promoter
+from mainspring.keeper.pruner import Pruner
 from mainspring.keeper.rescuer import Rescuer
 from mainspring.keeper.sampler import Sampler
 from mainspring.keeper.sweeper import Sweeper
@@ -148,6 +149,7 @@ async def test_a_keeper_does_all_its_duties(citus_app: Mainspring, coordinator: 
         Expirer(lanes=LANES_ON_CITUS),
         Sampler(),
         Sweeper(lanes=LANES_ON_CITUS),
+        Pruner(lanes=LANES_ON_CITUS),
     ):
         assert await duty.step(coordinator) >= 0
     assert [(await handle.find()).state for handle in (due, expiring)] == [State.READY, State.EXPIRED]

@@ -126,6 +126,7 @@ LISTING = {
 }
 IN_HISTORY = {"before": "'2099-01-01'", "since": "'2020-01-01'"}
 OTHER_SAMPLES = {
+    "leases/prune_stale": {"older_than": "'30 days'"},
     "runs/rerun": {"detail": "'{}'", "ids": f"'{{{','.join(IN_LANE_0)}}}'", "payload": "null", "codec": "null"},
     "lists/placed": LISTING,
     "lists/placed_of_jobs": LISTING,

@@ -21,6 +21,7 @@ from mainspring.store.statements import load
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from datetime import timedelta
     from uuid import UUID
 
     from asyncpg import Record
@@ -250,3 +251,9 @@ async def _send_back(connection: Connection, lane: int, accepted: list[Settled])
         if fate is Fate.HOLD:
             values["reason"] = HoldReason.NO_HANDLER.value
         await load(f"leases/{fate.value}").execute(connection, **values)
+
+
+async def prune_stale(connection: Connection, lane: int, older_than: timedelta, count: int) -> int:
+    """Forget up to `count` stale completions of one lane that were recorded longer ago; answers how many."""
+    found = await load("leases/prune_stale").fetchval(connection, lane=lane, older_than=older_than, count=count)
+    return int(found)

@@ -9,6 +9,7 @@ import msgspec
 from mainspring.store.statements import load
 
 if TYPE_CHECKING:
+    from datetime import timedelta
     from uuid import UUID
 
     from asyncpg import Record
@@ -74,3 +75,8 @@ async def advance(
         skipped=skipped,
         is_over=is_over,
     )
+
+
+async def prune(connection: Connection, older_than: timedelta, count: int) -> int:
+    """Forget up to `count` operations that ended longer ago; answers how many."""
+    return len(await load("operations/prune").fetch(connection, older_than=older_than, count=count))

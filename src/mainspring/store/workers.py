@@ -10,6 +10,7 @@ from mainspring.store.statements import load
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import timedelta
     from uuid import UUID
 
     from asyncpg import Record
@@ -113,6 +114,14 @@ async def rescue_all(connection: Connection, lanes: int, worker_id: UUID) -> Res
         while (some := await rescue(connection, lane, worker_id, LEASES_AT_ONCE)).leases:
             total = Rescued(*(sum(pair) for pair in zip(total, some, strict=True)))
     return total
+
+
+async def prune(connection: Connection, lanes: int, older_than: timedelta, count: int) -> int:
+    """Forget up to `count` workers that ended longer ago; answers how many. Should one of them still claim, its leases
+    are rescued as those of a worker that ended."""
+    holding = await ended_with_leases(connection, lanes)
+    rows = await load("workers/prune").fetch(connection, older_than=older_than, holding=holding, count=count)
+    return len(rows)
 
 
 async def list_workers(connection: Connection, ended_within: float) -> list[Record]:
