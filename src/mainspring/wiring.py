@@ -18,6 +18,7 @@ from mainspring.control.jobs import Jobs
 from mainspring.control.lists import Lists
 from mainspring.control.operations import Operations
 from mainspring.control.queues import Queues, Workers
+from mainspring.control.restored import Restoration
 from mainspring.control.results import Results
 from mainspring.control.retries import Retries
 from mainspring.control.runs import Runs
@@ -129,6 +130,7 @@ class Services:
     queues: Queues
     workers: Workers
     watching: Watching
+    restoration: Restoration
 
     async def close(self) -> None:
         await self.results.close()
@@ -154,6 +156,7 @@ def services(store: Store, clock: Clock) -> Services:
         queues=Queues(database=store.database, lanes=store.lanes),
         workers=Workers(database=store.database),
         watching=Watching(database=store.database, clock=clock, runs=runs),
+        restoration=Restoration(database=store.database, clock=clock, lanes=store.lanes),
     )
 
 

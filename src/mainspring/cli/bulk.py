@@ -84,7 +84,7 @@ async def operate(
         _print_count(session, count.number, is_exact=count.is_exact)
         return 0
     if not many.yes:
-        _confirm(session, f"{kind.capitalize()} {count} run{'' if str(count) == '1' else 's'}?")
+        confirm(session, f"{kind.capitalize()} {count} run{'' if str(count) == '1' else 's'}?")
     operation = await client.operations.start(kind, wanted, reason=many.reason, **change)
     session.say(f"operation {operation.id}; if it is cut off: mainspring operation resume {operation.id}")
     return await work_off(session, client, operation.id)
@@ -121,7 +121,8 @@ def _print_end(session: Session, operation: Operation) -> None:
     session.print(f"{operation.done:,} {DONE[operation.kind]}{skipped}")
 
 
-def _confirm(session: Session, question: str) -> None:
+def confirm(session: Session, question: str) -> None:
+    """Go on only if somebody says yes."""
     if session.wants_json or not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise InvalidInput(
             f"{question} There is nobody to ask.", code="not-confirmed", hint="Say --yes, or --dry-run to count only."

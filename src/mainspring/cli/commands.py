@@ -62,6 +62,7 @@ for parent, name, module, summary, order in (
     (commands, "worker", "worker", "Run workers; list or drain them.", 1),
     (commands, "top", "top", "Watch queues, workers and failures, live.", 2),
     (commands, "migrate", "migrate", "Bring the schema up to date.", 4),
+    (commands, "restored", "restored", "Make a database safe that was restored from a backup.", 4),
     (commands, "doctor", "doctor", "Check the database's health.", 5),
     (commands, "grants", "grants", "Print what to grant to a role of the database.", 5),
     (commands, "completion", "completion", "Print a script for your shell to complete commands.", 6),
