@@ -36,12 +36,11 @@ async def restored(
     """Make a database safe to work on that was restored from a backup."""
     async with session.client() as client:
         outlook = await (await client.services()).restoration.look()
-        if dry_run and session.wants_json:
-            session.print_json(outlook)
-            return
-        _tell(session, outlook)
         if dry_run:
+            _print_outlook(session, outlook)
             return
+        for sentence in _sentences(outlook):
+            session.say(sentence)
         if not yes:
             confirm(session, "Was this database restored from a backup?")
         if outlook.workers and not force:
@@ -50,11 +49,20 @@ async def restored(
     _print_end(session, done)
 
 
-def _tell(session: Session, outlook: Outlook) -> None:
-    session.say(f"{_number(outlook.workers, 'worker')} listed as live: declared lost, unless they beat")
-    session.say(f"{_number(outlook.running, 'run')} held by workers: back in line, or lost if delivered at most once")
-    session.say(f"{_number(outlook.waiting, 'waiting run')}: fences lifted above any that was handed out")
-    session.say("this installation: a new id")
+def _print_outlook(session: Session, outlook: Outlook) -> None:
+    if session.wants_json:
+        session.print_json(outlook)
+    else:
+        session.print(*_sentences(outlook))
+
+
+def _sentences(outlook: Outlook) -> tuple[str, ...]:
+    return (
+        f"{_number(outlook.workers, 'worker')} listed as live: declared lost, unless they beat",
+        f"{_number(outlook.running, 'run')} held by workers: back in line, or lost if delivered at most once",
+        f"{_number(outlook.waiting, 'waiting run')}: fences lifted above any that was handed out",
+        "this installation: a new id",
+    )
 
 
 async def _work(session: Session, client: Mainspring, reason: str, *, force: bool) -> Restored:

@@ -75,7 +75,7 @@ class Restoration:
         """What `work` would act on."""
         async with self._connection() as connection:
             pulses = await workers.pulses(connection)
-            running = (await health.activity(connection, self._lanes, 1))["running"]
+            running = int((await health.activity(connection, self._lanes, 1))["running"])
             waiting = await restoring.waiting(connection, self._lanes)
         return Outlook(workers=len(pulses), watch_seconds=_longest_pause(pulses), running=running, waiting=waiting.runs)
 
