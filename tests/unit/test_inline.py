@@ -157,3 +157,43 @@ async def test_after_the_block_submissions_go_to_the_database_again(app: Mainspr
         await nothing.submit()
     with pytest.raises(MainspringError, match="cannot be reached"):
         await nothing.submit()
+
+
+@pytest.mark.parametrize("is_sync", [False, True])
+@pytest.mark.parametrize("kind", [StopIteration, GeneratorExit, BaseException])
+async def test_whatever_a_handler_raises_fails_its_run(
+    app: Mainspring, kind: type[BaseException], is_sync: bool
+) -> None:
+    @app.job
+    def fail() -> None:
+        raise kind("no more")
+
+    with inline(app):
+        async with asyncio.timeout(30):
+            handle = await (asyncio.to_thread(fail.submit_sync) if is_sync else fail.submit())
+
+    with pytest.raises(RunFailed, match="no more") as caught:
+        await handle.result()
+    assert type(caught.value.__cause__) is kind
+
+
+async def test_a_generator_exit_of_an_async_handler_fails_its_run_and_nobody_else(app: Mainspring) -> None:
+    @app.job
+    async def fail() -> None:
+        raise GeneratorExit("no more")
+
+    with inline(app):
+        handle = await fail.submit()
+
+    with pytest.raises(RunFailed, match="no more"):
+        await handle.result()
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
+def test_whoever_interrupts_the_tests_interrupts_them(app: Mainspring, kind: type[BaseException]) -> None:
+    @app.job
+    def interrupt() -> None:
+        raise kind
+
+    with inline(app), pytest.raises(kind):
+        interrupt.submit_sync()

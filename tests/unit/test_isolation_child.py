@@ -9,10 +9,11 @@ from typing import Any
 from uuid import UUID
 
 import msgspec
+import pytest
 
 from mainspring import Mainspring
 from mainspring.worker.isolation.child import Life, Line
-from mainspring.worker.isolation.wire import Start
+from mainspring.worker.isolation.wire import Failed, Start
 
 PATIENCE = 30.0
 
@@ -49,3 +50,28 @@ async def test_a_handler_told_to_stop_before_its_loop_could_hear_is_stopped_all_
 
     said: list[Any] = mouth.said
     assert all(word.is_cancelled for word in said)
+
+
+@pytest.mark.parametrize("kind", [StopIteration, GeneratorExit])
+async def test_what_a_thread_cannot_hand_on_is_the_last_word_all_the_same(kind: type[BaseException]) -> None:
+    """With something around it, a plain handler runs in a thread of the child."""
+    app = Mainspring("postgresql://nowhere.invalid/none")
+    app.on_start(lambda: None)
+
+    @app.job(isolated=True)
+    def fail() -> None:
+        raise kind("no more")
+
+    async def close() -> None: ...
+
+    mouth = Mouth()
+    life = Life(mouth, Start(UUID(int=1), "fail", 1, 1, msgspec.Raw(b"{}")), app.registry, close)
+    try:
+        async with asyncio.timeout(PATIENCE):
+            await life._run_async()
+    finally:
+        asyncio.get_running_loop().remove_signal_handler(signal.SIGTERM)
+
+    (word,) = mouth.said
+    assert isinstance(word, Failed)
+    assert (word.names[0], word.message) == (("builtins", kind.__name__), "no more")

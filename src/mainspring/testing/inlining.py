@@ -26,6 +26,7 @@ from mainspring.model.payload import MAX_RESULT_BYTES, encode
 from mainspring.model.steering import Cancel, Steering
 from mainspring.testing.overheard import Overheard
 from mainspring.worker.capture import SPEAKER, captured, words_of
+from mainspring.worker.carrying import await_carrying, call_carrying, unpacked
 from mainspring.worker.environment import NOTHING
 from mainspring.worker.finishing import not_finished
 from mainspring.worker.work import error_document
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
     from mainspring.worker.environment import Surroundings
 
 R = TypeVar("R")
+
+# Whoever runs the tests is meant, not the handler.
+_NOT_ITS_OWN = (asyncio.CancelledError, SystemExit, KeyboardInterrupt)
 
 
 @contextmanager
@@ -65,7 +69,9 @@ class InlineHandle(Handle[R]):
 
     __slots__ = ("_cause", "_end", "overheard")
 
-    def __init__(self, app: Mainspring, run_id: UUID, end: End, overheard: Overheard, cause: Exception | None) -> None:
+    def __init__(
+        self, app: Mainspring, run_id: UUID, end: End, overheard: Overheard, cause: BaseException | None
+    ) -> None:
         super().__init__(app, run_id)
         self.overheard = overheard
         self._end = end
@@ -105,10 +111,12 @@ class _Performer:
         attempt = _Attempt(self._app, job)
         try:
             # As in a worker, each attempt has a task, and so a context, of its own.
-            result = await asyncio.create_task(attempt.perform(payload))
+            result = await asyncio.create_task(await_carrying(attempt.perform(payload)))
             return self._ended(attempt, _succeeded(result, attempt.finisher))
-        except Exception as error:
-            return self._ended(attempt, _failed(error), cause=error)
+        except (*_NOT_ITS_OWN, GeneratorExit):  # the handler's own would be carried
+            raise
+        except BaseException as error:
+            return self._failed(attempt, unpacked(error))
 
     def submit_sync(self, job: Job[Any, R], payload: bytes) -> Handle[R]:
         if job.handler.is_async or not self._app.registry.environment.is_empty:
@@ -117,10 +125,15 @@ class _Performer:
         try:
             result = copy_context().run(attempt.perform_here, payload)
             return self._ended(attempt, _succeeded(result, attempt.finisher))
-        except Exception as error:
-            return self._ended(attempt, _failed(error), cause=error)
+        except _NOT_ITS_OWN:
+            raise
+        except BaseException as error:
+            return self._failed(attempt, error)
 
-    def _ended(self, attempt: _Attempt, end: End, cause: Exception | None = None) -> Handle[Any]:
+    def _failed(self, attempt: _Attempt, error: BaseException) -> Handle[Any]:
+        return self._ended(attempt, _failed(error), cause=error)
+
+    def _ended(self, attempt: _Attempt, end: End, cause: BaseException | None = None) -> Handle[Any]:
         handle: Handle[Any] = InlineHandle(self._app, attempt.run_id, end, attempt.overheard, cause)
         self.handles.append(handle)
         return handle
@@ -165,7 +178,7 @@ class _Attempt:
         async def call_through(surroundings: Surroundings) -> Any:
             call = self._call(payload, surroundings)
             # A plain function goes to a thread, as in a worker: it may block, and submit others with submit_sync.
-            call = call if handler.is_async else partial(asyncio.to_thread, call)
+            call = call if handler.is_async else partial(asyncio.to_thread, call_carrying, call)
             return await surroundings.around(self._context, call)
 
         handler = self._job.handler
@@ -194,5 +207,5 @@ def _succeeded(result: Any, finisher: _Finisher | None) -> End:
     return End(State.SUCCEEDED, data, None)
 
 
-def _failed(error: Exception) -> End:
+def _failed(error: BaseException) -> End:
     return End(State.CANCELLED if isinstance(error, Cancel) else State.DEAD, None, error_document(error))

@@ -18,6 +18,7 @@ from mainspring.model.line import Delivery
 from mainspring.model.payload import MAX_RESULT_BYTES, encode
 from mainspring.model.run import PRIORITIES
 from mainspring.model.steering import Steering
+from mainspring.worker.carrying import unpacked
 from mainspring.worker.finishing import not_finished
 from mainspring.worker.isolation.echo import EchoedError
 from mainspring.worker.limit import limit_of
@@ -201,17 +202,13 @@ class Executor:
 
     async def _execute(self, work: Work, handler: Handler) -> None:
         try:
-            result = await self._performer.perform(work, handler)
+            settled = self._succeeded(work, await self._performer.perform(work, handler))
         except asyncio.CancelledError as error:
             settled = self._stopped(work, error)
-        except (
-            Exception,
-            SystemExit,
-            KeyboardInterrupt,
-        ) as error:  # what a handler raises ends its attempt only
-            settled = self._failed(work, error)
-        else:
-            settled = self._succeeded(work, result)
+        except BaseException as error:  # whatever a handler raises ends its attempt only
+            if isinstance(error, GeneratorExit) and not _is_in_its_task(work):
+                raise  # nobody raised it: the event loop is gone, and Python puts away what was still waiting
+            settled = self._failed(work, unpacked(error))
         self._finish(work, settled)
 
     def _succeeded(self, work: Work, result: Any) -> Settled:
@@ -323,6 +320,13 @@ class Executor:
 
     def now(self) -> Micros:
         return (self._clock.micros() - _POSTGRES_EPOCH,)
+
+
+def _is_in_its_task(work: Work) -> bool:
+    try:
+        return asyncio.current_task() is work.task
+    except RuntimeError:  # there is no event loop
+        return False
 
 
 class Rate:

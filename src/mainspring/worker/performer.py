@@ -17,6 +17,7 @@ from mainspring.errors import InvalidInput
 from mainspring.model.context import Context
 from mainspring.model.payload import JSON_CODEC
 from mainspring.worker.capture import SPEAKER, words_of
+from mainspring.worker.carrying import call_carrying
 from mainspring.worker.environment import NOTHING
 from mainspring.worker.finishing import finishing_of
 from mainspring.worker.isolation.hearing import Hearing
@@ -77,7 +78,7 @@ class Performer:
     async def _call_in_thread(
         self, function: Callable[..., Any], positional: tuple[Any, ...], named: dict[str, Any]
     ) -> Any:
-        call = partial(copy_context().run, function, *positional, **named)
+        call = partial(copy_context().run, call_carrying, function, *positional, **named)
         return await asyncio.get_running_loop().run_in_executor(self._threads, call)
 
     async def _perform_isolated(self, isolation: Isolation, work: Work, handler: Handler) -> Any:

@@ -315,11 +315,10 @@ def _never_again(fate: Fate, state: State) -> tuple[Fate, State]:
 def error_document(error: BaseException) -> str:
     """An error as history keeps it: cleaned, bounded, as JSON text."""
     echoed = error.traceback_text if isinstance(error, EchoedError) else None
-    trace = echoed or "".join(traceback.format_exception(error))
     document = {
         "type": printable(type(error).__qualname__, 200),
         "message": printable(message_of(error), MAX_ERROR_LENGTH),
-        "traceback": printable(trace[-MAX_TRACEBACK_LENGTH:], MAX_TRACEBACK_LENGTH),
+        "traceback": printable((echoed or traceback_of(error))[-MAX_TRACEBACK_LENGTH:], MAX_TRACEBACK_LENGTH),
     }
     if isinstance(error, (MainspringError, EchoedError, Steering)) and error.code is not None:
         document["code"] = printable(error.code, 100)
@@ -329,5 +328,12 @@ def error_document(error: BaseException) -> str:
 def message_of(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception:  # a hostile __str__ must not fail the worker
+    except BaseException:  # a hostile __str__ must not fail the worker
         return "(the error's text cannot be had)"
+
+
+def traceback_of(error: BaseException) -> str:
+    try:
+        return "".join(traceback.format_exception(error))
+    except BaseException:  # hostile notes, or a cause that is: the same
+        return "(the error's traceback cannot be had)"

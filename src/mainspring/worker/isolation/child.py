@@ -8,7 +8,6 @@ import os
 import signal
 import sys
 import threading
-import traceback
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -19,12 +18,13 @@ from mainspring.model.context import Context
 from mainspring.model.limits import readable_size
 from mainspring.model.payload import MAX_RESULT_BYTES, encode, printable
 from mainspring.model.steering import Steering
+from mainspring.worker.carrying import call_carrying, unpacked
 from mainspring.worker.command import become
 from mainspring.worker.environment import NOTHING
 from mainspring.worker.isolation import processes
 from mainspring.worker.isolation.voice import Voice, captured_here
 from mainspring.worker.isolation.wire import Answer, Ask, Done, Failed, Frames, Start, Tell, framed, to_child
-from mainspring.worker.work import MAX_ERROR_LENGTH, MAX_TRACEBACK_LENGTH, message_of
+from mainspring.worker.work import MAX_ERROR_LENGTH, MAX_TRACEBACK_LENGTH, message_of, traceback_of
 
 if TYPE_CHECKING:
     import socket
@@ -173,7 +173,7 @@ class Life:
     async def _call_through(self, surroundings: Surroundings) -> Any:
         call = partial(self._call, surroundings)
         return await surroundings.around(
-            self._context, call if self._handler.is_async else partial(asyncio.to_thread, call)
+            self._context, call if self._handler.is_async else partial(asyncio.to_thread, call_carrying, call)
         )
 
     def _stop(self, task: asyncio.Future[None]) -> None:
@@ -195,6 +195,7 @@ class Life:
             self._last_word(Done(result))
 
     def _fail(self, error: BaseException, *, is_unkeepable: bool = False) -> None:
+        error = unpacked(error)
         is_cancelled = self._context.is_cancelled and isinstance(error, (asyncio.CancelledError, RunCancelled))
         self._last_word(self._failure(error, is_cancelled=is_cancelled, is_unkeepable=is_unkeepable))
 
@@ -204,7 +205,7 @@ class Life:
         return Failed(
             names=[_name(kind) for kind in type(error).__mro__],
             message=printable(message_of(error), MAX_ERROR_LENGTH),
-            traceback=_traceback_of(error),
+            traceback=printable(traceback_of(error)[-MAX_TRACEBACK_LENGTH:], MAX_TRACEBACK_LENGTH),
             code=error.code if isinstance(error, MainspringError) else None,
             steering=error.as_document() if isinstance(error, Steering) else None,
             **flags,
@@ -229,8 +230,3 @@ def _out_of_memory(error: BaseException, limit: int) -> OutOfMemory:
 
 def _name(kind: type) -> tuple[str, str]:
     return printable(kind.__module__, 200), printable(kind.__qualname__, 200)
-
-
-def _traceback_of(error: BaseException) -> str:
-    text = "".join(traceback.format_exception(error))
-    return printable(text[-MAX_TRACEBACK_LENGTH:], MAX_TRACEBACK_LENGTH)
