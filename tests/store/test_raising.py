@@ -31,7 +31,7 @@ class Unspeakable(BaseException):
     """Neither its text nor its traceback can be had."""
 
     @property
-    def __notes__(self) -> list[str]:
+    def __notes__(self) -> list[str]:  # type: ignore[override]
         raise GeneratorExit
 
     def __str__(self) -> str:

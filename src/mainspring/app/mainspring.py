@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import math
 import socket
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
@@ -17,7 +18,7 @@ from mainspring.app.sessions import Sessions
 from mainspring.app.submitting import Submissions
 from mainspring.clock import Clock, SystemClock
 from mainspring.control.runs import Changes
-from mainspring.errors import InvalidInput
+from mainspring.errors import InvalidInput, shortened
 from mainspring.model.command import Command
 from mainspring.model.job import JobDefinition
 from mainspring.model.limits import checked_memory
@@ -246,12 +247,15 @@ class Mainspring:
         changes = Changes(priority=priority, queue=queue, payload=payload, tags=tags, at=at, max_age=max_age)
         return await runs.change(run_id, changes, revision=revision, actor=self.submitted_by)
 
-    async def result(self, run_id: UUID, timeout: float | None = None) -> Any:
-        """What a run's handler returned, once it has: what `handle.result()` waits for."""
-        if timeout is not None and timeout < 0:
-            raise InvalidInput(f"timeout is {timeout}; it must be 0 or more.", code="invalid-timeout")
-        session = await self._sessions.get()
-        return (await session.services.results.wait(run_id, timeout)).value(run_id)
+    async def result(self, run_id: UUID | str, timeout: float | None = None) -> Any:
+        """What a run's handler returned, once it has: what `handle.result()` waits for.
+
+        With a `timeout` in seconds, raises ResultTimeout if the run has not ended by then; 0 asks once.
+        """
+        patience = _checked_timeout(timeout)
+        services = (await self._sessions.get()).services
+        parsed = services.runs.parse(run_id)
+        return (await services.results.wait(parsed, patience)).value(parsed)
 
     async def logs(self, run_id: UUID | str, *, attempt: int | None = None) -> list[LogLine]:
         """What a run has logged so far, oldest first."""
@@ -300,6 +304,20 @@ def _readied(options: Mapping[str, Any]) -> dict[str, Any]:
     if "memory" in given:
         given["memory"] = checked_memory(given["memory"])
     return given
+
+
+def _checked_timeout(timeout: float | None) -> float | None:
+    if timeout is None:
+        return None
+    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not 0 <= timeout < math.inf:
+        raise InvalidInput(
+            f"timeout is {shortened(timeout)}; it must be a number of seconds, 0 or more.",
+            code="invalid-timeout",
+            hint="Leave it out to wait for as long as it takes.",
+            field="timeout",
+            value=shortened(timeout),
+        )
+    return timeout
 
 
 class JobDecorator:

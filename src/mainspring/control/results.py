@@ -1,15 +1,24 @@
-"""Waiting for results: one poller per process asks for everyone who waits."""
+"""Waiting for results: one poller per process and event loop asks for everyone who waits.
+
+Whoever waits is told by a look at the database that began after it came: how its run ended, or, when its time is
+over, that it has not, or that there is no such run. No waiter can harm another, and the poller outlives every error.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
+import contextlib
+import contextvars
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import structlog
 
+from mainspring.clock import instant
+from mainspring.control.runs import not_found
 from mainspring.errors import (
+    MainspringError,
     ResultTimeout,
     RunCancelled,
     RunExpired,
@@ -17,13 +26,18 @@ from mainspring.errors import (
     RunLost,
     RunNotSucceeded,
 )
+from mainspring.model.ids import made_at
 from mainspring.model.lifecycle import State
 from mainspring.model.payload import decode
-from mainspring.store import history
+from mainspring.store import history, lists
 from mainspring.store.database import CONNECTION_ERRORS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from collections.abc import Set as AbstractSet
     from uuid import UUID
+
+    from asyncpg import Record
 
     from mainspring.clock import Clock
     from mainspring.store.database import Database
@@ -32,6 +46,8 @@ log = structlog.get_logger()
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.01, 0.5
 AT_ONCE = 1_000
+LAST_LOOK_SECONDS = 10.0  # how long someone whose time is over waits for the one look that everyone gets
+YOUNG = timedelta(minutes=1)  # the transaction that submits so young a run may still be open
 
 _REASONS: dict[State, type[RunNotSucceeded]] = {
     State.DEAD: RunFailed,
@@ -63,65 +79,179 @@ class End(NamedTuple):
         )
 
 
+class Waiter:
+    """Someone who waits for the end of one run."""
+
+    __slots__ = ("end", "is_over", "made_at", "run_id", "timeout")
+
+    def __init__(self, run_id: UUID, timeout: float | None) -> None:
+        self.run_id = run_id
+        self.made_at = made_at(run_id)
+        self.timeout = timeout
+        self.end: asyncio.Future[End] = asyncio.get_running_loop().create_future()
+        self.is_over = False  # its time is: the next look has the last word
+
+    def tell(self, end: End) -> None:
+        if not self.end.done():
+            self.end.set_result(end)
+
+    def refuse(self, error: BaseException) -> None:
+        if not self.end.done():
+            self.end.set_exception(error)
+
+    def not_ended(self) -> ResultTimeout:
+        return ResultTimeout(
+            f"Run {self.run_id} has not ended after {self.timeout:g} s.", hint="It goes on; wait again, or cancel it."
+        )
+
+    def unanswered(self, cause: str) -> ResultTimeout:
+        return ResultTimeout(
+            f"Whether run {self.run_id} has ended could not be found out within {self.timeout:g} s: {cause}.",
+            hint="Look at the database (mainspring doctor), and wait again.",
+        )
+
+    def closed(self) -> MainspringError:
+        return MainspringError(
+            f"Nobody waits for run {self.run_id} any more: the application was closed meanwhile.",
+            code="application-closed",
+            hint="Close the application after the last result; the run itself goes on.",
+        )
+
+
 class Results:
     """Lets any number of tasks wait for the ends of runs with one query at a time."""
 
     def __init__(self, *, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
-        self._waiting: defaultdict[UUID, list[asyncio.Future[End]]] = defaultdict(list)
+        self._waiting: dict[UUID, list[Waiter]] = {}
+        self._somewhere: set[UUID] = set()  # runs that someone waits for and that are known to be there
         self._poller: asyncio.Task[None] | None = None
         self._pause = FIRST_PAUSE
+        self._someone_came = asyncio.Event()
+
+    # ── those who wait ──────────────────────────────────────────────────────────────────────────────────────
 
     async def wait(self, run_id: UUID, timeout: float | None = None) -> End:
-        future: asyncio.Future[End] = asyncio.get_running_loop().create_future()
-        self._waiting[run_id].append(future)
-        self._pause = FIRST_PAUSE
-        if self._poller is None or self._poller.done():
-            self._poller = asyncio.create_task(self._poll())
+        """How a run ended, once it has. The id is one that `Runs.parse` let through."""
+        waiter = Waiter(run_id, timeout)
+        self._waiting.setdefault(run_id, []).append(waiter)
+        self._look_soon()
         try:
-            async with asyncio.timeout(timeout):
-                return await future
-        except TimeoutError:
-            raise ResultTimeout(
-                f"Run {run_id} has not ended after {timeout} s.", hint="It goes on; wait again, or cancel it."
-            ) from None
+            await asyncio.wait((waiter.end,), timeout=timeout)
+            if not waiter.end.done():
+                waiter.is_over = True
+                self._look_soon()
+                await asyncio.wait((waiter.end,), timeout=LAST_LOOK_SECONDS)
+            if not waiter.end.done():
+                raise waiter.unanswered("the database does not answer")
+            return waiter.end.result()
         finally:
-            self._forget(run_id, future)
+            self._forget(waiter)
 
-    def _forget(self, run_id: UUID, future: asyncio.Future[End]) -> None:
-        waiters = self._waiting.get(run_id)
-        if waiters is not None and future in waiters:
-            waiters.remove(future)
-            if not waiters:
-                del self._waiting[run_id]
+    def _look_soon(self) -> None:
+        self._pause = FIRST_PAUSE
+        self._someone_came.set()
+        if self._poller is None or self._poller.done():
+            # In a context of its own: it works for all, and what it logs is no log line of whoever came first.
+            self._poller = asyncio.create_task(self._poll(), context=contextvars.Context())
+            self._poller.add_done_callback(self._poller_ended)
+
+    def _forget(self, waiter: Waiter) -> None:
+        waiter.end.cancel()
+        waiters = self._waiting.get(waiter.run_id, [])
+        if waiter in waiters:
+            waiters.remove(waiter)
+        if not waiters:
+            self._waiting.pop(waiter.run_id, None)
+            self._somewhere.discard(waiter.run_id)
+
+    # ── the poller ──────────────────────────────────────────────────────────────────────────────────────────
 
     async def _poll(self) -> None:
         while self._waiting:
-            if await self._ask():
-                self._pause = FIRST_PAUSE
-            await self._clock.sleep(self._pause)
+            self._someone_came.clear()
+            await self._look_and_live_on()
+            await self._clock.sleep(FIRST_PAUSE)  # whoever comes in the meantime shares the next look
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._pause - FIRST_PAUSE):
+                    await self._someone_came.wait()
             self._pause = min(LONGEST_PAUSE, self._pause * 1.3)
 
-    async def _ask(self) -> bool:
-        wanted = list(self._waiting)
-        found = False
+    async def _look_and_live_on(self) -> None:
+        """One look. Whatever goes wrong, there will be another one: others wait too."""
+        overdue = {waiter for waiter in self._waiters() if waiter.is_over}
         try:
-            async with self._database.acquire() as connection:
-                for start in range(0, len(wanted), AT_ONCE):
-                    for row in await history.ends_of(connection, wanted[start : start + AT_ONCE]):
-                        self._tell(row["run_id"], End(State(row["state"]), row["result"], row["error"]))
-                        found = True
-        except CONNECTION_ERRORS as error:
-            log.warning("waiting for results waits for the database", cause=str(error))
-        return found
+            await self._look(overdue)
+        except (Exception, asyncio.CancelledError) as error:
+            if isinstance(error, asyncio.CancelledError) and _is_being_cancelled():
+                raise
+            _log_failed_look(error)
+            self._pause = LONGEST_PAUSE
+            for waiter in overdue:
+                waiter.refuse(waiter.unanswered(str(error) or type(error).__name__))
 
-    def _tell(self, run_id: UUID, end: End) -> None:
-        for future in self._waiting.pop(run_id, ()):
-            if not future.done():
-                future.set_result(end)
+    async def _look(self, overdue: AbstractSet[Waiter]) -> None:
+        wanted = list(self._waiting)
+        for start in range(0, len(wanted), AT_ONCE):
+            if await self._ask(wanted[start : start + AT_ONCE]):
+                self._pause = FIRST_PAUSE
+        await self._seek(overdue)
+        for waiter in overdue:
+            waiter.refuse(waiter.not_ended())
+
+    async def _ask(self, wanted: Sequence[UUID]) -> bool:
+        """Tell those whose runs have ended; answers whether there were some."""
+        async with self._database.acquire() as connection:
+            rows = await history.ends_of(connection, wanted)
+        for row in rows:
+            self._tell(row)
+        return bool(rows)
+
+    def _tell(self, row: Record) -> None:
+        for waiter in self._waiting.pop(row["run_id"], ()):
+            try:
+                waiter.tell(End(State(row["state"]), row["result"], row["error"]))
+            except ValueError as error:  # a newer program wrote it: that is between this run and who waits for it
+                waiter.refuse(error)
+
+    async def _seek(self, overdue: AbstractSet[Waiter]) -> None:
+        """Find out which runs are nowhere, once each: of those whose time is over, and of those that are not young."""
+        now = instant(self._clock)
+        unknown = [each for each in self._waiters() if each.run_id not in self._somewhere and not each.end.done()]
+        judged = [each for each in unknown if each in overdue or each.made_at + YOUNG < now]
+        for start in range(0, len(judged), AT_ONCE):
+            some = judged[start : start + AT_ONCE]
+            async with self._database.acquire() as connection:
+                found = await lists.states_of(connection, [each.run_id for each in some])
+            self._somewhere.update(found)
+            for waiter in some:
+                if waiter.run_id not in found:
+                    waiter.refuse(not_found(waiter.run_id))
+
+    def _poller_ended(self, poller: asyncio.Task[None]) -> None:
+        """Nobody is left, or the application is being closed: then nobody looks for those who still wait."""
+        if poller is self._poller:
+            for waiter in self._waiters():
+                waiter.refuse(waiter.closed())
+
+    def _waiters(self) -> list[Waiter]:
+        return [waiter for waiters in self._waiting.values() for waiter in waiters]
 
     async def close(self) -> None:
         if self._poller is not None:
             self._poller.cancel()
             await asyncio.gather(self._poller, return_exceptions=True)
+
+
+def _is_being_cancelled() -> bool:
+    """Whether someone cancels this task. A query that was broken off elsewhere may raise the same error."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
+
+
+def _log_failed_look(error: BaseException) -> None:
+    if isinstance(error, CONNECTION_ERRORS):
+        log.warning("waiting for results waits for the database", cause=str(error))
+    else:
+        log.error("a look for results failed; the next one follows", exc_info=error)

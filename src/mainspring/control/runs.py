@@ -92,7 +92,7 @@ class Runs:
             row, attempts, acts = await _read(connection, parsed)
             progress = None if row is None else await reports.progress_of(connection, parsed)
             if row is None and not attempts:
-                raise _not_found(parsed)
+                raise not_found(parsed)
             latest = row if row is not None else attempts[-1]
             names = await jobs.names_of(connection, [latest["job_id"]])
             line = await self._line(connection, latest["line_id"])
@@ -116,7 +116,7 @@ class Runs:
         """A run id as it was given; one of a lane that is not there names no run of ours."""
         parsed = parse_run_id(run_id)
         if lane_of(parsed) >= self._lanes:
-            raise _not_found(parsed)
+            raise not_found(parsed)
         return parsed
 
     # ── cancel ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -146,7 +146,7 @@ class Runs:
         """Raise if the run can no longer be acted upon; answers with where it is, if anywhere."""
         row, attempts, _ = await _read(connection, run_id)
         if row is None and not attempts:
-            raise _not_found(run_id)
+            raise not_found(run_id)
         state = State(row["state"]) if row is not None else State(attempts[-1]["state"])
         if row is None or state is State.DEAD:
             raise RunAlreadyEnded(
@@ -242,7 +242,7 @@ def _raise_unless_as_seen(run_id: UUID, row: Record, revision: int | None) -> No
         )
 
 
-def _not_found(run_id: UUID) -> RunNotFound:
+def not_found(run_id: UUID) -> RunNotFound:
     return RunNotFound(
         f"There is no run {run_id}.",
         hint="Check the id, and that this is the database it was submitted to.",

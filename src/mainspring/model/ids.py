@@ -60,7 +60,8 @@ def parse_run_id(text: str | UUID) -> RunId:
     """A run id from what a person typed."""
     try:
         run_id = text if isinstance(text, UUID) else UUID(str(text))
-    except ValueError:
+        made_at(run_id)  # 48 bits can say the year 10,000, which nothing else here can
+    except (ValueError, OverflowError):
         run_id = None
     if run_id is None or run_id.version != 8:
         raise InvalidInput(
