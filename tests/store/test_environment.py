@@ -340,7 +340,8 @@ async def test_inline_runs_have_resources_and_middleware_too(app: Mainspring) ->
         return n + pool
 
     with inline(app):
-        handles = [await use.submit(1), await use_in_thread.submit(2), use_in_thread.submit_sync(3)]
+        handles = [await use.submit(1), await use_in_thread.submit(2)]
+        handles.append(await asyncio.to_thread(use_in_thread.submit_sync, 3))
 
     assert [await handle.result() for handle in handles] == [12, 14, 16]
     await asyncio.to_thread(app.close_sync)

@@ -267,7 +267,7 @@ async def test_a_connection_without_a_transaction_is_refused(app: Mainspring, ow
             await context.finish(own)
         else:
             with psycopg.connect(app.place.url or "", autocommit=True) as mine:
-                context.finish_sync(mine)
+                await asyncio.to_thread(context.finish_sync, mine)
 
     for library in ("asyncpg", "psycopg"):
         handle = await pay.submit(library=library)

@@ -106,7 +106,8 @@ async def test_the_blocking_twins_do_the_same(
 ) -> None:
     async with caller(library, url) as one:
         job = add.options(connection=one.connection)
-        handles = [job.submit_sync(a=1, b=2), *job.submit_many_sync([{"a": 3, "b": 4}, {"a": 5, "b": 6}])]
+        handles = [await asyncio.to_thread(job.submit_sync, a=1, b=2)]
+        handles += await asyncio.to_thread(job.submit_many_sync, [{"a": 3, "b": 4}, {"a": 5, "b": 6}])
         await (one.commit() if is_committed else one.rollback())
 
     assert [await exists(app, handle.id) for handle in handles] == [is_committed] * 3
@@ -172,7 +173,7 @@ async def test_without_a_transaction_a_run_exists_at_once(app: Mainspring, add: 
 
 async def test_autocommit_is_the_callers_choice(app: Mainspring, add: AddJob, url: str) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
-        handle = add.options(connection=connection).submit_sync(a=1, b=2)
+        handle = await asyncio.to_thread(add.options(connection=connection).submit_sync, a=1, b=2)
         assert await exists(app, handle.id)
 
 
@@ -198,7 +199,7 @@ async def test_the_callers_row_factory_does_not_matter(
     app: Mainspring, add: AddJob, url: str, row_factory: Any
 ) -> None:
     with psycopg.connect(url, row_factory=row_factory) as connection:
-        blocking = add.options(connection=connection).submit_sync(a=1, b=2)
+        blocking = await asyncio.to_thread(add.options(connection=connection).submit_sync, a=1, b=2)
     async with await psycopg.AsyncConnection.connect(url, row_factory=row_factory) as connection:
         handle = await add.options(connection=connection).submit(a=1, b=2)
 
@@ -363,7 +364,7 @@ async def test_an_async_connection_is_refused_by_a_blocking_call(
 ) -> None:
     async with caller(library, url) as one:
         with pytest.raises(InvalidInput) as refused:
-            add.options(connection=one.connection).submit_sync(a=1, b=2)
+            await asyncio.to_thread(add.options(connection=one.connection).submit_sync, a=1, b=2)
         await one.commit()
 
     assert refused.value.code == "connection-is-async"

@@ -1,15 +1,26 @@
-"""An event loop in a thread, for programs that have none: blocking twins of async calls run there."""
+"""An event loop in a thread, for programs that have none: blocking twins of async calls run there.
+
+A process that is forked inherits the loop but not its thread: it begins anew, with a loop and connections of its own.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import selectors
 import threading
+import weakref
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from mainspring.errors import InvalidInput
+from mainspring.model.event_loop import refuse_in_event_loop
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
 T = TypeVar("T")
+
+_all: weakref.WeakSet[BackgroundLoop] = weakref.WeakSet()
 
 
 class BackgroundLoop:
@@ -19,15 +30,22 @@ class BackgroundLoop:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
+        self._inherited: list[asyncio.AbstractEventLoop] = []
+        _all.add(self)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine to its end and return what it returns."""
+        try:
+            refuse_in_event_loop("A blocking call", "await its twin, which has the same name without _sync")
+        except InvalidInput:
+            work.close()  # or Python complains that nobody awaited it
+            raise
         return asyncio.run_coroutine_threadsafe(work, self._running_loop()).result()
 
     def _running_loop(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:
-                self._loop = asyncio.new_event_loop()
+                self._loop = _new_loop()
                 self._thread = threading.Thread(
                     target=_run_until_stopped, args=(self._loop,), name="mainspring-loop", daemon=True
                 )
@@ -42,9 +60,36 @@ class BackgroundLoop:
                 self._thread.join()
                 self._loop = self._thread = None
 
+    def begin_anew(self) -> None:
+        """In a forked child. Someone may have held the lock, and the loop is our parent's: nothing of it is touched.
+
+        Nor is it forgotten: what it still has to do would complain while it is put away.
+        """
+        if self._loop is not None:
+            self._inherited.append(self._loop)
+        self._loop = self._thread = None
+        self._lock = threading.Lock()
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    """With poll rather than epoll: the kernel would share that with forked children.
+
+    What a child closes would then be taken from its parent's loop.
+    """
+    selector = getattr(selectors, "PollSelector", selectors.SelectSelector)
+    return asyncio.SelectorEventLoop(selector())
+
 
 def _run_until_stopped(loop: asyncio.AbstractEventLoop) -> None:
     try:
         loop.run_forever()
     finally:
         loop.close()
+
+
+def _begin_anew_in_child() -> None:
+    for each in list(_all):
+        each.begin_anew()
+
+
+os.register_at_fork(after_in_child=_begin_anew_in_child)

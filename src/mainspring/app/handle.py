@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from mainspring.model.event_loop import refuse_in_event_loop
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from uuid import UUID
@@ -33,6 +35,7 @@ class Handle(Generic[R]):
 
     def result_sync(self, timeout: float | None = None) -> R:
         """`result` for code that is not async."""
+        refuse_in_event_loop("result_sync", "await handle.result(…)")
         return self._app.blocking(self.result(timeout))
 
     async def find(self) -> Run:

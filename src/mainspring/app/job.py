@@ -9,6 +9,7 @@ import msgspec
 
 from mainspring.errors import InvalidInput
 from mainspring.model import job as rules
+from mainspring.model.event_loop import refuse_in_event_loop
 from mainspring.model.headers import checked_headers
 from mainspring.model.line import Line
 from mainspring.model.policy import NO_OVERRIDES, Overrides
@@ -163,6 +164,7 @@ class Job(Generic[P, R]):
 
     def submit_sync(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """`submit` for code that is not async."""
+        refuse_in_event_loop("submit_sync", f"await {self.name}.submit(…)")
         return self._app.submissions.submit_sync(self, self.handler.arguments.encode(args, kwargs))
 
     async def submit_many(self, calls: Iterable[Mapping[str, Any]]) -> list[Handle[R]]:
@@ -171,6 +173,7 @@ class Job(Generic[P, R]):
 
     def submit_many_sync(self, calls: Iterable[Mapping[str, Any]]) -> list[Handle[R]]:
         """`submit_many` for code that is not async."""
+        refuse_in_event_loop("submit_many_sync", f"await {self.name}.submit_many(…)")
         return self._app.submissions.submit_many_sync(self, self._payloads(calls))
 
     def _payloads(self, calls: Iterable[Mapping[str, Any]]) -> list[bytes]:

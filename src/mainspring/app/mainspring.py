@@ -20,6 +20,7 @@ from mainspring.clock import Clock, SystemClock
 from mainspring.control.runs import Changes
 from mainspring.errors import InvalidInput, shortened
 from mainspring.model.command import Command
+from mainspring.model.event_loop import refuse_in_event_loop
 from mainspring.model.job import JobDefinition
 from mainspring.model.limits import checked_memory
 from mainspring.model.report import capture_level
@@ -285,6 +286,7 @@ class Mainspring:
 
     def close_sync(self) -> None:
         """`close` for code that is not async."""
+        refuse_in_event_loop("close_sync", "await app.close()")
         self.blocking(self.close())
         self._background.stop()
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mainspring.errors import InvalidInput, RunCancelled
+from mainspring.model.event_loop import refuse_in_event_loop
 from mainspring.model.payload import MAX_RESULT_BYTES, encode
 from mainspring.model.report import (
     MAX_CHECKPOINT_BYTES,
@@ -84,13 +84,7 @@ class Context:
 
     def checkpoint_sync(self, value: Any) -> None:
         """`checkpoint` for handlers that are not async."""
-        if _is_in_event_loop():
-            raise InvalidInput(
-                "checkpoint_sync would stop the event loop for as long as it takes.",
-                code="blocking-call",
-                hint="In an async handler: await context.checkpoint(…).",
-                field="checkpoint",
-            )
+        refuse_in_event_loop("checkpoint_sync", "await context.checkpoint(…)")
         self._listener.checkpoint_sync(_encoded(value))
 
     # ── finishing ───────────────────────────────────────────────────────────────────────────────────────────
@@ -106,6 +100,7 @@ class Context:
 
     def finish_sync(self, connection: object, result: Any = None) -> None:
         """`finish` for handlers that are not async."""
+        refuse_in_event_loop("finish_sync", "await context.finish(…)")
         self._checked_finisher().finish_sync(connection, _encoded_result(result))
 
     def _checked_finisher(self) -> Finisher:
@@ -140,11 +135,3 @@ def _encoded(value: Any) -> bytes:
 
 def _encoded_result(result: Any) -> str | None:
     return None if result is None else encode(result, what="result", limit=MAX_RESULT_BYTES).decode()
-
-
-def _is_in_event_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True

@@ -19,6 +19,7 @@ from mainspring.clock import instant
 from mainspring.control.results import End
 from mainspring.errors import RunAlreadyEnded, RunNotFound, RunNotSucceeded
 from mainspring.model.context import Context
+from mainspring.model.event_loop import refuse_in_event_loop
 from mainspring.model.ids import run_id_bytes
 from mainspring.model.lifecycle import State
 from mainspring.model.line import Delivery
@@ -78,9 +79,13 @@ class InlineHandle(Handle[R]):
         self._cause = cause
 
     async def result(self, timeout: float | None = None) -> R:
-        return self.result_sync()
+        return self._value()
 
     def result_sync(self, timeout: float | None = None) -> R:
+        refuse_in_event_loop("result_sync", "await handle.result(…)")  # as in real life
+        return self._value()
+
+    def _value(self) -> R:
         try:
             value: Any = self._end.value(self.id)
         except RunNotSucceeded as error:
