@@ -251,6 +251,38 @@ def pay_from_a_process_of_its_own(context: Context, dies: str) -> None:
         _die()
 
 
+# ── handlers that wait for others ───────────────────────────────────────────────────────────────────────────────
+
+
+@app.job
+async def wait_for_child(context: Context) -> int:
+    await note(context, "waiting")
+    return await (await quick.submit(7)).result()
+
+
+@app.job
+def wait_for_child_in_thread() -> int:
+    return quick.submit_sync(7).result_sync()
+
+
+@app.job(isolated=True)
+async def wait_for_child_isolated() -> list[int]:
+    handles = [await quick.submit(number) for number in (3, 4)]
+    return await asyncio.gather(*[handle.result() for handle in handles])
+
+
+@app.job(isolated=True)
+def wait_for_child_isolated_and_blocking() -> int:
+    return quick.submit_sync(7).result_sync()
+
+
+@app.job(isolated=True)
+async def wait_for_too_long(context: Context) -> None:
+    handle = await quick.options(delay=TOO_LONG).submit(7)
+    await note(context, "waiting")
+    await handle.result()
+
+
 # ── handlers that report ────────────────────────────────────────────────────────────────────────────────────────
 
 STEPS = 10

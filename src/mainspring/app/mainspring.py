@@ -28,6 +28,7 @@ from mainspring.model.resource import Resource
 from mainspring.model.run import DEFAULT_PRIORITY
 from mainspring.worker.command import handler_of_command
 from mainspring.worker.registry import Registry, handler_of
+from mainspring.worker.waits import without_slot
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -256,7 +257,11 @@ class Mainspring:
         patience = _checked_timeout(timeout)
         services = (await self._sessions.get()).services
         parsed = services.runs.parse(run_id)
-        return (await services.results.wait(parsed, patience)).value(parsed)
+        if patience == 0:
+            return (await services.results.wait(parsed, patience)).value(parsed)
+        async with without_slot():
+            end = await services.results.wait(parsed, patience)
+        return end.value(parsed)
 
     async def logs(self, run_id: UUID | str, *, attempt: int | None = None) -> list[LogLine]:
         """What a run has logged so far, oldest first."""
@@ -264,7 +269,12 @@ class Mainspring:
 
     async def watch(self, run_id: UUID | str) -> AsyncIterator[Sighting]:
         """A run while it goes on: `async for sighting in app.watch(id)`, until it has ended."""
-        async for sighting in (await self._sessions.get()).services.watching.watch(run_id):
+        sightings = (await self._sessions.get()).services.watching.watch(run_id)
+        while True:
+            async with without_slot():
+                sighting = await anext(sightings, None)
+            if sighting is None:
+                return
             yield sighting
 
     # ── opening and closing ─────────────────────────────────────────────────────────────────────────────────

@@ -26,8 +26,9 @@ from mainspring.model.line import Delivery
 from mainspring.model.payload import MAX_RESULT_BYTES, encode
 from mainspring.model.steering import Cancel, Steering
 from mainspring.testing.overheard import Overheard
-from mainspring.worker.capture import SPEAKER, captured, words_of
+from mainspring.worker.capture import captured, words_of
 from mainspring.worker.carrying import await_carrying, call_carrying, unpacked
+from mainspring.worker.current import CURRENT_ATTEMPT
 from mainspring.worker.environment import NOTHING
 from mainspring.worker.finishing import not_finished
 from mainspring.worker.work import error_document
@@ -160,6 +161,8 @@ class _Finisher:
 class _Attempt:
     """The one attempt that is made at a run."""
 
+    waits = None  # there are no slots
+
     def __init__(self, app: Mainspring, job: Job[Any, Any]) -> None:
         self.run_id = UUID(bytes=run_id_bytes(1, 0, instant(app.clock))[0])
         self.overheard = Overheard(app.clock)
@@ -194,7 +197,7 @@ class _Attempt:
 
     def _call(self, payload: bytes, surroundings: Surroundings) -> Callable[[], Any]:
         handler = self._job.handler
-        SPEAKER.set(None if handler.capture_level is None else self)
+        CURRENT_ATTEMPT.set(None if handler.capture_level is None else self)
         positional, named = handler.arguments.decode(payload)
         if handler.arguments.wants_context:
             positional = (self._context, *positional)

@@ -1,37 +1,33 @@
 """Takes the lines that handlers write with `logging` and hands them to whoever keeps them, attempt by attempt.
 
-Which attempt a line belongs to is said by a context variable: each handler runs in a context of its own, and so do the
-tasks it makes and the thread it runs in. Threads that a handler starts by itself are not heard.
+Which attempt a line belongs to is said by `CURRENT_ATTEMPT`. Threads that a handler starts by itself are not heard.
 """
 
 from __future__ import annotations
 
 import logging
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from mainspring.model.report import MAX_LEVEL_LENGTH, MAX_LOGGER_LENGTH, one_line, some_lines
+from mainspring.worker.current import CURRENT_ATTEMPT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-# Who is speaking: a worker sets it to the Work, an isolated child to anything at all. None keeps no lines.
-SPEAKER: ContextVar[Any] = ContextVar("mainspring_speaker", default=None)
 
 _FORMATTER = logging.Formatter()
 
 
 class Capture(logging.Handler):
-    """Calls `hear(speaker, record)` for every line that an attempt logs."""
+    """Calls `hear(attempt, record)` for every line that an attempt logs."""
 
     def __init__(self, hear: Callable[[Any, logging.LogRecord], None]) -> None:
         super().__init__()
         self._hear = hear
 
     def emit(self, record: logging.LogRecord) -> None:
-        if (speaker := SPEAKER.get()) is not None:
-            self._hear(speaker, record)
+        if (attempt := CURRENT_ATTEMPT.get()) is not None:
+            self._hear(attempt, record)
         # Where nobody configured logging, only our being here keeps Python from printing warnings as it would.
         last = logging.lastResort
         if last is not None and record.levelno >= last.level and logging.getLogger().handlers == [self]:

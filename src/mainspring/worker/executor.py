@@ -1,4 +1,4 @@
-"""Runs handlers, never more at once than there are slots.
+"""Runs handlers, never more at once than there are slots; those that wait for other runs are not counted (`waits.py`).
 
 Claimed runs wait in a small buffer, most urgent first. How many may wait adapts to how fast handlers finish, so
 that long runs are not hoarded here while another worker idles; what waits too long is given back.
@@ -23,6 +23,7 @@ from mainspring.worker.finishing import not_finished
 from mainspring.worker.isolation.echo import EchoedError
 from mainspring.worker.limit import limit_of
 from mainspring.worker.timekeeper import Timekeeper
+from mainspring.worker.waits import MOST_PER_SLOT, Waits
 from mainspring.worker.work import EXPIRES_AT, ID, JOB, PRIORITY, SPECIAL, Work
 
 if TYPE_CHECKING:
@@ -80,6 +81,12 @@ class Executor:
         )
         self._performer = performer
         performer.begins = self.timekeeper.watch
+        self._waits = Waits(
+            most=MOST_PER_SLOT * slots,
+            running=self._running,
+            unused_slots=self._unused_slots,
+            slot_is_free=self._fill_slots,
+        )
         self._rate = Rate(clock)
         self._is_stopping = False
         self.has_room = asyncio.Event()
@@ -95,7 +102,10 @@ class Executor:
         return self.free_slots() - self._kept + prefetch - self._buffered
 
     def free_slots(self) -> int:
-        return 0 if self._is_stopping else self._slots - len(self._running) - self._abandoned
+        return 0 if self._is_stopping else self._unused_slots()
+
+    def _unused_slots(self) -> int:
+        return self._slots - len(self._running) - self._abandoned + self._waits.without_slot
 
     @property
     def has_spare_slot(self) -> bool:
@@ -126,10 +136,10 @@ class Executor:
     def take(self, lease: Lease, line: int, rows: Sequence[Record]) -> list[Work]:
         """Accept the runs of a new lease; answers with them in the order of their positions."""
         now = self.now()
-        handlers, worker_id = self._handlers, self._worker_id
+        handlers, worker_id, waits = self._handlers, self._worker_id, self._waits
         delivery = self._lines[line].delivery
         works = [
-            Work(row, lease, position, line, worker_id, now, handlers.get(row[JOB]), delivery)
+            Work(row, lease, position, line, worker_id, now, handlers.get(row[JOB]), delivery, waits)
             for position, row in enumerate(rows)
         ]
         if self._lines[line].is_claimed_singly:
@@ -153,6 +163,8 @@ class Executor:
                 self._settle(work.given_back(self.now()))
 
     def _fill_slots(self) -> None:
+        if self._waits.without_slot:
+            self._waits.grant()
         if self._is_stopping:
             return
         free = self.free_slots() - self._kept
@@ -251,7 +263,10 @@ class Executor:
         else:
             self._abandoned -= 1  # it was given up, and settled, a while ago
         self._rate.count += 1
-        if self._buffered:
+        if self._waits.without_slot:
+            self._waits.forget(work)
+            self._fill_slots()
+        elif self._buffered:
             self._fill_slots()
         else:
             self.has_room.set()
@@ -264,7 +279,7 @@ class Executor:
             return
         work.is_cancelled = True
         if work in self._running:
-            self._performer.tell(work)
+            self._tell(work)
             asyncio.get_running_loop().call_later(self._cancel_grace, self._abandon, work)
 
     def interrupt(self, works: Iterable[Work], grace: float) -> None:
@@ -272,7 +287,7 @@ class Executor:
         for work in list(works):
             if work in self._running and not work.is_interrupted:
                 work.is_interrupted = True
-                self._performer.tell(work)
+                self._tell(work)
                 asyncio.get_running_loop().call_later(grace, self._abandon, work)
 
     def _time_is_up(self, work: Work) -> None:
@@ -280,12 +295,17 @@ class Executor:
         assert work.limit is not None
         work.limit.exceed()
         if work in self._running and not work.is_cancelled and not work.is_interrupted:
-            self._performer.tell(work)
+            self._tell(work)
+
+    def _tell(self, work: Work) -> None:
+        self._waits.stop_queueing(work)
+        self._performer.tell(work)
 
     def _abandon(self, work: Work) -> None:
         """As much force as there is: killed if it can be; else settled, while code that would not stop runs on."""
         if work in self._running and not self._performer.kill(work):
             self._running.discard(work)
+            self._waits.forget(work)
             self._abandoned += 1
             self._settle(work.stopped(self.now()))
             log.warning("a handler would not stop and was abandoned", run=str(work.row[ID]), abandoned=self._abandoned)

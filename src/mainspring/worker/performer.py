@@ -16,8 +16,9 @@ import msgspec
 from mainspring.errors import InvalidInput
 from mainspring.model.context import Context
 from mainspring.model.payload import JSON_CODEC
-from mainspring.worker.capture import SPEAKER, words_of
+from mainspring.worker.capture import words_of
 from mainspring.worker.carrying import call_carrying
+from mainspring.worker.current import CURRENT_ATTEMPT
 from mainspring.worker.environment import NOTHING
 from mainspring.worker.finishing import finishing_of
 from mainspring.worker.isolation.hearing import Hearing
@@ -51,8 +52,7 @@ class Performer:
         if work.limit is not None:
             self.begins(work)
         positional, named = handler.arguments.decode(work.row[PAYLOAD])
-        if handler.capture_level is not None:
-            SPEAKER.set(work)
+        CURRENT_ATTEMPT.set(work)
         if self.surroundings is not NOTHING and (handler.arguments.injected or self.surroundings.middleware):
             return await self._perform_within(work, handler, positional, named)
         if handler.arguments.wants_context:
@@ -82,7 +82,8 @@ class Performer:
         return await asyncio.get_running_loop().run_in_executor(self._threads, call)
 
     async def _perform_isolated(self, isolation: Isolation, work: Work, handler: Handler) -> Any:
-        hearing = Hearing(partial(self._reporter.report_of, work), keeps_output=handler.capture_level is not None)
+        report = partial(self._reporter.report_of, work)
+        hearing = Hearing(report, keeps_output=handler.capture_level is not None, work=work)
         checkpointed = await self._checkpointed(work, handler)
         if work.is_cancelled or work.is_interrupted:
             raise asyncio.CancelledError  # while we looked for the checkpoint

@@ -28,6 +28,7 @@ from mainspring.worker.lines import Lines
 from mainspring.worker.performer import Performer
 from mainspring.worker.reporter import Reporter
 from mainspring.worker.tally import Tally
+from mainspring.worker.waits import MOST_PER_SLOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -153,7 +154,9 @@ class WorkerProcess:
     def _assemble(self, handlers: dict[int, Handler], surroundings: Surroundings) -> None:
         self.flusher = Flusher(worker_id=self.id, link=self._links["flush"], clock=self._clock, settled=self._settled)
         self.reporter = Reporter(worker_id=self.id, database=self._database, clock=self._clock)
-        performer = Performer(threads=self._settings.slots, reporter=self.reporter, isolation=self._isolation)
+        # Threads are made when they are needed; a handler that waits for a run keeps its own.
+        threads = self._settings.slots * (1 + MOST_PER_SLOT)
+        performer = Performer(threads=threads, reporter=self.reporter, isolation=self._isolation)
         if not self._registry.environment.is_empty:
             performer.surroundings = surroundings
         self._surroundings.enter_context(captured(performer.hear, self._registry.capture_level))

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from mainspring.worker.limit import Limit, Special
     from mainspring.worker.registry import Handler
     from mainspring.worker.report import Report
+    from mainspring.worker.waits import Waits
 
 MAX_ERROR_LENGTH = 2_000
 MAX_TRACEBACK_LENGTH = 8_000
@@ -61,6 +62,7 @@ class Work:
         "row",
         "started_at",
         "task",
+        "waits",
         "worker_id",
     )
 
@@ -74,6 +76,7 @@ class Work:
         claimed_at: Micros,
         handler: Handler | None,
         delivery: Delivery = Delivery.AT_LEAST_ONCE,
+        waits: Waits | None = None,
     ) -> None:
         self.row = row
         self.lease = lease
@@ -83,6 +86,7 @@ class Work:
         self.claimed_at = claimed_at
         self.handler = handler
         self.delivery = delivery
+        self.waits = waits
         self.started_at: Micros | None = None
         self.task: asyncio.Future[Any] | None = None
         self.context: Context | None = None

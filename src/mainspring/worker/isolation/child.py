@@ -20,9 +20,10 @@ from mainspring.model.payload import MAX_RESULT_BYTES, encode, printable
 from mainspring.model.steering import Steering
 from mainspring.worker.carrying import call_carrying, unpacked
 from mainspring.worker.command import become
+from mainspring.worker.current import CURRENT_ATTEMPT
 from mainspring.worker.environment import NOTHING
 from mainspring.worker.isolation import processes
-from mainspring.worker.isolation.voice import Voice, captured_here
+from mainspring.worker.isolation.voice import ChildAttempt, Voice, captured_here
 from mainspring.worker.isolation.wire import Answer, Ask, Done, Failed, Frames, Start, Tell, framed, to_child
 from mainspring.worker.work import MAX_ERROR_LENGTH, MAX_TRACEBACK_LENGTH, message_of, traceback_of
 
@@ -113,6 +114,7 @@ class Life:
         )
 
     def run(self) -> None:
+        CURRENT_ATTEMPT.set(ChildAttempt(self._line))
         with captured_here(self._voice, self._handler.capture_level):
             self._run()
 

@@ -19,22 +19,24 @@ from mainspring.model.report import (
     one_line,
     some_lines,
 )
-from mainspring.worker.isolation.wire import BadFrame
+from mainspring.worker.isolation.wire import COME_BACK, LEAVE_SLOT, BadFrame
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mainspring.worker.report import Report
+    from mainspring.worker.work import Work
 
 MAX_LINE_BYTES = 4 * MAX_LINE_LENGTH
 
 
 class Hearing:
-    """`report` makes the attempt's report when there is something to put into it."""
+    """`report` makes the attempt's report when there is something to put into it. `work` is what has the slot."""
 
-    def __init__(self, report: Callable[[], Report], *, keeps_output: bool) -> None:
+    def __init__(self, report: Callable[[], Report], *, keeps_output: bool, work: Work | None = None) -> None:
         self._report = report
         self._keeps_output = keeps_output
+        self._work = work
         self._unfinished: dict[str, bytes] = {}  # the beginning of a line, by stream
 
     def told(self, kind: str, body: Any) -> None:
@@ -52,9 +54,15 @@ class Hearing:
                 raise BadFrame("It told something that is not in the protocol.")
 
     async def asked(self, kind: str, body: Any) -> Any:
-        if kind != "checkpoint":
+        work = self._work
+        if kind == "checkpoint":
+            await self._report().checkpoint(encode(body, what="checkpoint", limit=MAX_CHECKPOINT_BYTES))
+        elif kind == LEAVE_SLOT and work is not None and work.waits is not None:
+            await work.waits.leave(work)
+        elif kind == COME_BACK and work is not None and work.waits is not None:
+            await work.waits.come_back(work)
+        else:
             raise MainspringError("This worker does not know how to do that.", code="not-done")
-        await self._report().checkpoint(encode(body, what="checkpoint", limit=MAX_CHECKPOINT_BYTES))
 
     def printed(self, stream: str, data: bytes) -> None:
         if not self._keeps_output or self._report().is_full:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from mainspring.worker.capture import words_of
+from mainspring.worker.isolation.wire import COME_BACK, LEAVE_SLOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,6 +37,21 @@ class Voice:
 
     def checkpoint_sync(self, data: bytes) -> None:
         self._line.ask("checkpoint", msgspec.Raw(data))
+
+
+class ChildAttempt:
+    """The attempt that a child makes, as its `CURRENT_ATTEMPT`. The slot is its worker's: see `waits.py`."""
+
+    def __init__(self, line: Line) -> None:
+        self.pid = os.getpid()
+        self.waits = self
+        self._line = line
+
+    async def leave(self, attempt: ChildAttempt) -> None:
+        await asyncio.to_thread(self._line.ask, LEAVE_SLOT, None)
+
+    async def come_back(self, attempt: ChildAttempt) -> None:
+        await asyncio.to_thread(self._line.ask, COME_BACK, None)
 
 
 class _Capture(logging.Handler):

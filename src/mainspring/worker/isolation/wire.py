@@ -20,6 +20,10 @@ LENGTH_BYTES = 4
 MAX_FRAME_BYTES = 1024 * 1024  # payloads, results and checkpoints are all much smaller
 
 
+# What a child asks for besides keeping a checkpoint: its handler begins to wait for another run, or has waited.
+LEAVE_SLOT, COME_BACK = "leave-slot", "come-back"
+
+
 class BadFrame(MainspringError):
     """The other side said something that is not in the protocol."""
 
