@@ -167,7 +167,7 @@ class Executor:
             self._waits.grant()
         if self._is_stopping:
             return
-        free = self.free_slots() - self._kept
+        free = self._unused_slots() - self._kept
         for queue in self._waiting:
             while queue and free > 0:
                 work = queue.popleft()
