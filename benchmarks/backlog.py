@@ -20,7 +20,7 @@ from mainspring.worker.claimer import MAX_BATCH, Front
 
 if TYPE_CHECKING:
     from mainspring.model.run import NewRun
-    from mainspring.store.database import Connection
+    from mainspring.store.connection import Connection
     from mainspring.store.embedded import EmbeddedServer
 
 FIELDS = ("ratio", "claim_ms_small", "claim_ms_large")

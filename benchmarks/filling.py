@@ -15,7 +15,7 @@ from mainspring.store.database import Database
 from mainspring.store.migrate import check_schema
 
 if TYPE_CHECKING:
-    from mainspring.store.database import Connection
+    from mainspring.store.connection import Connection
 
 CHUNK = 5_000  # per lane and transaction
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.harness import Numbers, bar, durable_server, fresh_database, observer, percentile, say
 from mainspring import Mainspring
 from mainspring.store import jobs
+from mainspring.store.database import Database
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,10 +64,12 @@ async def run(seconds: float, *, small: bool = False) -> Numbers:
 
 
 async def _fill(url: str, *, ready: int, attempts: int) -> datetime:
+    registering = await Database(url).connect("benchmark")
+    await jobs.open_queues(registering, [f"queue-{n}" for n in range(QUEUES)])
+    for n in range(JOBS):
+        await jobs.register(registering, f"job-{n}", {}, actor="benchmark")
+    await registering.close()
     async with observer(url) as connection:
-        await jobs.open_queues(connection, [f"queue-{n}" for n in range(QUEUES)])
-        for n in range(JOBS):
-            await jobs.register(connection, f"job-{n}", {}, actor="benchmark")
         for day in range(DAYS + 1):
             await connection.execute("select add_history_partition(current_date - $1::int)", day)
         now: datetime = await connection.fetchval("select now()")

@@ -31,6 +31,7 @@ FIELDS = (
     "ratio",
     "lost",
     "duplicated",
+    "unsettled",
     "python_us_per_job",
     "postgres_us_per_job",
     "wal_bytes_per_job",
@@ -62,6 +63,7 @@ async def _mainspring(server: EmbeddedServer, seconds: float) -> Numbers:
             before, began = await _reading(connection, worker, producer, server), time.perf_counter()
             await pass_time(seconds, "measuring")
             after, span = await _reading(connection, worker, producer, server), time.perf_counter() - began
+            unsettled = await connection.fetchval("select max(unsettled) from worker")  # as workers said last
             accepted = (await producer.end()).submitted
             await until_finished(connection, accepted, seconds=30)
             found = await faults(connection, accepted)
@@ -69,6 +71,7 @@ async def _mainspring(server: EmbeddedServer, seconds: float) -> Numbers:
     return {
         "jobs_per_s": jobs / span,
         **found,
+        "unsettled": float(unsettled or 0),
         "python_us_per_job": 1e6 * (after["python"] - before["python"]) / jobs,
         "postgres_us_per_job": 1e6 * (after["postgres"] - before["postgres"]) / jobs,
         "wal_bytes_per_job": (after["wal"] - before["wal"]) / jobs,
@@ -92,7 +95,8 @@ def show(numbers: Numbers) -> str:
         [
             bar("Mainspring", numbers["jobs_per_s"], most, "jobs/s"),
             bar("bare SQL loop", numbers["bare_per_s"], most, "jobs/s"),
-            f"  ratio {numbers['ratio']:.2f} · lost {numbers['lost']:.0f} · duplicated {numbers['duplicated']:.0f}",
+            f"  ratio {numbers['ratio']:.2f} · lost {numbers['lost']:.0f} · duplicated {numbers['duplicated']:.0f}"
+            f" · unsettled {numbers['unsettled']:,.0f}",
             f"  per job: {numbers['python_us_per_job']:.1f} µs Python,"
             f" {numbers['postgres_us_per_job']:.1f} µs PostgreSQL, {numbers['wal_bytes_per_job']:.0f} bytes of WAL",
         ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import os
 import shutil
 import uuid
@@ -14,6 +15,8 @@ import asyncpg
 import pytest
 import uvloop
 from hypothesis import HealthCheck, settings
+from tests.switches import SWITCHES
+from tests.system.replicas import lone_server, make_folder, make_template, replicated
 
 from mainspring import Mainspring
 from mainspring.store.database import Database
@@ -25,6 +28,8 @@ from mainspring.testing.scratch import scratch_root
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
     from pathlib import Path
+
+    from tests.system.replicas import Replicas, Server
 
     from mainspring.store.grants import Kind
 
@@ -107,6 +112,44 @@ async def url(server: EmbeddedServer) -> AsyncIterator[str]:
             await admin.execute(f"drop database {name} with (force)")
     finally:
         await admin.close()
+
+
+# ── servers of a test's own ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="session")
+def stopped_server(shared_directory: Path) -> Path:
+    """The data of a migrated server that does not run, made once per run of the tests, to be copied."""
+    folder = shared_directory / "stopped"
+    with (shared_directory / "stopped.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            made = make_folder(shared_directory)
+            uvloop.run(make_template(made))
+            made.rename(folder)
+    return folder / "template"
+
+
+@pytest.fixture
+async def lone(stopped_server: Path, shared_directory: Path) -> AsyncIterator[Server]:
+    """A server of one's own whose COMMITs can be made to wait for a standby that never comes."""
+    async with lone_server(stopped_server, shared_directory) as server:
+        yield server
+
+
+@pytest.fixture
+async def replicas(stopped_server: Path, shared_directory: Path) -> AsyncIterator[Replicas]:
+    """A primary and its synchronous standby."""
+    async with replicated(stopped_server, shared_directory) as replicas:
+        yield replicas
+
+
+@pytest.fixture
+def without(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The mechanism that is switched off in this test; none if empty. See `tests.switches`."""
+    if request.param:
+        SWITCHES[request.param](monkeypatch)
+    return str(request.param)
 
 
 @pytest.fixture

@@ -4,7 +4,8 @@
     ├── InvalidInput (ValueError)          a value breaks a rule: field, value, rule
     │   ├── InvalidArguments               the arguments of a job do not fit its signature
     │   ├── InvalidSchedule                when a job shall run cannot be read, or never comes
-    │   └── FilterTooWide                  too many runs would have to be looked at
+    │   ├── FilterTooWide                  too many runs would have to be looked at
+    │   └── ValueNotStorable               PostgreSQL cannot keep a value that was given
     ├── NotFound (LookupError)
     │   ├── JobNotFound · QueueNotFound · RunNotFound · WorkerNotFound · OperationNotFound
     ├── Conflict                           someone got there first
@@ -21,7 +22,12 @@
     ├── CommandFailed                      a command ended with an exit code other than 0
     └── StoreError                         the database
         ├── DatabaseUnreachable (ConnectionError)
+        ├── DatabaseBusy                   locks, deadlocks, time limits: nothing happened, try again
         ├── DatabaseUnsuitable             too old, read-only, wrong settings, missing permission
+        │   ├── PermissionMissing          the role may not do what is needed
+        │   └── ForeignDatabase            a connection to another installation of Mainspring
+        ├── PartitionMissing               history has no partition for today
+        ├── RowExists                      a unique constraint was there first
         ├── SchemaMismatch                 program and schema do not serve each other
         └── EmbeddedServerError            the private PostgreSQL could not be made, started or shared
 
@@ -73,6 +79,12 @@ class InvalidSchedule(InvalidInput):
 
 class FilterTooWide(InvalidInput):
     code = "filter-too-wide"
+
+
+class ValueNotStorable(InvalidInput):
+    """PostgreSQL cannot keep a value that was given: too large, or not representable there."""
+
+    code = "value-not-storable"
 
 
 class NotFound(MainspringError, LookupError):
@@ -206,19 +218,49 @@ class CommandFailed(MainspringError):
 
 
 class StoreError(MainspringError):
-    """The database could not do what was asked."""
+    """The database could not do what was asked. `fields` has its `sqlstate`, where it said one."""
 
-    code = "store-error"
+    code = "database-error"
 
 
 class DatabaseUnreachable(StoreError, ConnectionError):
     code = "database-unreachable"
 
 
+class DatabaseBusy(StoreError):
+    """A lock, a deadlock or a time limit was in the way. Nothing happened; the same may be tried again."""
+
+    code = "database-busy"
+
+
 class DatabaseUnsuitable(StoreError):
     """The database is too old, read-only, full, or lacks something: a setting, a permission."""
 
     code = "database-unsuitable"
+
+
+class PermissionMissing(DatabaseUnsuitable):
+    """The role of this connection may not do what is needed."""
+
+    code = "permission-missing"
+
+
+class ForeignDatabase(DatabaseUnsuitable):
+    """A connection leads to another installation of Mainspring than the one the application uses."""
+
+    code = "foreign-database"
+
+
+class PartitionMissing(StoreError):
+    """History has no partition for today. Workers make it and try again."""
+
+    code = "partition-missing"
+
+
+class RowExists(StoreError):
+    """Someone wrote the same at the same moment."""
+
+    code = "row-exists"
 
 
 class SchemaMismatch(StoreError):

@@ -14,6 +14,7 @@ import msgspec
 
 from mainspring.clock import Clock, SystemClock
 from mainspring.control.dead import DeadLetters
+from mainspring.control.definitions import Definitions
 from mainspring.control.jobs import Jobs
 from mainspring.control.lists import Lists
 from mainspring.control.operations import Operations
@@ -35,7 +36,7 @@ from mainspring.keeper.sweeper import Sweeper
 from mainspring.store.database import Database
 from mainspring.store.embedded import EmbeddedServer, default_data_directory
 from mainspring.store.link import Link
-from mainspring.store.migrate import check_schema, check_server, migrate
+from mainspring.store.migrate import check_schema, check_server, installation_of, migrate
 from mainspring.worker.charge import Command
 from mainspring.worker.isolation.isolation import Isolation
 from mainspring.worker.isolation.starter import Starter
@@ -71,12 +72,13 @@ class Place:
 
 
 class Store:
-    """An open database and the number of its lanes."""
+    """An open database: how many lanes it has, and which installation it is."""
 
     def __init__(self, database: Database, lanes: int, server: EmbeddedServer | None) -> None:
         self.database = database
         self.lanes = lanes
         self.server = server
+        self.installation = ""
 
     async def close(self) -> None:
         await self.database.close()
@@ -106,6 +108,7 @@ async def open_store(place: Place, say: Callable[[str], None] = _say_nothing) ->
             if store.server is not None:
                 await migrate(connection, say=say)
             store.lanes = await check_schema(connection)
+            store.installation = await installation_of(connection)
         finally:
             await connection.close()
     except BaseException:
@@ -119,6 +122,7 @@ class Services:
     """What an application uses to talk to its store, within one event loop."""
 
     store: Store
+    definitions: Definitions
     submitter: Submitter
     runs: Runs
     dead: DeadLetters
@@ -143,9 +147,11 @@ def services(store: Store, clock: Clock) -> Services:
     dead = DeadLetters(database=store.database, runs=runs)
     lists = Lists(database=store.database, lanes=store.lanes)
     retries = Retries(database=store.database, clock=clock, runs=runs, dead=dead)
+    definitions = Definitions(database=store.database, lanes=store.lanes, installation=store.installation)
     return Services(
         store=store,
-        submitter=Submitter(database=store.database, clock=clock, lanes=store.lanes),
+        definitions=definitions,
+        submitter=Submitter(database=store.database, clock=clock, lanes=store.lanes, definitions=definitions),
         runs=runs,
         dead=dead,
         lists=lists,
@@ -274,8 +280,16 @@ def supervisor(
 
     clock = SystemClock()
     return Supervisor(
-        # A database that is back must hear from us well before anyone may wonder whether we live.
-        link=Link(store.database, clock, "supervisor", longest_pause=settings.beat_every),
+        database=store.database,
+        # A database that is back must hear from us well before anyone may wonder whether we live; and a beat that is
+        # lost with a server is followed by another: it waits for no standby.
+        link=Link(
+            store.database,
+            clock,
+            "supervisor",
+            longest_pause=settings.beat_every,
+            settings={"synchronous_commit": "off"},
+        ),
         clock=clock,
         lanes=store.lanes,
         settings=settings,
@@ -287,6 +301,7 @@ def supervisor(
 async def _check_writable(database: Database) -> None:
     connection = await database.connect("start")
     try:
+        await database.check_sessions()
         await check_server(connection)
     finally:
         await connection.close()

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
     from types import TracebackType
 
-    import asyncpg
     from asyncpg.transaction import Transaction
+
+    from mainspring.store.connection import Connection
 
 
 class Died(Exception):
@@ -54,9 +55,13 @@ class Gate:
 class SteppedConnection:
     """Looks like an asyncpg connection to the store."""
 
-    def __init__(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
-        self._connection = connection
+    def __init__(self, connection: Connection) -> None:
+        self.connection = self._connection = connection
         self.gate = Gate()
+
+    def __getattr__(self, name: str) -> Any:
+        """Wake-ups and bounds are the connection's own."""
+        return getattr(self._connection, name)
 
     async def close(self) -> None:
         await self._connection.close()

@@ -12,6 +12,8 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from uuid import UUID, uuid4
 
+from tests.registering import registered_worker
+
 from mainspring.control.dead import DeadLetters
 from mainspring.control.runs import Changes, Runs
 from mainspring.model.ids import lane_of
@@ -23,6 +25,7 @@ from mainspring.model.run import PRIORITIES, NewRun
 from mainspring.model.steering import Snooze
 from mainspring.store import jobs, leases, runs, submissions, workers
 from mainspring.store.leases import Lease, Settlement
+from mainspring.store.migrate import installation_of
 from mainspring.worker.registry import handler_of
 from mainspring.worker.work import Work
 
@@ -31,10 +34,10 @@ from .stepping import Gate, OnlyConnection, SteppedConnection
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    import asyncpg
     from asyncpg import Record
 
-    from mainspring.store.database import Connection, Database
+    from mainspring.store.connection import Connection
+    from mainspring.store.database import Database
     from mainspring.store.jobs import JobRef
     from mainspring.worker.registry import Handler
 
@@ -150,6 +153,11 @@ class Actor:
         pids = frozenset({plain.get_server_pid(), raw.get_server_pid()})
         return cls(SteppedConnection(plain), SteppedConnection(raw), pids)
 
+    @property
+    def unstepped(self) -> Connection:
+        """For what is not part of the verb."""
+        return self._plain.connection
+
     async def leaves(self) -> None:
         await self._plain.close()
         await self._raw.close()
@@ -186,6 +194,7 @@ async def claim(actor: Actor, subject: Subject, seen: State) -> None:
 async def claim_batch(actor: Actor, lane: int, line_id: int, worker_id: UUID) -> list[Claim]:
     """Claim what is ready, into one lease."""
     lease_id = uuid4()
+    await registered_worker(actor.unstepped, worker_id)
     rows = await leases.claim(
         actor.raw,
         lane=lane,
@@ -238,7 +247,6 @@ async def obey(actor: Actor, subject: Subject, seen: State) -> Settlement:
 
 
 async def rescue(actor: Actor, subject: Subject, seen: State) -> None:
-    await workers.lose_if_silent(actor.plain, subject.worker_id, None)
     await workers.rescue(actor.plain, subject.lane, subject.worker_id, 10)
 
 
@@ -326,9 +334,7 @@ WAYS: dict[State, tuple[str, ...]] = {
 class Stage:
     """A database with room for one run at a time, two actors and an observer."""
 
-    def __init__(
-        self, observer: asyncpg.Connection[asyncpg.Record], actors: list[Actor], job: JobRef, line: int
-    ) -> None:
+    def __init__(self, observer: Connection, actors: list[Actor], job: JobRef, line: int) -> None:
         self.observer = observer
         self.first, self.second = actors
         self._job = job
@@ -351,7 +357,8 @@ class Stage:
         self.first.use(Gate())
         await self.observer.execute(
             """delete from later; delete from held; delete from ready; delete from lease; delete from dead;
-               delete from attempt; delete from idempotency; delete from audit; delete from stale"""
+               delete from attempt; delete from idempotency; delete from audit; delete from stale;
+               delete from worker"""
         )
 
     async def set_up(self, state: State, *, in_company: bool = False) -> Subject:
@@ -388,7 +395,8 @@ class Stage:
             key=key,
             digest=b"d",
         )
-        await submissions.submit_items(self.observer, 1, [run_id], [run], [])
+        known = submissions.known_document(await installation_of(self.observer), {}, {})
+        await submissions.submit_items(self.observer, 1, [run_id], [run], known)
         return Subject(run_id, job.id, line_id, uuid4())
 
     async def look(self, subject: Subject) -> Seen:

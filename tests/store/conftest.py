@@ -21,9 +21,9 @@ from .citus import CITUS_URL
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from mainspring.store.connection import Connection
     from mainspring.store.embedded import EmbeddedServer
 
-    Connection = asyncpg.Connection[asyncpg.Record]
 
 NEW_YEAR = datetime(2031, 1, 1, tzinfo=UTC)
 

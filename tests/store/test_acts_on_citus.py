@@ -21,9 +21,8 @@ from mainspring.testing import run_until_idle
 from .citus import on_citus
 
 if TYPE_CHECKING:
-    import asyncpg
+    from mainspring.store.connection import Connection
 
-    Connection = asyncpg.Connection[asyncpg.Record]
 
 pytestmark = on_citus
 

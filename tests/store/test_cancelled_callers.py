@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from uuid import UUID
 
-    import asyncpg
-
     from mainspring import Mainspring
+    from mainspring.store.connection import Connection
     from mainspring.store.database import Database
 
 # What is done to a run or a worker, by the words of the audit.
@@ -33,7 +32,7 @@ WAITERS = "select count(*) from pg_stat_activity where datname = current_databas
 
 @pytest.mark.parametrize("action", ACTS)
 async def test_an_act_is_finished_though_its_caller_is_cancelled(
-    app: Mainspring, connection: asyncpg.Connection[asyncpg.Record], database: Database, action: str
+    app: Mainspring, connection: Connection, database: Database, action: str
 ) -> None:
     @app.job
     async def sell() -> None: ...

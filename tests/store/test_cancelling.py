@@ -17,9 +17,8 @@ from ..lifecycle.verbs import WAYS, Stage, obey
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    import asyncpg
-
     from mainspring import Mainspring
+    from mainspring.store.connection import Connection
     from mainspring.store.database import Database
 
 OVER = [State.DEAD, State.LOST, State.SUCCEEDED, State.CANCELLED, State.EXPIRED]
@@ -33,7 +32,7 @@ async def stage(database: Database) -> AsyncIterator[Stage]:
     await stage.closes()
 
 
-async def audit_of(connection: asyncpg.Connection[Any], run_id: UUID) -> list[tuple[str, str, dict[str, Any]]]:
+async def audit_of(connection: Connection, run_id: UUID) -> list[tuple[str, str, dict[str, Any]]]:
     rows = await connection.fetch("select actor, action, detail from audit where subject = $1", str(run_id))
     return [(row["actor"], row["action"], msgspec.json.decode(row["detail"])) for row in rows]
 
@@ -53,7 +52,7 @@ async def test_a_waiting_run_ends_at_once_wherever_it_waits(app: Mainspring, sta
 
 
 async def test_a_running_run_is_asked_to_stop_and_its_worker_is_woken(
-    app: Mainspring, stage: Stage, connection: asyncpg.Connection[Any]
+    app: Mainspring, stage: Stage, connection: Connection
 ) -> None:
     heard: list[tuple[str, str]] = []
     await notify.listen(connection, lambda channel, payload: heard.append((channel, payload)))

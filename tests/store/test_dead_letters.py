@@ -20,12 +20,10 @@ from .test_cancelling import audit_of, unknown_id
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    import asyncpg
-
     from mainspring.app.handle import Handle
     from mainspring.app.job import Job
+    from mainspring.store.connection import Connection
 
-    Connection = asyncpg.Connection[asyncpg.Record]
 
 ONCE = RetryPolicy(max_attempts=2, first_delay=timedelta(0))
 

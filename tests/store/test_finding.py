@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from mainspring.app.job import Job
-    from mainspring.store.database import Connection, Database
+    from mainspring.store.connection import Connection
+    from mainspring.store.database import Database
 
 
 @pytest.fixture

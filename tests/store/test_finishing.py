@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from uuid import UUID
 
+    from mainspring.store.connection import Connection as StoreConnection
+
     Connection = asyncpg.Connection[asyncpg.Record]
+
 
 AT_ONCE = RetryPolicy(max_attempts=2, first_delay=timedelta(0))
 PAY = "insert into payment (run_id) values ('{}')"
@@ -173,7 +176,7 @@ async def test_a_handler_that_finishes_and_never_commits_has_not_finished(
 
 
 async def test_a_worker_that_was_declared_lost_can_finish_nothing(
-    app: Mainspring, connection: Connection, own: Connection
+    app: Mainspring, connection: StoreConnection, own: Connection
 ) -> None:
     refused: list[LeaseLost] = []
 
@@ -191,8 +194,11 @@ async def test_a_worker_that_was_declared_lost_can_finish_nothing(
                 raise
 
     handle = await pay.submit()
-    async with working(app) as worker:
-        await handle.result(20)  # the same worker claims it again: nobody has told it yet
+    async with working(app) as worker, asyncio.timeout(20):
+        while not refused:
+            await asyncio.sleep(0.01)
+    async with working(app):  # whoever is lost claims nothing more
+        await handle.result(20)
 
     (error,) = refused
     assert (error.code, error.fields["run_id"]) == ("lease-lost", str(handle.id))

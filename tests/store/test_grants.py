@@ -9,10 +9,9 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-import asyncpg
 import pytest
 
-from mainspring.errors import InvalidInput
+from mainspring.errors import InvalidInput, PermissionMissing
 from mainspring.store.distribute import MOVING, SHARED
 from mainspring.store.grants import FUNCTIONS, TABLES, Kind, functions, privileges, quoted_role, statements
 from mainspring.store.migrate import check_schema
@@ -21,10 +20,12 @@ from mainspring.store.statements import Statement, all_statements, load
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
-    Connection = asyncpg.Connection[asyncpg.Record]
+    from mainspring.store.connection import Connection
+
     NewRole = Callable[..., Awaitable[str]]
 
 # Who executes which statement. A new one has to say, and TABLES has to follow.
+CONNECTING = " connections/end notify/send runs/confirm"
 READING = """
     health/activity health/applied_migrations health/clock health/dead_rows health/failures health/finished health/lanes
     health/lateness health/latest health/long_transactions health/partitions_ahead health/prepared_transactions
@@ -34,10 +35,11 @@ READING = """
     operations/list queues/depths queues/samples queues/slots queues/tallies reports/find_progress reports/lines_of_run
     roles/keepers roles/lacking roles/search_path roles/strangers runs/find workers/list workers/lost workers/serving
 """
-DEFINING = "jobs/add_version jobs/find_version jobs/lines jobs/open_line jobs/register"
+DEFINING = " jobs/add_version jobs/find_version jobs/lines jobs/open_line jobs/register"
 ACTING = """
+    connections/has_locked_tables jobs/objection_to
     leases/request_cancel operations/advance operations/lock_if_at operations/start queues/pause queues/resume
-    runs/cancel_waiting runs/change runs/end_backend runs/exists runs/purge runs/requeue runs/rerun
+    runs/cancel_waiting runs/change runs/exists runs/purge runs/requeue runs/rerun
     workers/request_drain
 """
 WORKING = """
@@ -45,19 +47,28 @@ WORKING = """
     leases/record_stale leases/recorded_before leases/rescue leases/retry leases/settle queues/add_samples queues/depths
     queues/fold_tallies queues/forget_samples queues/is_sampled queues/samples queues/slots queues/tallies queues/tally
     reports/append_lines reports/find_checkpoint reports/forget reports/note_progress reports/store_checkpoints
+    leases/prune_stale operations/prune
     reports/sweep runs/claim runs/expire runs/forget_keys runs/lanes_to_tidy runs/lanes_with_held runs/next_due
-    runs/promote runs/release runs/waiting_lines workers/beat workers/lose workers/lost workers/pulses workers/register
-    workers/stop
+    runs/promote runs/release runs/waiting_lines workers/beat workers/check_writable workers/lose workers/lost
+    workers/prune workers/pulses workers/register workers/stop workers/tell_unsettled
 """
-IN_TESTS = "history/outcomes_of_worker runs/of_job"
+OWNING = " restoring/begin restoring/end restoring/lift_fences restoring/waiting"  # by the role that migrates
+IN_TESTS = " history/outcomes_of_worker runs/of_job"
 
 # What is not in a file: COPY, functions that callers call, and what the oldest program that is served calls.
 _OLD_RUN = next(each for each in FUNCTIONS if each.startswith("run_of") and not each.endswith("jsonb)"))
 OTHERS = {
-    Kind.READER: ["select from migration, setting"],
-    Kind.CLIENT: ["select from migration, setting", "insert into ready (lane) values (0)", "select submit('[]', '{}')"],
+    Kind.READER: ["select from migration, setting", "select installation_id()"],
+    Kind.CLIENT: [
+        "select from migration, setting",
+        "select installation_id()",
+        "insert into ready (lane) values (0)",
+        "select submit('[]', '{}')",
+        "select submit_runs('[]', jsonb_build_object('installation', installation_id()), null)",
+    ],
     Kind.WORKER: [
         "select from migration, setting",
+        "select installation_id()",
         "insert into attempt (lane) values (0)",
         "insert into log (lane) values (0)",
         "select finish_run(null, 0, 0, null, 0, null, null, null)",
@@ -65,9 +76,9 @@ OTHERS = {
     ],
 }
 NAMES = {
-    Kind.READER: READING,
-    Kind.CLIENT: READING + DEFINING + ACTING,
-    Kind.WORKER: DEFINING + WORKING,
+    Kind.READER: READING + CONNECTING,
+    Kind.CLIENT: READING + CONNECTING + DEFINING + ACTING,
+    Kind.WORKER: CONNECTING + DEFINING + WORKING,
 }
 HOSTILE = ['a"b', "a'b", "a; drop schema mainspring", "$$a$$", "a\\b", " a ", "SELECT", "ü🙂", "a--b", "a/*b", "%I{}"]
 
@@ -88,7 +99,7 @@ async def denied(connection: Connection, used: Iterable[Statement]) -> list[str]
             await connection.execute(f"prepare tried as {statement.text}; explain execute tried{values}")
             if statement.text.startswith("select submit"):
                 await connection.execute("execute tried")  # what it does inside
-        except asyncpg.InsufficientPrivilegeError as error:
+        except PermissionMissing as error:
             found.append(f"{statement.name}: {error}")
         finally:
             await frame.rollback()
@@ -117,7 +128,7 @@ async def test_a_role_with_all_kinds_may_execute_every_statement(connection: Con
 
 async def test_a_role_with_nothing_may_execute_nothing(connection: Connection, new_role: NewRole) -> None:
     await connection.execute(f"set role {await new_role()}; set search_path = mainspring")
-    with pytest.raises(asyncpg.InsufficientPrivilegeError):
+    with pytest.raises(PermissionMissing):
         await connection.execute("select from mainspring.ready")
 
 
@@ -175,7 +186,7 @@ async def test_a_role_may_not_do_what_its_kind_does_not(
 ) -> None:
     await connection.execute(f"set role {await new_role(kind)}")
 
-    with pytest.raises(asyncpg.InsufficientPrivilegeError):
+    with pytest.raises(PermissionMissing):
         await connection.execute(write)
 
 
@@ -196,7 +207,7 @@ async def test_every_function_says_who_needs_it(connection: Connection) -> None:
 
 
 def test_every_statement_says_who_executes_it() -> None:
-    known = {name for names in (*NAMES.values(), IN_TESTS) for name in names.split()}
+    known = {name for names in (*NAMES.values(), OWNING, IN_TESTS) for name in names.split()}
 
     assert known == {statement.name for statement in all_statements()}
 

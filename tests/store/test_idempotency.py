@@ -13,6 +13,7 @@ from mainspring import Mainspring
 from mainspring.errors import IdempotencyConflict, InvalidInput
 from mainspring.model.ids import lane_of_key
 from mainspring.store import runs, submissions
+from mainspring.store.migrate import installation_of
 from mainspring.testing import run_until_idle
 
 from .callers import caller, until_someone_waits_for_a_lock
@@ -20,10 +21,9 @@ from .callers import caller, until_someone_waits_for_a_lock
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    import asyncpg
-
     from mainspring.app.job import Job
     from mainspring.model.run import NewRun
+    from mainspring.store.connection import Connection
     from mainspring.store.database import Database
     from mainspring.store.submissions import Verdict
     from mainspring.testing import FrozenClock
@@ -58,7 +58,7 @@ async def other_greet(url: str) -> AsyncIterator[Greet]:
 # ── the same again ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_the_same_submission_again_is_the_same_run(greet: Greet, connection: asyncpg.Connection[Any]) -> None:
+async def test_the_same_submission_again_is_the_same_run(greet: Greet, connection: Connection) -> None:
     first = await greet.options(key="k").submit(name="Ada")
     again = await greet.options(key="k").submit(name="Ada")
 
@@ -67,7 +67,7 @@ async def test_the_same_submission_again_is_the_same_run(greet: Greet, connectio
 
 
 async def test_twenty_at_once_and_two_processes_make_one_run(
-    greet: Greet, other_greet: Greet, connection: asyncpg.Connection[Any]
+    greet: Greet, other_greet: Greet, connection: Connection
 ) -> None:
     handles = await asyncio.gather(
         *(job.options(key="k").submit(name="Ada") for _ in range(10) for job in (greet, other_greet))
@@ -127,7 +127,7 @@ OTHER_CONTENT: list[tuple[dict[str, Any], dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("options", "arguments"), OTHER_CONTENT)
 async def test_other_content_under_the_same_key_is_refused_and_the_key_is_named(
-    greet: Greet, connection: asyncpg.Connection[Any], options: dict[str, Any], arguments: dict[str, Any]
+    greet: Greet, connection: Connection, options: dict[str, Any], arguments: dict[str, Any]
 ) -> None:
     first = await greet.options(key="order 7").submit(name="Ada")
 
@@ -169,12 +169,16 @@ async def test_one_key_cannot_stand_for_many_runs(greet: Greet) -> None:
 # ── batches ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def new_runs(greet: Greet, connection: asyncpg.Connection[Any], keys: list[str]) -> list[NewRun]:
+async def new_runs(greet: Greet, connection: Connection, keys: list[str]) -> list[NewRun]:
     """What the store is asked to accept: one run per key."""
     await greet.submit(name="first of all")
     row = await connection.fetchrow("select job_id, job_version, line_id, submitted_by from ready")
     assert row is not None
     return [greet.filled(greet.options(key=key).template(*row), b'{"name":"Ada"}') for key in keys]
+
+
+async def known_to(connection: Connection) -> str:
+    return submissions.known_document(await installation_of(connection), {}, {})
 
 
 def ids_for(batch: list[NewRun], clock_at: Any) -> list[UUID]:
@@ -183,11 +187,12 @@ def ids_for(batch: list[NewRun], clock_at: Any) -> list[UUID]:
 
 
 async def test_the_same_key_twice_in_one_batch_is_one_run(
-    greet: Greet, connection: asyncpg.Connection[Any], clock: FrozenClock
+    greet: Greet, connection: Connection, clock: FrozenClock
 ) -> None:
     batch = await new_runs(greet, connection, ["k", "k", "other"])
+    known = await known_to(connection)
 
-    verdicts = await submissions.submit_items(connection, 1, ids_for(batch, clock.at), batch, [])
+    verdicts = await submissions.submit_items(connection, 1, ids_for(batch, clock.at), batch, known)
 
     assert sorted(each.verdict for each in verdicts[:2]) == ["new", "same"]
     assert verdicts[0].run_id == verdicts[1].run_id != verdicts[2].run_id
@@ -195,14 +200,14 @@ async def test_the_same_key_twice_in_one_batch_is_one_run(
 
 
 async def test_two_batches_with_the_same_keys_in_opposite_order_do_not_deadlock(
-    greet: Greet, database: Database, connection: asyncpg.Connection[Any], clock: FrozenClock
+    greet: Greet, database: Database, connection: Connection, clock: FrozenClock
 ) -> None:
     keys = [f"k{number}" for number in range(200)]
     batch = await new_runs(greet, connection, keys)
     other = await database.connect("other")
 
-    async def submit(on: asyncpg.Connection[Any], items: list[NewRun]) -> list[Verdict]:
-        return await submissions.submit_items(on, 1, ids_for(items, clock.at), items, [])
+    async def submit(on: Connection, items: list[NewRun]) -> list[Verdict]:
+        return await submissions.submit_items(on, 1, ids_for(items, clock.at), items, await known_to(on))
 
     forth, back = await asyncio.gather(submit(connection, batch), submit(other, batch[::-1]))
 
@@ -212,7 +217,7 @@ async def test_two_batches_with_the_same_keys_in_opposite_order_do_not_deadlock(
 
 
 async def test_keys_are_taken_in_one_order_whatever_the_order_of_the_batch(
-    greet: Greet, database: Database, connection: asyncpg.Connection[Any], clock: FrozenClock
+    greet: Greet, database: Database, connection: Connection, clock: FrozenClock
 ) -> None:
     """Shown without luck: the second batch waits for its first key and holds no other one meanwhile."""
     low, high = sorted(["a", "b"], key=lambda key: (lane_of_key(1, key, LANES), key))
@@ -220,12 +225,13 @@ async def test_keys_are_taken_in_one_order_whatever_the_order_of_the_batch(
     other = await database.connect("other")
     first = connection.transaction()
     await first.start()
-    await submissions.submit_items(connection, 1, ids_for(batch[:1], clock.at), batch[:1], [])
+    await submissions.submit_items(connection, 1, ids_for(batch[:1], clock.at), batch[:1], await known_to(connection))
 
     backwards = batch[::-1]
-    waiting = asyncio.ensure_future(submissions.submit_items(other, 1, ids_for(backwards, clock.at), backwards, []))
+    known = await known_to(other)
+    waiting = asyncio.ensure_future(submissions.submit_items(other, 1, ids_for(backwards, clock.at), backwards, known))
     await until_someone_waits_for_a_lock(connection)
-    await submissions.submit_items(connection, 1, ids_for(batch[1:], clock.at), batch[1:], [])
+    await submissions.submit_items(connection, 1, ids_for(batch[1:], clock.at), batch[1:], await known_to(connection))
     await first.commit()
 
     assert [each.verdict for each in await waiting] == ["same", "same"]
@@ -235,7 +241,7 @@ async def test_keys_are_taken_in_one_order_whatever_the_order_of_the_batch(
 # ── how long a key lives ────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def forget_keys(connection: asyncpg.Connection[Any]) -> list[str]:
+async def forget_keys(connection: Connection) -> list[str]:
     """Let the keeper look at all keys whose time has come; answers with those that are left."""
     for lane in range(LANES):
         await runs.forget_keys(connection, lane, 100)
@@ -243,7 +249,7 @@ async def forget_keys(connection: asyncpg.Connection[Any]) -> list[str]:
 
 
 async def test_a_key_lives_until_a_day_after_its_run_ended(
-    frozen_app: Mainspring, clock: FrozenClock, connection: asyncpg.Connection[Any]
+    frozen_app: Mainspring, clock: FrozenClock, connection: Connection
 ) -> None:
     greet = greeting(frozen_app)
     first = await greet.options(key="k", delay=timedelta(hours=10)).submit(name="Ada")
@@ -260,7 +266,7 @@ async def test_a_key_lives_until_a_day_after_its_run_ended(
 
 
 async def test_the_key_of_a_run_that_lives_survives(
-    frozen_app: Mainspring, clock: FrozenClock, connection: asyncpg.Connection[Any]
+    frozen_app: Mainspring, clock: FrozenClock, connection: Connection
 ) -> None:
     greet = greeting(frozen_app)
     await greet.options(key="ready").submit(name="Ada")
@@ -273,7 +279,7 @@ async def test_the_key_of_a_run_that_lives_survives(
 
 @pytest.mark.parametrize("place", ["held", "dead", "lease"])
 async def test_so_does_the_key_of_a_run_that_is_held_dead_or_running(
-    frozen_app: Mainspring, clock: FrozenClock, connection: asyncpg.Connection[Any], place: str
+    frozen_app: Mainspring, clock: FrozenClock, connection: Connection, place: str
 ) -> None:
     handle = await greeting(frozen_app).options(key="k").submit(name="Ada")
     await put_into(connection, place, handle.id)
@@ -283,7 +289,7 @@ async def test_so_does_the_key_of_a_run_that_is_held_dead_or_running(
     assert await forget_keys(connection) == ["k"]
 
 
-async def put_into(connection: asyncpg.Connection[Any], place: str, run_id: UUID) -> None:
+async def put_into(connection: Connection, place: str, run_id: UUID) -> None:
     """Move a ready run by hand: the lifecycle's own tests show the moves."""
     columns = "lane, id, tenant_id, job_id, job_version, line_id, priority, due_at, payload"
     extra = {"held": ", reason", "dead": "", "lease": None}[place]
@@ -301,7 +307,7 @@ async def put_into(connection: asyncpg.Connection[Any], place: str, run_id: UUID
 
 
 async def test_keys_are_looked_at_only_when_they_can_go(
-    frozen_app: Mainspring, clock: FrozenClock, connection: asyncpg.Connection[Any]
+    frozen_app: Mainspring, clock: FrozenClock, connection: Connection
 ) -> None:
     """Looking at every key of every living run each time would cost more with each run there is."""
     handle = await greeting(frozen_app).options(key="k").submit(name="Ada")
@@ -314,9 +320,7 @@ async def test_keys_are_looked_at_only_when_they_can_go(
     assert (await handle.find()).state == "ready"
 
 
-async def test_a_key_that_is_forgotten_just_now_is_used_anew(
-    greet: Greet, connection: asyncpg.Connection[Any], url: str
-) -> None:
+async def test_a_key_that_is_forgotten_just_now_is_used_anew(greet: Greet, connection: Connection, url: str) -> None:
     """The narrowest of races: the insert saw the key, and it was gone before its run could be read."""
     await connection.execute(FORGETTING)
     first = await greet.options(key="k").submit(name="Ada")

@@ -15,11 +15,8 @@ from mainspring.testing import run_until_idle
 from .working import working
 
 if TYPE_CHECKING:
-    import asyncpg
-
     from mainspring import Mainspring
-
-    Connection = asyncpg.Connection[asyncpg.Record]
+    from mainspring.store.connection import Connection
 
 
 @pytest.fixture

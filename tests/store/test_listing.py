@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
 import pytest
+from tests.registering import registered_worker
 
 from mainspring import Mainspring, RetryPolicy
 from mainspring.control import looking
@@ -149,7 +150,7 @@ async def _claim(connection: Any, lane: int) -> None:
         fronts=[0] * 10,
         count=10,
         lease_id=uuid4(),
-        worker_id=uuid4(),
+        worker_id=await registered_worker(connection),
     )
 
 

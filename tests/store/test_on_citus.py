@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import asyncpg
 import pytest
+from tests.registering import registered_worker
 
 from mainspring import Context, Mainspring, RetryPolicy
 from mainspring.errors import RunFailed, RunNotFound
@@ -15,7 +16,8 @@ from mainspring.model.ids import lane_of
 from mainspring.model.run import PRIORITIES
 from mainspring.store import history, jobs, leases, workers
 from mainspring.store.distribute import MOVING, SHARED
-from mainspring.store.migrate import DAYS_AHEAD, LANES_ON_CITUS, migrate
+from mainspring.store.history import DAYS_AHEAD
+from mainspring.store.migrate import LANES_ON_CITUS, migrate
 from mainspring.store.statements import Statement, all_statements
 from mainspring.testing import run_until_idle
 
@@ -25,7 +27,8 @@ from .test_plans import OTHER_SAMPLES, SAMPLES
 if TYPE_CHECKING:
     from uuid import UUID
 
-    Connection = asyncpg.Connection[asyncpg.Record]
+    from mainspring.store.connection import Connection
+
 
 pytestmark = on_citus
 
@@ -246,6 +249,7 @@ async def test_the_runs_of_a_lost_worker_are_rescued(citus_app: Mainspring, coor
 
 
 async def claim(connection: Connection, lane: int, line: int, worker_id: UUID) -> int:
+    await registered_worker(connection, worker_id)
     rows = await leases.claim(
         connection,
         lane=lane,

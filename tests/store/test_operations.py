@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
 import pytest
+from tests.registering import registered_worker
 
 from mainspring import Mainspring, RetryPolicy, RunFilter
 from mainspring.control import lists, looking
@@ -23,13 +24,11 @@ from mainspring.testing.checker import check
 from .test_cancelling import audit_of
 
 if TYPE_CHECKING:
-    import asyncpg
-
     from mainspring.app.job import Job
     from mainspring.model.operation import Operation
+    from mainspring.store.connection import Connection
     from mainspring.store.database import Database
 
-    Connection = asyncpg.Connection[asyncpg.Record]
 
 MANY = 23
 BATCH = 5
@@ -126,7 +125,7 @@ async def claim(connection: Any, lane: int) -> None:
         fronts=[0] * 10,
         count=100,
         lease_id=uuid4(),
-        worker_id=uuid4(),
+        worker_id=await registered_worker(connection),
     )
 
 

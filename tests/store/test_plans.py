@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import pytest
+from tests.registering import registered_worker
 
 from mainspring.store.database import KEEPS_GOOD_PLANS, STEADY_PLANS
 from mainspring.store.distribute import MOVING
@@ -20,11 +22,9 @@ from .reading import indexes_of, is_hot, written
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    import asyncpg
-
+    from mainspring.store.connection import Connection
     from mainspring.store.database import Database
 
-    Connection = asyncpg.Connection[asyncpg.Record]
     Node = dict[str, Any]
 
 STATEMENTS = list(all_statements())
@@ -149,6 +149,7 @@ class Bench:
 
     @classmethod
     async def set_up(cls, connection: Connection) -> Bench:
+        await registered_worker(connection, UUID(WORKER))
         inherits = await connection.fetch("select inhrelid::regclass::text, inhparent::regclass::text from pg_inherits")
         return cls(connection, dict(map(tuple, inherits)))
 
@@ -161,6 +162,11 @@ class Bench:
         await self._connection.execute("set plan_cache_mode = force_generic_plan")
         for setting in STEADY_PLANS.keys() - {"plan_cache_mode"}:
             await self._connection.execute(f"set {setting} to on")
+
+    async def stop_autovacuum(self) -> None:
+        """Whatever it touches is planned anew."""
+        for table in ("ready", "lease", "worker", "line", "queue"):
+            await self._connection.execute(f"alter table {table} set (autovacuum_enabled = off)")
 
     async def take(self, steps: str) -> None:
         for step in steps.split(", "):
@@ -305,6 +311,7 @@ async def test_lists_read_little_more_than_a_page_of_each_place_and_sort_no_back
 async def test_without_steady_plans_a_claim_planned_on_an_empty_table_sorts_the_backlog(bench: Bench) -> None:
     """The control: this is what the settings of our connections prevent."""
     await bench.forget_settings()
+    await bench.stop_autovacuum()
     await bench.take("analyse, plan, fill")
 
     plan = await bench.plan_of(load("runs/claim"))

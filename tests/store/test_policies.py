@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
+from tests.registering import registered_worker
 
 from mainspring import Cancel, Context, Fail, Retry, RetryPolicy, Snooze, State
 from mainspring.errors import IdempotencyConflict, InvalidInput, RunCancelled, RunExpired, RunFailed
@@ -24,10 +25,9 @@ from mainspring.worker.limit import PLAIN, Special, special_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import asyncpg
-
     from mainspring import Handle, Mainspring, Run
     from mainspring.app.job import Job
+    from mainspring.store.connection import Connection
     from mainspring.testing import FrozenClock
 
 SECOND = timedelta(seconds=1)
@@ -52,12 +52,12 @@ def outcomes(run: Run) -> list[str]:
     return [attempt.outcome.value for attempt in run.attempts]
 
 
-async def is_sound(connection: asyncpg.Connection[asyncpg.Record], *handles: Handle[Any]) -> bool:
+async def is_sound(connection: Connection, *handles: Handle[Any]) -> bool:
     report = await check(connection, [handle.id for handle in handles])
     return report.violations == []
 
 
-async def expire_everything(connection: asyncpg.Connection[asyncpg.Record]) -> None:
+async def expire_everything(connection: Connection) -> None:
     for lane in range(8):
         await runs.expire(connection, lane, 10)
 
@@ -148,7 +148,7 @@ async def test_asking_for_attempts_spends_them(frozen_app: Mainspring) -> None:
 
 
 async def test_a_snooze_spends_no_attempt_and_is_on_record(
-    frozen_app: Mainspring, clock: FrozenClock, connection: asyncpg.Connection[asyncpg.Record]
+    frozen_app: Mainspring, clock: FrozenClock, connection: Connection
 ) -> None:
     naps = [Snooze(for_=HOUR), Snooze("closed", until=clock.at + 3 * HOUR)]
     handle = await job_that(frozen_app, *naps, "done", retry=RetryPolicy(max_attempts=1)).submit()
@@ -178,7 +178,7 @@ async def test_whoever_snoozes_until_the_past_comes_back_in_a_second(
 
 
 async def test_a_run_that_always_snoozes_ends_by_its_maximum_age(
-    frozen_app: Mainspring, clock: FrozenClock, connection: asyncpg.Connection[asyncpg.Record]
+    frozen_app: Mainspring, clock: FrozenClock, connection: Connection
 ) -> None:
     handle = await job_that(frozen_app, Snooze(for_=MINUTE), max_age=HOUR).submit()
     for _ in range(3):
@@ -191,9 +191,7 @@ async def test_a_run_that_always_snoozes_ends_by_its_maximum_age(
     assert (run.state, outcomes(run)) == (State.EXPIRED, ["snoozed"] * 3 + ["expired"])
 
 
-async def test_a_handler_cancels_its_run(
-    frozen_app: Mainspring, connection: asyncpg.Connection[asyncpg.Record]
-) -> None:
+async def test_a_handler_cancels_its_run(frozen_app: Mainspring, connection: Connection) -> None:
     handle = await job_that(frozen_app, Cancel("the order is gone")).submit()
 
     await run_until_idle(frozen_app)
@@ -269,7 +267,7 @@ def job_that_takes(app: Mainspring, clock: FrozenClock, *spans: timedelta, **opt
 
 
 async def test_an_attempt_that_takes_too_long_is_tried_again(
-    frozen_app: Mainspring, clock: FrozenClock, connection: asyncpg.Connection[asyncpg.Record]
+    frozen_app: Mainspring, clock: FrozenClock, connection: Connection
 ) -> None:
     handle = await job_that_takes(frozen_app, clock, HOUR, MINUTE, timeout=10 * MINUTE).submit()
 
@@ -376,7 +374,7 @@ async def test_a_run_cannot_snooze_beyond_its_time(frozen_app: Mainspring) -> No
 
 
 async def test_a_run_whose_time_is_up_while_it_waits_is_not_tried_again(
-    frozen_app: Mainspring, clock: FrozenClock, connection: asyncpg.Connection[asyncpg.Record]
+    frozen_app: Mainspring, clock: FrozenClock, connection: Connection
 ) -> None:
     handle = await job_that(frozen_app, ValueError(), "done", run_timeout=HOUR).submit()
     await run_until_idle(frozen_app)
@@ -394,7 +392,7 @@ async def test_a_run_whose_time_is_up_while_it_waits_is_not_tried_again(
 
 
 async def test_a_run_that_did_not_start_in_time_expires(
-    frozen_app: Mainspring, clock: FrozenClock, connection: asyncpg.Connection[asyncpg.Record]
+    frozen_app: Mainspring, clock: FrozenClock, connection: Connection
 ) -> None:
     handle = await job_that(frozen_app, "done", start_within=MINUTE).submit()
     await clock.advance(MINUTE - timedelta(microseconds=1))
@@ -420,7 +418,7 @@ async def test_a_worker_does_not_start_what_is_too_late(frozen_app: Mainspring, 
 
 @pytest.mark.parametrize("again", [ValueError("once"), Retry(after=2 * HOUR), Snooze(for_=2 * HOUR)])
 async def test_a_run_that_started_in_time_has_all_the_time_for_its_next_attempt(
-    frozen_app: Mainspring, clock: FrozenClock, connection: asyncpg.Connection[asyncpg.Record], again: Exception
+    frozen_app: Mainspring, clock: FrozenClock, connection: Connection, again: Exception
 ) -> None:
     handle = await job_that(frozen_app, again, "done", start_within=MINUTE).submit()
     await run_until_idle(frozen_app)
@@ -434,10 +432,10 @@ async def test_a_run_that_started_in_time_has_all_the_time_for_its_next_attempt(
 
 
 async def test_a_run_that_lost_its_worker_has_all_the_time_to_start_again(
-    frozen_app: Mainspring, clock: FrozenClock, connection: asyncpg.Connection[asyncpg.Record]
+    frozen_app: Mainspring, clock: FrozenClock, connection: Connection
 ) -> None:
     handle = await job_that(frozen_app, "done", start_within=MINUTE).submit()
-    lane, worker_id = lane_of(handle.id), uuid4()
+    lane, worker_id = lane_of(handle.id), await registered_worker(connection)
     claimed = await leases.claim(
         connection,
         lane=lane,
@@ -529,7 +527,7 @@ async def test_policies_are_part_of_what_a_key_stands_for(frozen_app: Mainspring
 
 
 async def test_policies_that_someone_spoilt_make_a_dead_letter_and_spare_the_worker(
-    frozen_app: Mainspring, connection: asyncpg.Connection[asyncpg.Record]
+    frozen_app: Mainspring, connection: Connection
 ) -> None:
     job = job_that(frozen_app, "done")
     spoilt, neighbour = await job.options(timeout=5).submit(), await job.submit()
@@ -575,7 +573,7 @@ async def test_definitions_and_overrides_are_refused_in_the_same_words(
     ],
 )
 async def test_a_claim_says_in_one_value_what_sets_a_run_apart(
-    connection: asyncpg.Connection[asyncpg.Record],
+    connection: Connection,
     crashes: int,
     first_started_at: datetime | None,
     overrides: str | None,

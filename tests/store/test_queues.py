@@ -17,13 +17,10 @@ from mainspring.testing import run_until_idle
 from .working import working
 
 if TYPE_CHECKING:
-    import asyncpg
-
     from mainspring import Mainspring
     from mainspring.app.job import Job
+    from mainspring.store.connection import Connection
     from mainspring.testing import FrozenClock
-
-    Connection = asyncpg.Connection[Any]
 
 
 @pytest.fixture

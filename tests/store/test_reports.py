@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
 import pytest
+from tests.registering import registered_worker
 
 from mainspring import Context, Mainspring, RetryPolicy
 from mainspring.errors import InvalidInput, LeaseLost, RunFailed
@@ -24,13 +25,11 @@ from mainspring.worker.work import Work
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    import asyncpg
-
     from mainspring import Handle
+    from mainspring.store.connection import Connection
     from mainspring.store.database import Database
     from mainspring.testing import FrozenClock
 
-    Connection = asyncpg.Connection[asyncpg.Record]
 
 HOSTILE = "a\x00b \ud800 \x1b[31m"
 AT_ONCE = RetryPolicy(max_attempts=3, first_delay=timedelta(seconds=1))
@@ -541,6 +540,7 @@ async def _nothing() -> None:
 
 
 async def _claimed_alone(connection: Connection, lane: int, worker: UUID, lease: UUID) -> Work:
+    await registered_worker(connection, worker)
     rows = await leases.claim(
         connection,
         lane=lane,

@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING
 from uuid import UUID, uuid4
 
 import pytest
+from tests.registering import registered_worker
+from tests.unit.hands import HandClock
 
-from mainspring.errors import RunFailed, RunLost
+from mainspring.errors import DatabaseBusy, RunFailed, RunLost
+from mainspring.keeper.rescuer import READS_PER_LEASE, Rescuer
 from mainspring.model.ids import lane_of
 from mainspring.model.lifecycle import MOST_CRASHES
 from mainspring.model.line import Delivery
@@ -16,12 +19,10 @@ from mainspring.store import jobs, leases, workers
 from mainspring.testing.checker import check
 
 if TYPE_CHECKING:
-    import asyncpg
-
     from mainspring import Mainspring
     from mainspring.app.handle import Handle
-
-    Connection = asyncpg.Connection[asyncpg.Record]
+    from mainspring.store.connection import Connection
+    from mainspring.store.database import Database
 
 
 async def submitted(app: Mainspring, delivery: Delivery) -> Handle[None]:
@@ -29,6 +30,9 @@ async def submitted(app: Mainspring, delivery: Delivery) -> Handle[None]:
     async def work() -> None: ...
 
     return await work.submit()
+
+
+LEASE = 30.0
 
 
 async def crash(connection: Connection, handle: Handle[None]) -> workers.Rescued:
@@ -42,6 +46,7 @@ async def crash(connection: Connection, handle: Handle[None]) -> workers.Rescued
 
 
 async def claim(connection: Connection, lane: int, line: int, worker_id: UUID) -> None:
+    await registered_worker(connection, worker_id)
     rows = await leases.claim(
         connection,
         lane=lane,
@@ -113,3 +118,85 @@ async def test_a_run_that_is_around_at_too_many_crashes_becomes_a_dead_letter(
         await handle.result(20)
     report = await check(connection, [handle.id])
     assert report.violations == [], report
+
+
+# ── without blame ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("delivery", [Delivery.AT_LEAST_ONCE, Delivery.AT_MOST_ONCE])
+async def test_what_a_worker_left_behind_that_ended_by_itself_is_no_crash(
+    app: Mainspring, connection: Connection, delivery: Delivery
+) -> None:
+    """It could not settle, for a fault of the database's: nobody is blamed for that."""
+    handle = await submitted(app, delivery)
+    worker_id = uuid4()
+    line = await connection.fetchval("select line_id from ready")
+    await claim(connection, lane_of(handle.id), line, worker_id)
+    assert await workers.stop_if_live(connection, worker_id)
+    assert await workers.ended_with_leases(connection, 8) == [worker_id]
+    await workers.rescue_all(connection, 8, worker_id)
+
+    run = await handle.find()
+    state = "ready" if delivery is Delivery.AT_LEAST_ONCE else "lost"
+    assert [(attempt.outcome, attempt.state) for attempt in run.attempts] == [("interrupted", state)]
+    assert run.attempts[0].error is not None
+    assert run.attempts[0].error["code"] == "worker-gave-up"
+    assert await connection.fetchval("select coalesce(sum(crashes), 0) from ready") == 0
+    report = await check(connection, [handle.id])
+    assert report.violations == [], report
+
+
+# ── behind a lock ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def silent_for_long(rescuer: Rescuer, connection: Connection, clock: HandClock) -> None:
+    """The rescuer has seen the same beat as often as it takes, but for one look."""
+    for _ in range(READS_PER_LEASE):
+        clock.now += LEASE / READS_PER_LEASE
+        await rescuer.step(connection)
+    clock.now += LEASE / READS_PER_LEASE
+
+
+async def test_a_lock_that_keeps_beats_back_makes_silence_count_for_nothing(
+    connection: Connection, database: Database
+) -> None:
+    """When it lets go, beats come first: whoever judges does not wait in line with them, and begins anew."""
+    worker_id, clock = await registered_worker(connection), HandClock()
+    await connection.execute("update worker set lease_seconds = $1", LEASE)
+    rescuer = Rescuer(lanes=8, clock=clock)
+    await silent_for_long(rescuer, connection, clock)
+    holder = await database.connect("holder")
+    async with holder.transaction():
+        await holder.execute("lock table worker in share mode")
+        with pytest.raises(DatabaseBusy):
+            await rescuer.step(connection)
+        rescuer.forget()  # as its keeper does
+    await holder.close()
+    await rescuer.step(connection)
+
+    assert await connection.fetchval("select state from worker where id = $1", worker_id) == "live"
+
+
+async def test_without_that_lock_the_same_silence_loses_the_worker(connection: Connection) -> None:
+    """The control."""
+    worker_id, clock = await registered_worker(connection), HandClock()
+    await connection.execute("update worker set lease_seconds = $1", LEASE)
+    rescuer = Rescuer(lanes=8, clock=clock)
+    await silent_for_long(rescuer, connection, clock)
+    await rescuer.step(connection)
+
+    assert await connection.fetchval("select state from worker where id = $1", worker_id) == "lost"
+
+
+async def test_declaring_a_worker_lost_does_not_wait_behind_a_lock_on_its_row(
+    connection: Connection, database: Database
+) -> None:
+    worker_id = await registered_worker(connection)
+    holder = await database.connect("holder")
+    async with holder.transaction():
+        await holder.execute("select from worker for update")
+        with pytest.raises(DatabaseBusy):
+            await workers.lose_if_silent(connection, worker_id, 0)
+    await holder.close()
+
+    assert await workers.lose_if_silent(connection, worker_id, 0)

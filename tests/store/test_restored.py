@@ -13,6 +13,7 @@ from uuid import UUID, uuid4
 import asyncpg
 import msgspec
 import pytest
+from tests.registering import registered_worker
 
 from mainspring import Mainspring
 from mainspring.control import restored
@@ -28,10 +29,10 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from mainspring.app.handle import Handle
+    from mainspring.store.connection import Connection
     from mainspring.store.embedded import EmbeddedServer
     from mainspring.testing import FrozenClock
 
-    Connection = asyncpg.Connection[asyncpg.Record]
 
 NOW = datetime(2031, 1, 1, tzinfo=UTC)
 SECONDS_SINCE_2020 = int((NOW - datetime(2020, 1, 1, tzinfo=UTC)).total_seconds())
@@ -119,6 +120,7 @@ async def registered(connection: Connection, *, lease_seconds: float = 0.2) -> U
 
 async def claim(connection: Connection, run_id: UUID, worker_id: UUID) -> int:
     """The fence that is handed out with this run."""
+    await registered_worker(connection, worker_id)
     (row,) = await leases.claim(
         connection,
         lane=lane_of(run_id),
@@ -299,6 +301,7 @@ async def test_leases_of_a_worker_that_ended_or_is_not_listed_any_more_are_taken
     for worker_id in (ended, uuid4()):
         await claim(here.connection, (await work.submit()).id, worker_id)
     await workers.stop_if_live(here.connection, ended)
+    await here.connection.execute("delete from worker where id <> $1", ended)
 
     done = await here.restored()
 

@@ -12,6 +12,7 @@ import asyncpg
 import psycopg
 import pytest
 from psycopg.rows import dict_row, namedtuple_row, scalar_row
+from tests.registering import registered_worker
 
 from mainspring import Mainspring
 from mainspring.control import submitter
@@ -263,7 +264,7 @@ async def test_claims_pass_over_what_is_not_committed(
                     fronts=[0] * 10,
                     count=10,
                     lease_id=uuid4(),
-                    worker_id=uuid4(),
+                    worker_id=await registered_worker(worker),
                 )
             ]
         await one.commit()

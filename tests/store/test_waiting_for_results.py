@@ -14,13 +14,13 @@ from mainspring import Mainspring
 from mainspring.errors import InvalidInput, MainspringError, ResultTimeout, RunNotFound
 from mainspring.model.ids import run_id_bytes
 from mainspring.store import history
-from mainspring.store.database import transaction
+from mainspring.store.connection import transaction
 from mainspring.testing import FrozenClock, run_until_idle
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mainspring.store.database import Connection
+    from mainspring.store.connection import Connection
 
 PATIENCE = 60.0
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)

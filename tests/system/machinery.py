@@ -30,6 +30,16 @@ SHORT_LEASE_TIME = 2.5  # where somebody is to be found dead
 PATIENCE = 60.0
 
 
+async def eventually(condition: Callable[[], Awaitable[Any]], seconds: float = PATIENCE) -> Any:
+    """Wait until something holds; answers with what it was. For things that happen in other processes."""
+    until = time.monotonic() + seconds
+    while not (found := await condition()):
+        if time.monotonic() > until:
+            return found
+        await asyncio.sleep(0.02)
+    return found
+
+
 def is_alive(pid: int) -> bool:
     """Neither gone nor a zombie that somebody has yet to bury."""
     try:
@@ -115,13 +125,7 @@ class System:
         return self.trees[-1]
 
     async def eventually(self, condition: Callable[[], Awaitable[Any]], seconds: float = PATIENCE) -> Any:
-        """Wait until something holds; answers with what it was. For things that happen in other processes."""
-        until = time.monotonic() + seconds
-        while not (found := await condition()):
-            if time.monotonic() > until:
-                return found
-            await asyncio.sleep(0.02)
-        return found
+        return await eventually(condition, seconds)
 
     async def value(self, query: str, *arguments: Any) -> Any:
         return await self.connection.fetchval(query, *arguments)

@@ -1,4 +1,4 @@
-"""A small TCP proxy in front of PostgreSQL's socket that can cut, hold and swallow, by the name of a connection."""
+"""A small TCP proxy in front of PostgreSQL that can cut, hold, delay and swallow, by the name of a connection."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ class Mode(Enum):
 
 
 COMMIT = b"COMMIT"
+READY_FOR_QUERY = b"Z\x00\x00\x00\x05"
 
 
 @dataclass(eq=False)
@@ -47,7 +48,8 @@ class Proxy:
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
         query = parse_qs(parts.query)
-        self._socket = f"{query['host'][0]}/.s.PGSQL.{query['port'][0]}"
+        self._socket = f"{query['host'][0]}/.s.PGSQL.{query['port'][0]}" if "host" in query else None
+        self._address = (parts.hostname, parts.port)
         self._database = parts.path
         self._user = parts.username
         self._listener: asyncio.Server | None = None
@@ -56,6 +58,9 @@ class Proxy:
         self.is_open = True
         self.refused = ""  # part of the name of connections that are not to be had
         self.default_mode = Mode.PASS
+        self.silent: str | None = None  # part of the name of connections that are let in, and then hear nothing more
+        self.first_commit: tuple[str, Mode] | None = None  # what becomes of the first COMMIT of the next so named
+        self.delay = 0.0  # seconds by which what clients say arrives late, at least
 
     async def __aenter__(self) -> Proxy:
         self._listener = await asyncio.start_server(self._begin, "127.0.0.1", 0)
@@ -69,10 +74,13 @@ class Proxy:
         await asyncio.gather(*self._relays, return_exceptions=True)
 
     @property
-    def url(self) -> str:
+    def port(self) -> int:
         assert self._listener is not None
-        port = self._listener.sockets[0].getsockname()[1]
-        return f"postgresql://{self._user}@127.0.0.1:{port}{self._database}?sslmode=disable"
+        return int(self._listener.sockets[0].getsockname()[1])
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://{self._user}@127.0.0.1:{self.port}{self._database}?sslmode=disable"
 
     def named(self, part: str) -> list[Wire]:
         return [wire for wire in self.wires if part in wire.name]
@@ -106,9 +114,21 @@ class Proxy:
 
     def open_up(self) -> None:
         self.is_open = True
+        self.silent = None
         self.default_mode = Mode.PASS
         for wire in self.wires:
             wire.mode, wire.cue = Mode.PASS, b""
+
+    def fall_silent(self, part: str) -> None:
+        """These connections hear nothing more, and neither do those that follow them, once they were let in."""
+        self.silent = part
+        for wire in self.named(part):
+            wire.mode = Mode.HOLD
+
+    def _prepare(self, wire: Wire) -> None:
+        if self.first_commit is not None and self.first_commit[0] in wire.name:
+            wire.cue, wire.then = COMMIT, self.first_commit[1]
+            self.first_commit = None
 
     def _begin(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         relay = asyncio.ensure_future(self._accept(reader, writer))
@@ -120,7 +140,7 @@ class Proxy:
             writer.transport.abort()
             return
         try:
-            server_reader, server_writer = await asyncio.open_unix_connection(self._socket)
+            server_reader, server_writer = await self._reach_server()
         except OSError:
             writer.transport.abort()
             return
@@ -135,17 +155,25 @@ class Proxy:
         finally:
             self.wires.discard(wire)
 
+    async def _reach_server(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        if self._socket is not None:
+            return await asyncio.open_unix_connection(self._socket)
+        return await asyncio.open_connection(*self._address)
+
     async def _to_server(self, reader: asyncio.StreamReader, wire: Wire) -> None:
         with contextlib.suppress(OSError, RuntimeError):  # RuntimeError: uvloop, of a transport that was cut
             while data := await reader.read(65536):
                 if not wire.name and (found := _NAME.search(data)):
                     wire.name = found[1].decode()
+                    self._prepare(wire)
                     if self.refused and self.refused in wire.name:
                         wire.cut()
                         return
                 wire.hear(data)
                 while wire.mode is Mode.HOLD:
                     await asyncio.sleep(0.02)
+                if self.delay:
+                    await asyncio.sleep(self.delay)
                 wire.server.write(data)
                 await wire.server.drain()
         wire.server.close()
@@ -160,4 +188,6 @@ class Proxy:
                     continue
                 wire.client.write(data)
                 await wire.client.drain()
+                if self.silent is not None and self.silent in wire.name and READY_FOR_QUERY in data:
+                    wire.mode = Mode.HOLD
         wire.client.close()

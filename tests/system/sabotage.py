@@ -201,7 +201,67 @@ def _no_checkpoint_fence() -> None:
         returning run_id, fence"""
 
 
+def _no_local_beat() -> None:
+    """Beats wait for the standby, like everything else."""
+    from mainspring.store.link import Link
+
+    begin = Link.__init__
+
+    def begin_without_settings(self: Link, *arguments: Any, **options: Any) -> None:
+        begin(self, *arguments, **options | {"settings": None})
+
+    Link.__init__ = begin_without_settings  # type: ignore[method-assign]
+
+
+def _hasty() -> None:
+    """No sabotage, but bounds so short that a test can wait for them."""
+    from mainspring.store import connection, hosts
+
+    connection.ANSWER_SECONDS = 1.5
+    hosts.CONNECT_SECONDS = 1.5
+
+
+def _no_bound_on_unsettled() -> None:
+    """Whoever cannot settle claims on."""
+    Flusher.room = lambda self: 1_000_000  # type: ignore[method-assign]
+
+
+def _no_giving_up() -> None:
+    from mainspring.worker.process import WorkerProcess
+
+    WorkerProcess.has_given_up = property(lambda self: False)  # type: ignore[assignment]
+
+
+def _no_repair() -> None:
+    """A partition that is missing stays so."""
+    from mainspring.keeper.partitioner import Partitioner
+    from mainspring.store.database import Database
+
+    async def has_repaired(self: Database, error: BaseException) -> bool:
+        return False
+
+    async def step(self: Partitioner, connection: object) -> float:
+        return 60.0
+
+    Database.has_repaired = has_repaired  # type: ignore[method-assign]
+    Partitioner.step = step  # type: ignore[method-assign]
+
+
+def _no_settings() -> None:
+    """Sessions take what the role was given."""
+    from mainspring.store import database
+
+    for name in ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"):
+        del database.SETTINGS[name]
+
+
 _SABOTAGES = {
+    "hasty": _hasty,
+    "unsettled": _no_bound_on_unsettled,
+    "giving_up": _no_giving_up,
+    "repair": _no_repair,
+    "settings": _no_settings,
+    "local_beat": _no_local_beat,
     "rescue": _no_rescue,
     "reports": _no_reports,
     "checkpoint": _no_checkpoint,

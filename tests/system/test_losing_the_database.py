@@ -253,7 +253,7 @@ async def test_a_submission_whose_commit_went_unanswered_happens_once(
     assert len({handle.id for handle in handles}) == 20
 
 
-async def _never_there(self: Desk, sender: str, ids: object) -> bool:
+async def _never_there(self: Desk, submission: object) -> bool:
     return False
 
 

@@ -15,7 +15,7 @@ from mainspring.store import operations
 from mainspring.store.database import Database
 
 if TYPE_CHECKING:
-    from mainspring.store.database import Connection
+    from mainspring.store.connection import Connection
 
 BATCHES = 3
 

@@ -4,40 +4,43 @@ from __future__ import annotations
 
 import asyncio
 import os
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-import asyncpg
 import pytest
 
 from mainspring.clock import SystemClock
+from mainspring.errors import DatabaseBusy, DatabaseUnreachable
 from mainspring.store import queues, workers
+from mainspring.store.submissions import new_uuid
+from mainspring.worker import supervisor as supervisor_module
 from mainspring.worker.charge import EXIT_MISCONFIGURED, Command
-from mainspring.worker.process import new_worker_id
 from mainspring.worker.settings import WorkerSettings
 from mainspring.worker.supervisor import Supervisor
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
     from uuid import UUID
 
 PATIENCE = 20.0
 
 
-class Link:
-    """A connection to nowhere; what is asked over it is answered by the tests."""
+class Nowhere:
+    """A database, a link to it and a connection, all to nowhere; what is asked over it is answered by the tests."""
 
-    def __init__(self) -> None:
-        self.is_terminated = asyncio.Event()
+    answer_seconds = 1.0
 
-    async def get(self) -> Link:
+    async def get(self) -> Nowhere:
         return self
 
-    async def mend(self) -> None:
+    @asynccontextmanager
+    async def acquire(self) -> AsyncIterator[Nowhere]:
+        yield self
+
+    async def mend(self, error: BaseException) -> None:
         await asyncio.sleep(0)
 
     async def close(self) -> None: ...
-
-    def terminate(self) -> None:
-        self.is_terminated.set()
 
 
 def supervisor(script: str = "exit 0", **settings: Any) -> Supervisor:
@@ -45,7 +48,8 @@ def supervisor(script: str = "exit 0", **settings: Any) -> Supervisor:
         return Command(["/bin/bash", "-c", script, str(channel)], dict(os.environ))
 
     return Supervisor(
-        link=Link(),  # type: ignore[arg-type]
+        database=Nowhere(),  # type: ignore[arg-type]
+        link=Nowhere(),  # type: ignore[arg-type]
         clock=SystemClock(),
         lanes=1,
         settings=WorkerSettings(lease_time=1.0, **settings),
@@ -76,7 +80,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_a_beat_that_fails_for_whatever_reason_is_followed_by_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the children would be declared lost, and so would all that replace them."""
-    faults = [asyncpg.QueryCanceledError("statement timeout"), RuntimeError("a fault of ours"), OSError("cut off")]
+    faults = [DatabaseBusy("statement timeout"), RuntimeError("a fault of ours"), DatabaseUnreachable("cut off")]
     beaten = asyncio.Event()
 
     async def beat(connection: object, worker_ids: list[UUID]) -> dict[UUID, bool]:
@@ -118,25 +122,58 @@ async def test_no_process_is_added_after_a_stop(monkeypatch: pytest.MonkeyPatch)
 
 
 async def test_a_rescue_that_is_never_answered_does_not_keep_the_beats_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A connection that is cut off without a word: its end has to come from here."""
-    supervising = supervisor()
+    beats, begun, enough = 0, asyncio.Event(), asyncio.Event()
 
-    async def rescue(connection: Link, *arguments: object) -> workers.Rescued:
-        await connection.is_terminated.wait()
-        raise asyncpg.ConnectionDoesNotExistError("terminated")
+    async def rescue(*arguments: object) -> workers.Rescued:
+        begun.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def beat(connection: object, worker_ids: list[UUID]) -> dict[UUID, bool]:
+        nonlocal beats
+        beats += begun.is_set()
+        if beats == 3:
+            enough.set()
+        return dict.fromkeys(worker_ids, False)
 
     monkeypatch.setattr(workers, "rescue_all", rescue)
-    supervising._departed.add(new_worker_id())
+    monkeypatch.setattr(workers, "beat_if_live", beat)
+    monkeypatch.setattr(supervisor_module, "GOOD_BYE_SECONDS", 0.0)
+    supervising = supervisor("echo ready >&$0; while read word <&$0; do [ $word = drain ] && exit 0; done")
+    supervising._departed.add(new_uuid())
+    running = asyncio.create_task(supervising.run())
     async with asyncio.timeout(PATIENCE):
-        with pytest.raises(asyncpg.ConnectionDoesNotExistError):
-            await supervising._settle_departed()
+        await enough.wait()
+        supervising.stop()
+        await running
 
-    assert len(supervising._departed) == 1  # to be tried again
+    assert len(supervising._departed) == 1  # it is still being tried
+
+
+async def test_a_rescue_that_fails_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    faults, rescued = [DatabaseUnreachable("cut off"), RuntimeError("a fault of ours")], asyncio.Event()
+
+    async def rescue(*arguments: object) -> workers.Rescued:
+        if faults:
+            raise faults.pop()
+        rescued.set()
+        return workers.Rescued()
+
+    monkeypatch.setattr(workers, "rescue_all", rescue)
+    supervising = supervisor("echo ready >&$0; read word <&$0; exit 0")
+    supervising._departed.add(new_uuid())
+    running = asyncio.create_task(supervising.run())
+    async with asyncio.timeout(PATIENCE):
+        await rescued.wait()
+        supervising.stop()
+        await running
+
+    assert supervising._departed == set()
 
 
 async def test_a_supervisor_ends_in_order_though_its_last_rescue_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     async def rescue(*arguments: object) -> workers.Rescued:
-        raise asyncpg.QueryCanceledError("statement timeout")
+        raise DatabaseBusy("statement timeout")
 
     monkeypatch.setattr(workers, "rescue_all", rescue)
     supervising = supervisor(f"exit {EXIT_MISCONFIGURED}")

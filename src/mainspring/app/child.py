@@ -23,7 +23,8 @@ import uvloop
 from mainspring import wiring
 from mainspring.app.loading import load_app
 from mainspring.app.logs import log_to_stderr
-from mainspring.errors import MainspringError, StoreError
+from mainspring.errors import MainspringError
+from mainspring.store.failures import DATABASE_ERRORS
 from mainspring.worker.charge import (
     BEAT,
     DRAIN,
@@ -109,6 +110,11 @@ class Child:
                 self._exit_code = EXIT_FAULT
                 self._hurry.set()
                 return
+            if self._worker.has_given_up:
+                log.error("results could not be settled for too long; another process takes over")
+                self._exit_code = EXIT_WORN
+                self._hurry.set()
+                return
             if self._worker.executor.is_worn:
                 log.warning("too many handlers would not stop; a fresh process takes over")
                 self._exit_code = EXIT_WORN
@@ -154,7 +160,7 @@ def main() -> None:
         code = uvloop.run(_main(configuration))
     except MainspringError as error:
         sys.stderr.write(f"error: {error} [{error.code}]\n")
-        code = EXIT_FAULT if isinstance(error, StoreError) else EXIT_MISCONFIGURED
+        code = EXIT_FAULT if isinstance(error, DATABASE_ERRORS) else EXIT_MISCONFIGURED
     except Exception:
         log.exception("this worker process ended by a fault")
         code = EXIT_FAULT

@@ -221,11 +221,11 @@ class Mainspring:
 
     async def find(self, run_id: UUID | str) -> Run:
         """A run wherever it is, with its attempts and transitions."""
-        return await (await self._sessions.get()).services.runs.find(run_id)
+        return await (await self._sessions.get()).runs.find(run_id)
 
     async def cancel(self, run_id: UUID | str, *, reason: str = "") -> State:
         """End a waiting run now; ask a running one to stop."""
-        runs = (await self._sessions.get()).services.runs
+        runs = (await self._sessions.get()).runs
         return await runs.cancel(run_id, reason=reason, actor=self.submitted_by)
 
     async def change(
@@ -241,7 +241,7 @@ class Mainspring:
         max_age: timedelta | float | None = None,
     ) -> Run:
         """Change a waiting run. With `revision`, only if nobody changed it since it was seen."""
-        runs = (await self._sessions.get()).services.runs
+        runs = (await self._sessions.get()).runs
         payload = None
         if arguments is not None:
             handler = self.registry.find((await runs.find(run_id)).job)
@@ -255,7 +255,7 @@ class Mainspring:
         With a `timeout` in seconds, raises ResultTimeout if the run has not ended by then; 0 asks once.
         """
         patience = _checked_timeout(timeout)
-        services = (await self._sessions.get()).services
+        services = await self._sessions.get()
         parsed = services.runs.parse(run_id)
         if patience == 0:
             return (await services.results.wait(parsed, patience)).value(parsed)
@@ -265,11 +265,11 @@ class Mainspring:
 
     async def logs(self, run_id: UUID | str, *, attempt: int | None = None) -> list[LogLine]:
         """What a run has logged so far, oldest first."""
-        return await (await self._sessions.get()).services.watching.logs(run_id, attempt)
+        return await (await self._sessions.get()).watching.logs(run_id, attempt)
 
     async def watch(self, run_id: UUID | str) -> AsyncIterator[Sighting]:
         """A run while it goes on: `async for sighting in app.watch(id)`, until it has ended."""
-        sightings = (await self._sessions.get()).services.watching.watch(run_id)
+        sightings = (await self._sessions.get()).watching.watch(run_id)
         while True:
             async with without_slot():
                 sighting = await anext(sightings, None)
@@ -281,7 +281,7 @@ class Mainspring:
 
     async def services(self) -> wiring.Services:
         """What this application has open within the running event loop."""
-        return (await self._sessions.get()).services
+        return await self._sessions.get()
 
     def blocking(self, work: Coroutine[Any, Any, T]) -> T:
         """Run one of this application's coroutines from code that is not async."""

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-from mainspring.store import jobs
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
 
     from mainspring import wiring
-    from mainspring.model.line import Line
-    from mainspring.store.jobs import JobRef
 
 
 @dataclass
@@ -22,9 +18,7 @@ class Session:
     """What an application has open within one event loop."""
 
     services: wiring.Services
-    lines: dict[Line, int]
     farewell: AsyncGenerator[None, None]  # closing it closes everything
-    references: dict[str, JobRef] = field(default_factory=dict)
 
 
 class Sessions:
@@ -34,19 +28,16 @@ class Sessions:
             weakref.WeakKeyDictionary()
         )
 
-    async def get(self) -> Session:
-        """The session of the running event loop, opened when first asked for."""
+    async def get(self) -> wiring.Services:
+        """The services of the running event loop, opened when first asked for."""
         loop = asyncio.get_running_loop()
         opening = self._opening.get(loop)
-        if opening is None or (opening.done() and (opening.cancelled() or opening.exception())):
+        if opening is None or _has_failed(opening):
             opening = self._opening[loop] = loop.create_task(self._open())
-        return await asyncio.shield(opening)
+        return (await asyncio.shield(opening)).services
 
     async def _open(self) -> Session:
-        services = await self._open_services()
-        async with services.store.database.acquire() as connection:
-            lines = await jobs.lines(connection)
-        session = Session(services, lines, self._farewell())
+        session = Session(await self._open_services(), self._farewell())
         await anext(session.farewell)
         return session
 
@@ -62,5 +53,9 @@ class Sessions:
     async def close(self) -> None:
         """Close what is open within the running event loop."""
         opening = self._opening.get(asyncio.get_running_loop())
-        if opening is not None:
+        if opening is not None and not _has_failed(opening):
             await (await opening).farewell.aclose()
+
+
+def _has_failed(opening: asyncio.Task[Session]) -> bool:
+    return opening.done() and (opening.cancelled() or opening.exception() is not None)

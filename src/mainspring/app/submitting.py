@@ -5,19 +5,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from mainspring.app.handle import Handle
+from mainspring.control.definitions import Wanted
 from mainspring.control.submitter import check_verdicts
+from mainspring.errors import ForeignDatabase
 from mainspring.store import jobs
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
     from uuid import UUID
 
+    from mainspring import wiring
     from mainspring.app.job import Job
     from mainspring.app.mainspring import Mainspring
-    from mainspring.app.sessions import Session, Sessions
+    from mainspring.app.sessions import Sessions
     from mainspring.model.run import NewRun
-    from mainspring.store.jobs import JobRef
+    from mainspring.store.notify import WakeUp
+    from mainspring.store.submissions import Verdict
 
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 class Shortcut(Protocol):
@@ -26,6 +32,25 @@ class Shortcut(Protocol):
     async def submit(self, job: Job[Any, R], payload: bytes) -> Handle[R]: ...
 
     def submit_sync(self, job: Job[Any, R], payload: bytes) -> Handle[R]: ...
+
+
+class Batch:
+    """Runs ready to be accepted on a caller's own connection."""
+
+    def __init__(self, services: wiring.Services, runs: list[NewRun]) -> None:
+        self._services = services
+        self.runs = runs
+        self.ids: list[UUID] = services.submitter.new_ids(runs)
+        self.known = services.definitions.document(runs)
+        self._wake_ups: list[WakeUp] = services.submitter.wake_ups(self.ids, runs)
+
+    def accepted(self, app: Mainspring, verdicts: list[Verdict]) -> list[Handle[Any]]:
+        check_verdicts(verdicts, self.runs)
+        return [Handle(app, each.run_id) for each in verdicts]
+
+    def wake(self) -> None:
+        """Whether and when the caller commits is the caller's to decide: wake whoever may claim a little later."""
+        self._services.store.database.waker.wake_after_callers_commit(self._wake_ups)
 
 
 class Submissions:
@@ -38,21 +63,27 @@ class Submissions:
     async def submit(self, job: Job[Any, R], payload: bytes) -> Handle[R]:
         if self._app.shortcut is not None:
             return await self._app.shortcut.submit(job, payload)
-        session = await self._sessions.get()
-        run = job.filled(await self._template(session, job), payload)
         if job.connection is not None:
-            return (await self._submit_on_callers(session, job, [run]))[0]
-        return Handle(self._app, await session.services.submitter.submit_one(run))
+            return (await self._submit_on_callers(job, [payload]))[0]
+
+        async def submit() -> UUID:
+            services = await self._sessions.get()
+            return await services.submitter.submit_one(job.filled(await self._template(services, job), payload))
+
+        return Handle(self._app, await self._known_anew(submit))
 
     async def submit_many(self, job: Job[Any, R], payloads: list[bytes]) -> list[Handle[R]]:
         if self._app.shortcut is not None:
             return [await self._app.shortcut.submit(job, payload) for payload in payloads]
-        session = await self._sessions.get()
-        template = await self._template(session, job)
-        runs = job.filled_many(template, payloads)
         if job.connection is not None:
-            return await self._submit_on_callers(session, job, runs)
-        return [Handle(self._app, run_id) for run_id in await session.services.submitter.submit(runs)]
+            return await self._submit_on_callers(job, payloads)
+
+        async def submit() -> list[UUID]:
+            services = await self._sessions.get()
+            template = await self._template(services, job)
+            return await services.submitter.submit(job.filled_many(template, payloads))
+
+        return [Handle(self._app, run_id) for run_id in await self._known_anew(submit)]
 
     def submit_sync(self, job: Job[Any, R], payload: bytes) -> Handle[R]:
         if self._app.shortcut is not None:
@@ -68,45 +99,62 @@ class Submissions:
             return self._app.blocking(self.submit_many(job, payloads))
         return self._submit_on_callers_sync(job, payloads)
 
-    async def _submit_on_callers(self, session: Session, job: Job[Any, R], runs: list[NewRun]) -> list[Handle[R]]:
-        """Inside the caller's transaction: whether it happens is the caller's to decide."""
-        assert job.connection is not None
-        submitter = session.services.submitter
-        ids = submitter.new_ids(runs)
-        wake_ups = [str(each) for each in submitter.wake_ups(ids, runs)]
-        verdicts = await job.connection.submit(jobs.DEFAULT_TENANT, ids, runs, wake_ups)
-        check_verdicts(verdicts, runs)
-        return [Handle(self._app, each.run_id) for each in verdicts]
+    async def _known_anew(self, submit: Callable[[], Awaitable[T]]) -> T:
+        """Submit; if the database is not what we knew (dropped and made again, restored), look anew, and once more."""
+        try:
+            return await submit()
+        except ForeignDatabase:
+            await self._forget()
+            return await submit()
+
+    async def _forget(self) -> None:
+        await (await self._sessions.get()).definitions.refresh()
+
+    async def _submit_on_callers(self, job: Job[Any, R], payloads: list[bytes]) -> list[Handle[R]]:
+        """Inside the caller's transaction, if that is one of the application's own database."""
+
+        async def submit() -> list[Handle[R]]:
+            assert job.connection is not None
+            batch = await self._batch(job, payloads)
+            verdicts = await job.connection.submit(jobs.DEFAULT_TENANT, batch.ids, batch.runs, batch.known)
+            handles = batch.accepted(self._app, verdicts)
+            batch.wake()
+            return handles
+
+        return await self._known_anew(submit)
 
     def _submit_on_callers_sync(self, job: Job[Any, R], payloads: list[bytes]) -> list[Handle[R]]:
         """The same for a blocking connection: prepared in the background loop, executed in the caller's thread."""
+        try:
+            return self._try_on_callers_sync(job, payloads)
+        except ForeignDatabase:
+            self._app.blocking(self._forget())
+            return self._try_on_callers_sync(job, payloads)
+
+    def _try_on_callers_sync(self, job: Job[Any, R], payloads: list[bytes]) -> list[Handle[R]]:
         assert job.connection is not None
-        ids, runs, wake_ups = self._app.blocking(self._prepared(job, payloads))
-        verdicts = job.connection.submit_sync(jobs.DEFAULT_TENANT, ids, runs, wake_ups)
-        check_verdicts(verdicts, runs)
-        return [Handle(self._app, each.run_id) for each in verdicts]
+        batch = self._app.blocking(self._batch(job, payloads))
+        verdicts = job.connection.submit_sync(jobs.DEFAULT_TENANT, batch.ids, batch.runs, batch.known)
+        handles = batch.accepted(self._app, verdicts)
+        self._app.blocking(_called(batch.wake))
+        return handles
 
-    async def _prepared(self, job: Job[Any, Any], payloads: list[bytes]) -> tuple[list[UUID], list[NewRun], list[str]]:
-        session = await self._sessions.get()
-        template = await self._template(session, job)
-        runs = [job.filled(template, payload) for payload in payloads]
-        submitter = session.services.submitter
-        ids = submitter.new_ids(runs)
-        return ids, runs, [str(each) for each in submitter.wake_ups(ids, runs)]
+    async def _batch(self, job: Job[Any, Any], payloads: list[bytes]) -> Batch:
+        services = await self._sessions.get()
+        template = await self._template(services, job)
+        return Batch(services, [job.filled(template, payload) for payload in payloads])
 
-    async def _template(self, session: Session, job: Job[Any, Any]) -> NewRun:
-        reference = session.references.get(job.name)
-        if reference is None or job.line not in session.lines:
-            reference = await self._register(session, job)
-        return job.template(reference.id, reference.version, session.lines[job.line], self._app.submitted_by)
+    async def _template(self, services: wiring.Services, job: Job[Any, Any]) -> NewRun:
+        actor = self._app.submitted_by
+        numbers = services.definitions.numbers_of(job.name, job.line)
+        if numbers is None:
+            definition = job.handler.definition.as_document()
+            wanted = Wanted(job.name, definition, job.line, self._app.registry.lines, actor)
+            numbers = await services.definitions.register(wanted)
+        reference, line = numbers
+        return job.template(reference.id, reference.version, line, actor)
 
-    async def _register(self, session: Session, job: Job[Any, Any]) -> JobRef:
-        """Make the job and the queues of this application known, in a transaction of our own."""
-        async with session.services.store.database.acquire() as connection:
-            await jobs.open_lines(connection, self._app.registry.lines)
-            _, session.lines = await jobs.line_in_known_queue(connection, job.line)
-            reference = await jobs.register(
-                connection, job.name, job.handler.definition.as_document(), actor=self._app.submitted_by
-            )
-        session.references[job.name] = reference
-        return reference
+
+async def _called(function: Callable[[], None]) -> None:
+    """A call inside the background loop."""
+    function()

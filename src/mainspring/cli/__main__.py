@@ -7,7 +7,7 @@ import sys
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from mainspring.errors import MainspringError, StoreError
+from mainspring.errors import MainspringError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,17 +52,7 @@ def _guarded(launch: Launch, arguments: Sequence[str]) -> int:
     except BrokenPipeError:  # whoever read our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_FAILED
-    except Exception as error:
-        if not _is_from_database(error):
-            raise
-        complain(StoreError(f"PostgreSQL refused: {error}.", hint="See what it is about: mainspring doctor"), arguments)
-        return EXIT_FAILED
     return code
-
-
-def _is_from_database(error: Exception) -> bool:
-    """Whether PostgreSQL said no: a missing permission, a full disk. (Asked without importing its driver.)"""
-    return any(kind.__module__.startswith("asyncpg") for kind in type(error).__mro__)
 
 
 if TYPE_CHECKING:

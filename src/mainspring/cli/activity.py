@@ -18,14 +18,13 @@ import structlog
 
 from mainspring.cli.text import as_json, as_span, safe
 from mainspring.store import health
-from mainspring.store.database import CONNECTION_ERRORS
+from mainspring.store.failures import DATABASE_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from asyncpg import Record
-
+    from mainspring.store.connection import Record
     from mainspring.store.database import Database
 
 log = structlog.get_logger()
@@ -77,7 +76,7 @@ class Watch:
         while True:
             try:
                 status = await self._look()
-            except CONNECTION_ERRORS as error:
+            except DATABASE_ERRORS as error:
                 log.warning("the status waits for the database", cause=str(error))
             else:
                 self._show(status)

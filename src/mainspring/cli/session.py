@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from mainspring.app.mainspring import Mainspring
-    from mainspring.store.database import Connection
+    from mainspring.store.connection import Connection
     from mainspring.wiring import Place, Store
 
 

@@ -18,7 +18,7 @@ from mainspring.cli.queue_list import table_of
 from mainspring.cli.session import Session
 from mainspring.cli.text import as_span, safe
 from mainspring.control.overview import COUNTED, Failure, Overview, overview
-from mainspring.store.database import CONNECTION_ERRORS
+from mainspring.store.failures import DATABASE_ERRORS
 from mainspring.wiring import Store
 
 NOTES = """\
@@ -67,7 +67,7 @@ async def _watch(store: Store, pause: float) -> None:
             try:
                 async with store.database.acquire() as connection:
                     live.update(picture(await overview(connection, store.lanes)), refresh=True)
-            except CONNECTION_ERRORS as error:
+            except DATABASE_ERRORS as error:
                 live.update(Text(f"The database is away: {safe(error, 200)}", style="red"), refresh=True)
             await asyncio.sleep(pause)
 
@@ -107,12 +107,18 @@ def _workers(rows: list[dict[str, Any]]) -> Table | Text:
             Text(row["state"], style=COLOURS.get(row["state"], "dim")),
             Text(safe(f"{row['host']} {row['pid']}", 40)),
             Text(f"{row['slots']} slots"),
+            _unsettled(row),
             Text(safe(", ".join(row["queues"]), 40)),
             Text(f"beat {as_span(max(0.0, row['silent_seconds']))} ago", style="dim"),
         )
     if len(rows) > SHOWN_WORKERS:
         table.add_row(Text(f"… {len(rows) - SHOWN_WORKERS} more", style="dim"))
     return table
+
+
+def _unsettled(row: dict[str, Any]) -> Text:
+    """What a crash would repeat; red while it cannot be settled."""
+    return Text(f"{row['unsettled']:,} unsettled", style="dim" if row["unsettled_since"] is None else "red")
 
 
 def _failures(failures: list[Failure]) -> Table | Text:

@@ -48,6 +48,9 @@ async def work(
     lease_time: Annotated[
         str, Parameter(help="How long a silent worker keeps its runs.")
     ] = f"{DEFAULTS.lease_time:g}s",
+    max_unsettled: Annotated[
+        int, Parameter(help="How many results may wait to be settled, per process; then nothing more is claimed.")
+    ] = DEFAULTS.max_unsettled,
     keeper: Annotated[
         bool, Parameter(negative="--no-keeper", help="Keep the house in order beside the work.")
     ] = DEFAULTS.keeper,
@@ -65,6 +68,7 @@ async def work(
         autoscale=None if autoscale is None else parse_bounds(autoscale, "autoscale"),
         grace=_seconds(grace, "grace"),
         lease_time=_seconds(lease_time, "lease-time"),
+        max_unsettled=max_unsettled,
         keeper=keeper,
     )
     session.say(announcement(app, settings))

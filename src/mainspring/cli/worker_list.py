@@ -2,7 +2,6 @@
 
 from typing import Annotated, Literal
 
-from asyncpg import Record
 from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
@@ -11,6 +10,7 @@ from mainspring.cli.command import InSession, command
 from mainspring.cli.parsing import parse_span
 from mainspring.cli.text import as_span, safe
 from mainspring.store import workers
+from mainspring.store.connection import Record
 
 COLOURS = {"live": "green", "lost": "red"}
 
@@ -42,10 +42,15 @@ async def list_workers(
         session.print("No workers. Start some: mainspring worker --app module:app")
 
 
+NAMES = ("worker", "state", "host", "pid", "queues", "labels")
+NUMBERS = ("pid", "slots", "unsettled")
+HEADINGS = (*NAMES, "slots", "unsettled", "last beat", "started", "version")
+
+
 def _table(rows: list[Record]) -> Table:
     table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0), pad_edge=False)
-    for heading in ("worker", "state", "host", "pid", "queues", "labels", "slots", "last beat", "started", "version"):
-        justify: Literal["left", "right"] = "right" if heading in ("pid", "slots") else "left"
+    for heading in HEADINGS:
+        justify: Literal["left", "right"] = "right" if heading in NUMBERS else "left"
         table.add_column(
             heading, justify=justify, overflow="fold", no_wrap=heading not in ("worker", "queues", "labels")
         )
@@ -59,6 +64,7 @@ def _table(rows: list[Record]) -> Table:
             Text(safe(", ".join(row["queues"]), 60)),
             Text(safe(", ".join(row["labels"]), 60)),
             str(row["slots"]),
+            Text(f"{row['unsettled']:,}", style="" if row["unsettled_since"] is None else "red"),
             _ago(row["silent_seconds"]),
             _ago(age),
             Text(safe(row["version"])),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mainspring.control.retries import Retries
     from mainspring.control.runs import Runs
     from mainspring.model.operation import Operation
-    from mainspring.store.database import Connection
+    from mainspring.store.connection import Connection
 
 
 class Acting:
@@ -79,7 +79,7 @@ class Acting:
                 worker = await store.request_cancel(connection, run_id, tenant_id=act.tenant_id, **said)
                 if worker is not None:
                     done.add(run_id)
-                    await notify.send(connection, [notify.cancel(worker)])
+                    notify.send(connection, [notify.cancel(worker)])
         left = [run_id for run_id in run_ids if run_id not in done]
         if left:
             done |= set(await store.cancel_waiting(connection, lane, left, **said))

@@ -14,10 +14,9 @@ from mainspring.model.run import Attempt, Run, Transition
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from asyncpg import Record
-
     from mainspring.model.line import Line
     from mainspring.model.report import Progress
+    from mainspring.store.connection import Record
 
 
 def as_run(

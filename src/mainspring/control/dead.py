@@ -11,7 +11,8 @@ from mainspring.model import job as rules
 from mainspring.model.ids import by_lane
 from mainspring.model.payload import JSON_CODEC
 from mainspring.store import dead, jobs, notify
-from mainspring.store.database import transaction, uncancelled
+from mainspring.store.confirming import confirm_at_commit
+from mainspring.store.connection import transaction, uncancelled
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from mainspring.control.runs import Runs
-    from mainspring.store.database import Connection, Database
+    from mainspring.store.connection import Connection
+    from mainspring.store.database import Database
 
 MOST_AT_ONCE = 1_000
 
@@ -69,7 +71,7 @@ class DeadLetters:
     async def raise_unless_moved(self, moved: Moved, verb: str) -> None:
         """For those who meant one run: it is not dead, and where it is instead says who got there first."""
         for run_id in moved.skipped:
-            run = await self._runs.find(run_id)
+            run = await self._runs.find_confirmed(run_id)
             raise RunNotDead(
                 f"Run {run_id} is {run.state}; only a dead run can be {verb}.",
                 hint=f"See what happened to it: mainspring run show {run_id}",
@@ -103,7 +105,10 @@ class DeadLetters:
         done: list[UUID] = []
         async with self._database.acquire() as connection, transaction(connection):
             for lane, some in by_lane(wanted):
-                done += await move(connection, lane, some)
+                moved = await move(connection, lane, some)
+                done += moved
+                if len(moved) < len(some):
+                    await confirm_at_commit(connection, lane)  # that they are not dead was found, not written
         return done
 
 
@@ -120,5 +125,5 @@ async def requeue_in_lane(
     codec = None if payload is None else JSON_CODEC
     rows = await dead.requeue(connection, lane, run_ids, act, payload=payload, codec=codec, max_age=max_age)
     lines = dict.fromkeys((row["line_id"], row["priority"]) for row in rows)
-    await notify.send(connection, [notify.ready(lane, line, priority) for line, priority in lines])
+    notify.send(connection, [notify.ready(lane, line, priority) for line, priority in lines])
     return [row["id"] for row in rows]

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-import asyncpg
-
 from mainspring.errors import DatabaseUnsuitable, MainspringError, SchemaMismatch
 from mainspring.store import health, roles, workers
 from mainspring.store.grants import Kind, privileges
@@ -17,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
     from mainspring.clock import Clock
-    from mainspring.store.database import Connection
+    from mainspring.store.connection import Connection
 
 CLOCK_WARNING, CLOCK_PROBLEM = 1.0, 3_600.0
 TRANSACTION_WARNING, TRANSACTION_PROBLEM = 60.0, 3_600.0
@@ -74,7 +72,7 @@ def not_reached(error: MainspringError) -> Finding:
 async def _tried(name: str, check: Callable[[Patient], Awaitable[Finding]], patient: Patient) -> Finding:
     try:
         return await check(patient)
-    except asyncpg.InsufficientPrivilegeError as error:
+    except DatabaseUnsuitable as error:
         return _warning(name, f"could not be looked at: {error}", "Run doctor as a user who may see this.")
 
 
@@ -277,7 +275,13 @@ def _nobody_adds_partitions(says: str, keepers: list[str]) -> Finding:
 async def _workers(patient: Patient) -> Finding:
     row = await health.silent_workers(patient.connection)
     ended = await workers.ended_with_leases(patient.connection, patient.lanes)
-    says = f"{row['live']} live"
+    says = f"{row['live']} live, {row['unsettled']:,} results not settled yet"
+    if row["unable"]:
+        return _problem(
+            "workers",
+            f"{says}; {row['unable']} cannot settle what they executed, and claim nothing",
+            "Their logs say why: a lock, a permission, a full disk. If it lasts, their runs start again elsewhere.",
+        )
     remedy = "A keeper rescues their runs: start a worker (mainspring worker --app …) and look again."
     if ended:
         return _warning("workers", f"{says}; {len(ended)} ended ones still hold runs", remedy)

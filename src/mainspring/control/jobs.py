@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from mainspring.control.lists import snapshot
 from mainspring.model.job import MAX_NAME_LENGTH, checked_text
 from mainspring.model.lifecycle import State
 from mainspring.model.listing import checked_limit
 from mainspring.store import jobs, lists
+from mainspring.store.connection import snapshot
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from mainspring.store.database import Connection, Database
+    from mainspring.store.connection import Connection
+    from mainspring.store.database import Database
 
 BOUND = 1_000  # per lane and line: counting a backlog of millions would take long, and say little more
 COUNTED = (State.READY, State.SCHEDULED, State.HELD, State.DEAD)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mainspring.control.looking import Found, Looking, Names, error_of, scope_of, with_errors
 from mainspring.model.lifecycle import State
 from mainspring.model.listing import Page, Position, RunSummary, checked_limit, cursor_of, parse_cursor
 from mainspring.store import distribute, jobs, lists
+from mainspring.store.connection import snapshot
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from mainspring.model.filter import RunFilter
-    from mainspring.store.database import Connection, Database
+    from mainspring.store.connection import Connection
+    from mainspring.store.database import Database
 
 MOST_COUNTED = 10_000
 
@@ -86,11 +88,6 @@ class Lists:
         if wanted.asks_for_failures:
             return await looking.failures() if wanted.reads_history else await looking.dead()
         return looking.merged([*await looking.placed(start), *await looking.ended()])
-
-
-def snapshot(connection: Connection) -> Any:
-    """Everything in one snapshot: between two, a run could slip from one place into another."""
-    return connection.transaction(isolation="repeatable_read", readonly=True)
 
 
 def _summary(found: Found, names: Names) -> RunSummary:

@@ -17,10 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from datetime import datetime
 
-    from asyncpg import Record
-
     from mainspring.model.filter import RunFilter
-    from mainspring.store.database import Connection
+    from mainspring.store.connection import Connection, Record
 
 ROWS_PER_SCAN = 10_000
 ROWS_IN_ALL = 200_000

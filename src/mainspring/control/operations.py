@@ -11,35 +11,33 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
-import asyncpg
 import msgspec
 
 from mainspring.control.acting import Acting, changes_of
-from mainspring.control.lists import snapshot
 from mainspring.control.runs import checked
-from mainspring.errors import InvalidInput, OperationNotFound
+from mainspring.errors import DatabaseBusy, InvalidInput, OperationNotFound
 from mainspring.model import job as rules
 from mainspring.model.filter import filter_of
 from mainspring.model.listing import checked_limit, cursor_of, parse_cursor
 from mainspring.model.operation import Operation, OperationKind, fitting_states
 from mainspring.model.payload import quoted
 from mainspring.store import jobs, operations
-from mainspring.store.database import transaction, uncancelled
+from mainspring.store.confirming import REGISTRATIONS_LANE, confirm
+from mainspring.store.connection import snapshot, transaction, uncancelled
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from datetime import timedelta
 
-    from asyncpg import Record
-
     from mainspring.control.lists import Lists
     from mainspring.control.retries import Retries
     from mainspring.control.runs import Changes, Runs
     from mainspring.model.filter import RunFilter
-    from mainspring.store.database import Connection, Database
+    from mainspring.store.connection import Connection, Record
+    from mainspring.store.database import Database
 
 BATCH = 500
-DEADLOCKS = 5  # how often in a row a batch may be the victim of one before we give up
+TRIES = 5  # how often in a row a batch may be a deadlock's victim, or meet a lock, before we give up
 
 
 class Operations:
@@ -132,19 +130,26 @@ class Operations:
     async def work(self, operation_id: UUID | str, *, batch: int = BATCH) -> AsyncIterator[Operation]:
         """Work an operation off from where it is; tells how far it got after each batch."""
         batch = checked_limit(batch, "batch")
-        operation, deadlocks = await self.find(operation_id), 0
+        operation, failures = await self.find(operation_id), 0
+        if operation.is_over:
+            await self._confirm()
         yield operation
         while not operation.is_over:
             try:
                 await uncancelled(self._step(operation.id, batch))
-            except asyncpg.DeadlockDetectedError:
-                deadlocks += 1
-                if deadlocks == DEADLOCKS:
+            except DatabaseBusy:
+                failures += 1
+                if failures == TRIES:
                     raise
             else:
-                deadlocks = 0
+                failures = 0
             operation = await self.find(operation.id)
             yield operation
+
+    async def _confirm(self) -> None:
+        """That it was over was found, not written."""
+        async with self._database.acquire() as connection:
+            await confirm(connection, [REGISTRATIONS_LANE])
 
     async def _step(self, operation_id: UUID, batch: int) -> None:
         """One batch. It is chosen in a snapshot of its own: in it no run slips from one place into another unseen."""

@@ -13,10 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from asyncpg import Record
-
     from mainspring.model.capacity import Queue
-    from mainspring.store.database import Connection
+    from mainspring.store.connection import Connection, Record
 
 COUNTED = 10_000  # counts beyond it are cut: counting a backlog of millions would slow its workers
 WINDOW_SECONDS = 300.0

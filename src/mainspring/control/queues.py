@@ -9,13 +9,13 @@ from mainspring.errors import WorkerNotFound
 from mainspring.model.job import checked_name, checked_reason
 from mainspring.model.payload import quoted
 from mainspring.store import jobs, notify, queues, workers
-from mainspring.store.database import transaction, uncancelled
+from mainspring.store.confirming import REGISTRATIONS_LANE, confirm_at_commit
+from mainspring.store.connection import transaction, uncancelled
 
 if TYPE_CHECKING:
-    from asyncpg import Record
-
     from mainspring.model.capacity import Queue
-    from mainspring.store.database import Connection, Database
+    from mainspring.store.connection import Connection, Record
+    from mainspring.store.database import Database
 
 
 class Queues:
@@ -36,6 +36,7 @@ class Queues:
         async with self._database.acquire() as connection:
             await _check_exists(connection, name)
             async with transaction(connection):
+                await confirm_at_commit(connection, REGISTRATIONS_LANE)  # it may have been paused before
                 return await queues.pause(connection, name, actor=actor, reason=reason)
 
     async def resume(self, name: str, *, actor: str, reason: str = "") -> bool:
@@ -46,11 +47,10 @@ class Queues:
         async with self._database.acquire() as connection:
             await _check_exists(connection, name)
             async with transaction(connection):
+                await confirm_at_commit(connection, REGISTRATIONS_LANE)
                 resumed = await queues.resume(connection, name, actor=actor, reason=reason)
                 lines = await jobs.all_lines_of(connection, name)
-                await notify.send(
-                    connection, [notify.ready(lane, line, 0) for lane in range(self._lanes) for line in lines]
-                )
+                notify.send(connection, [notify.ready(lane, line, 0) for lane in range(self._lanes) for line in lines])
             return resumed
 
 

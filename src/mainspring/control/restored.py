@@ -18,14 +18,15 @@ from typing import TYPE_CHECKING
 from mainspring.errors import Conflict
 from mainspring.model.job import checked_text
 from mainspring.store import health, restoring, workers
-from mainspring.store.database import transaction, uncancelled
+from mainspring.store.connection import transaction, uncancelled
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
     from uuid import UUID
 
     from mainspring.clock import Clock
-    from mainspring.store.database import Connection, Database
+    from mainspring.store.connection import Connection
+    from mainspring.store.database import Database
     from mainspring.store.workers import Pulse
 
 # Fences are lifted to the seconds since then: more than a run can have been claimed, and more each time, also if one

@@ -26,20 +26,20 @@ from mainspring.errors import (
     RunLost,
     RunNotSucceeded,
 )
-from mainspring.model.ids import made_at
+from mainspring.model.ids import lane_of, made_at
 from mainspring.model.lifecycle import State
 from mainspring.model.payload import decode
 from mainspring.store import history, lists
-from mainspring.store.database import CONNECTION_ERRORS
+from mainspring.store.confirming import confirm
+from mainspring.store.failures import DATABASE_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from collections.abc import Set as AbstractSet
     from uuid import UUID
 
-    from asyncpg import Record
-
     from mainspring.clock import Clock
+    from mainspring.store.connection import Record
     from mainspring.store.database import Database
 
 log = structlog.get_logger()
@@ -204,6 +204,7 @@ class Results:
         """Tell those whose runs have ended; answers whether there were some."""
         async with self._database.acquire() as connection:
             rows = await history.ends_of(connection, wanted)
+            await confirm(connection, {lane_of(row["run_id"]) for row in rows})
         for row in rows:
             self._tell(row)
         return bool(rows)
@@ -251,7 +252,7 @@ def _is_being_cancelled() -> bool:
 
 
 def _log_failed_look(error: BaseException) -> None:
-    if isinstance(error, CONNECTION_ERRORS):
+    if isinstance(error, DATABASE_ERRORS):
         log.warning("waiting for results waits for the database", cause=str(error))
     else:
         log.error("a look for results failed; the next one follows", exc_info=error)

@@ -10,7 +10,7 @@ from mainspring.errors import RunNotEnded
 from mainspring.model.ids import lane_of
 from mainspring.store import jobs, notify, submissions
 from mainspring.store import runs as store
-from mainspring.store.database import transaction, uncancelled
+from mainspring.store.connection import transaction, uncancelled
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from mainspring.control.dead import DeadLetters
     from mainspring.control.runs import Runs
     from mainspring.store import dead
-    from mainspring.store.database import Connection, Database
+    from mainspring.store.connection import Connection
+    from mainspring.store.database import Database
 
 
 class Retries:
@@ -51,7 +52,7 @@ class Retries:
             tried = await self.retry_in_lane(connection, lane_of(run_id), [run_id], act, payload=payload)
         if run_id in tried:
             return tried[run_id]
-        run = await self._runs.find(run_id)
+        run = await self._runs.find_confirmed(run_id)
         raise RunNotEnded(
             f"Run {run_id} is {run.state}; it is not over, so there is nothing to retry.",
             hint=f"See where it is: mainspring run show {run_id}",
@@ -85,5 +86,5 @@ class Retries:
             payload=payload,
         )
         lines = dict.fromkeys((row["line_id"], row["priority"]) for row in rows)
-        await notify.send(connection, [notify.ready(lane, line, priority) for line, priority in lines])
+        notify.send(connection, [notify.ready(lane, line, priority) for line, priority in lines])
         return {row["run_id"]: row["id"] for row in rows}

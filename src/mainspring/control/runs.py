@@ -24,17 +24,17 @@ from mainspring.model.payload import JSON_CODEC
 from mainspring.model.report import Progress
 from mainspring.store import history, jobs, notify, reports, workers
 from mainspring.store import runs as store
-from mainspring.store.database import transaction, uncancelled
+from mainspring.store.confirming import confirm
+from mainspring.store.connection import snapshot, transaction, uncancelled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime, timedelta
     from uuid import UUID
 
-    from asyncpg import Record
-
     from mainspring.model.run import Run
-    from mainspring.store.database import Connection, Database
+    from mainspring.store.connection import Connection, Record
+    from mainspring.store.database import Database
 
 LOOKS = 20  # how often to look again for a run that moves under our eyes; each look is a new snapshot
 
@@ -108,6 +108,13 @@ class Runs:
             lacks=lacks,
         )
 
+    async def find_confirmed(self, run_id: UUID | str) -> Run:
+        """The same, once the standby has what was found: for answers that somebody acts upon."""
+        run = await self.find(run_id)
+        async with self._database.acquire() as connection:
+            await confirm(connection, [lane_of(run.id)])
+        return run
+
     async def _line(self, connection: Connection, number: int) -> Line:
         known = await jobs.lines(connection, tenant_id=self._tenant_id)
         return next((line for line, each in known.items() if each == number), Line("?"))
@@ -130,14 +137,18 @@ class Runs:
     async def _cancel(self, run_id: UUID, reason: str, actor: str) -> State:
         async with self._database.acquire() as connection:
             for _ in range(LOOKS):
-                if await store.cancel_waiting(connection, lane_of(run_id), [run_id], actor=actor, reason=reason):
+                async with transaction(connection):
+                    ended = await store.cancel_waiting(
+                        connection, lane_of(run_id), [run_id], actor=actor, reason=reason
+                    )
+                if ended:
                     return State.CANCELLED
                 async with transaction(connection):
                     worker = await store.request_cancel(
                         connection, run_id, tenant_id=self._tenant_id, actor=actor, reason=reason
                     )
                     if worker is not None:
-                        await notify.send(connection, [notify.cancel(worker)])
+                        notify.send(connection, [notify.cancel(worker)])
                         return State.RUNNING
                 await self._raise_if_settled(connection, run_id, "cancel")
         raise _restless(run_id)
@@ -149,6 +160,7 @@ class Runs:
             raise not_found(run_id)
         state = State(row["state"]) if row is not None else State(attempts[-1]["state"])
         if row is None or state is State.DEAD:
+            await confirm(connection, [lane_of(run_id)])
             raise RunAlreadyEnded(
                 f"Run {run_id} is {state}; there is nothing to {verb}.", run_id=str(run_id), state=state.value
             )
@@ -168,7 +180,9 @@ class Runs:
             for _ in range(LOOKS):
                 row = await self._raise_if_settled(connection, run_id, "change")
                 assert row is not None
-                _raise_unless_as_seen(run_id, row, revision)
+                if (objection := _objection(run_id, row, revision)) is not None:
+                    await confirm(connection, [lane_of(run_id)])
+                    raise objection
                 with_line = await self.with_line(connection, values, row["line_id"])
                 if await self._change_and_wake(connection, run_id, row["revision"], with_line, actor, detail):
                     return
@@ -205,12 +219,12 @@ async def wake_changed(connection: Connection, lane: int, changed: list[Record])
         notify.ready(lane, row["line_id"], row["priority"]) if row["state"] == State.READY else notify.later()
         for row in changed
     )
-    await notify.send(connection, list(dict.fromkeys(wake_ups)))
+    notify.send(connection, list(dict.fromkeys(wake_ups)))
 
 
 async def _read(connection: Connection, run_id: UUID) -> tuple[Record | None, list[Record], list[Record]]:
     """Place, history and audit of a run in one snapshot: between two, it could slip from one into the other."""
-    async with connection.transaction(isolation="repeatable_read", readonly=True):
+    async with snapshot(connection):
         return (
             await store.find(connection, run_id),
             await history.attempts_of(connection, run_id),
@@ -226,20 +240,21 @@ async def _lacks(connection: Connection, line: Line) -> str | None:
     return None if has_labels else f"no live worker has labels {', '.join(line.labels)}"
 
 
-def _raise_unless_as_seen(run_id: UUID, row: Record, revision: int | None) -> None:
-    """Raise if a run no longer waits, or is not at the revision that the caller saw."""
+def _objection(run_id: UUID, row: Record, revision: int | None) -> Conflict | None:
+    """What to say if a run no longer waits, or is not at the revision that the caller saw."""
     if row["state"] not in WAITING:
-        raise RunAlreadyStarted(
+        return RunAlreadyStarted(
             f"Run {run_id} has started; it can no longer be changed.",
             hint="Cancel it, or let it finish and submit another.",
             run_id=str(run_id),
         )
     if revision is not None and row["revision"] != revision:
-        raise RevisionConflict(
+        return RevisionConflict(
             f"Run {run_id} is at revision {row['revision']}, not {revision}: someone changed it meanwhile.",
             hint="Look at it again and repeat the change.",
             revision=row["revision"],
         )
+    return None
 
 
 def not_found(run_id: UUID) -> RunNotFound:

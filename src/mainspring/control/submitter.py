@@ -1,7 +1,8 @@
 """Accepts runs. Single submissions that arrive together share one commit; a batch is all or nothing.
 
 A submission is answered after COMMIT and never before. When COMMIT's answer is lost, the submitter makes sure that
-its old connection is gone, looks whether the runs are there, and only then sends them again.
+its old connection is gone, looks whether the runs are there, and only then sends them again. What it found there is
+confirmed by the standby before it is answered; once a COMMIT was sent, the answer is the runs or *unknown*.
 """
 
 from __future__ import annotations
@@ -10,21 +11,25 @@ import asyncio
 from itertools import count
 from typing import TYPE_CHECKING
 
-import asyncpg
 import structlog
 
 from mainspring.clock import instant
-from mainspring.errors import IdempotencyConflict, InvalidInput, KeyBusy, OutcomeUnknown
+from mainspring.errors import (
+    DatabaseBusy,
+    DatabaseUnreachable,
+    IdempotencyConflict,
+    InvalidInput,
+    KeyBusy,
+    OutcomeUnknown,
+    StoreError,
+    ValueNotStorable,
+)
 from mainspring.model.ids import lane_of, lane_of_key
 from mainspring.store import notify, submissions
-from mainspring.store.database import (
-    CONNECTION_ERRORS,
-    disk_full_error,
-    patience,
-    read_only_error,
-    transaction,
-    uncancelled,
-)
+from mainspring.store.confirming import confirm
+from mainspring.store.connection import patience, transaction, uncancelled
+from mainspring.store.database import end_connections
+from mainspring.store.failures import DATABASE_ERRORS
 from mainspring.store.jobs import DEFAULT_TENANT
 from mainspring.store.link import Link
 
@@ -33,8 +38,10 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from mainspring.clock import Clock
+    from mainspring.control.definitions import Definitions
     from mainspring.model.run import NewRun
-    from mainspring.store.database import Connection, Database
+    from mainspring.store.connection import Connection
+    from mainspring.store.database import Database
     from mainspring.store.notify import WakeUp
 
 log = structlog.get_logger()
@@ -43,7 +50,10 @@ MAX_BATCH = 100_000
 COPY_ROWS = 1_000  # per lane before the next lane takes its turn
 GATHER = 1_000  # single submissions per commit
 ANSWER_SECONDS = 30.0  # how long to find out what became of a COMMIT
+STATEMENT_SECONDS = 10.0  # how long one server may take for one step: then there is time left to ask another one
+GONE_SECONDS = 5.0  # how long the server's side of a lost connection may take to end
 REFUSED_SECONDS = 5.0  # how long a server may refuse all writes: during a failover, or while its disk is full
+PASSING = ("database-read-only", "database-disk-full")
 # A key may be in use in somebody's open transaction. We wait for it a moment at a time and step aside in between, so
 # that nobody waits behind us.
 KEY_WAIT = "20ms"
@@ -58,9 +68,19 @@ class Submitter:
     others wait.
     """
 
-    def __init__(self, *, database: Database, clock: Clock, lanes: int, tenant_id: int = DEFAULT_TENANT) -> None:
+    def __init__(
+        self,
+        *,
+        database: Database,
+        clock: Clock,
+        lanes: int,
+        definitions: Definitions,
+        tenant_id: int = DEFAULT_TENANT,
+    ) -> None:
         self._clock = clock
         self._lanes = lanes
+        self._waker = database.waker
+        self._definitions = definitions
         self._tenant_id = tenant_id
         self._turn = count()
         self._lane = next(self._turn) % lanes
@@ -109,7 +129,7 @@ class Submitter:
         try:
             ids = await self._accept(self._plain, [run for run, _ in batch])
         except Exception as error:
-            if len(batch) > 1 and isinstance(error, (asyncpg.DataError, ValueError, TypeError)):
+            if len(batch) > 1 and isinstance(error, (ValueNotStorable, ValueError, TypeError)):
                 for single in batch:
                     await self._accept_singles([single])
             else:
@@ -122,18 +142,25 @@ class Submitter:
     async def _accept(self, desk: Desk, runs: Sequence[NewRun]) -> list[UUID]:
         ids = self.new_ids(runs)
         wake_ups = self.wake_ups(ids, runs)
+        submission = Submission(self._tenant_id, ids, runs, self._definitions.document(runs))
+        verdicts = await self._accept_in_turn(desk, submission)
+        self._waker.wake(wake_ups)
+        return _resolved(ids, verdicts)
+
+    async def _accept_in_turn(self, desk: Desk, submission: Submission) -> list[submissions.Verdict]:
+        """Until it is accepted or refused. Who waits for a key steps aside in between, so that nobody waits behind."""
         until, pause = self._clock.monotonic() + KEY_SECONDS, FIRST_PAUSE
         while True:
             try:
-                verdicts = await desk.accept(self._tenant_id, ids, runs, wake_ups)
-            except KeyBusy:
+                verdicts = await desk.accept(submission)
+            except (KeyBusy, DatabaseBusy) as error:
                 if self._clock.monotonic() >= until:
-                    raise
+                    raise submission.failure(error) from error
                 await self._clock.sleep(pause)
                 pause = min(LONGEST_PAUSE, pause * 1.5)
                 continue
             if not any(each.verdict == "gone" for each in verdicts):  # a key was forgotten just now: once more
-                return _resolved(ids, verdicts)
+                return verdicts
 
     def new_ids(self, runs: Sequence[NewRun]) -> list[UUID]:
         """An id, and so a lane, for each run: a key decides, the others take turns in long stretches."""
@@ -179,6 +206,29 @@ class Submitter:
         await self._keyed.close()
 
 
+class Submission:
+    """A batch on its way, and whether its COMMIT was ever sent: from then on nobody may say that it failed."""
+
+    def __init__(self, tenant_id: int, ids: list[UUID], runs: Sequence[NewRun], known: str) -> None:
+        self.tenant_id = tenant_id
+        self.ids = ids
+        self.runs = runs
+        self.known = known
+        self.is_keyed = any(run.key is not None for run in runs)
+        self.lost_senders: list[str] = []  # connections whose COMMIT went unanswered
+
+    def failure(self, error: Exception) -> Exception:
+        """What to tell the caller: the error, unless a COMMIT was sent."""
+        return self.unknown(error) if self.lost_senders else error
+
+    def unknown(self, error: BaseException) -> OutcomeUnknown:
+        return OutcomeUnknown(
+            f"It is not known whether {len(self.ids)} run(s) were accepted: {error}",
+            hint=f"When the database is back, look for run {self.ids[0]}; with an idempotency key, just submit again.",
+            run_ids=[str(each) for each in self.ids[:10]],
+        )
+
+
 class Desk:
     """One connection that accepts one batch after another."""
 
@@ -187,83 +237,82 @@ class Desk:
         self._clock = clock
         self._turn = asyncio.Lock()
 
-    async def accept(
-        self, tenant_id: int, ids: list[UUID], runs: Sequence[NewRun], wake_ups: Sequence[WakeUp]
-    ) -> list[submissions.Verdict]:
+    async def accept(self, submission: Submission) -> list[submissions.Verdict]:
         """Accept a batch for certain, or raise; answers with verdicts for those that had a key."""
         async with self._turn:
             began = self._clock.monotonic()
-            is_keyed = any(run.key is not None for run in runs)  # a key is its own answer: sent again, it is the same
-            sender: str | None = None
             while True:
                 try:
-                    if sender is not None and not is_keyed and await self._find_out(sender, ids):
+                    if submission.lost_senders and await self._find_out(submission):
                         return []
                     connection = await self._link.get()
-                    sender = self._link.name
-                    return await self._send(connection, tenant_id, ids, runs, wake_ups)
-                except CONNECTION_ERRORS as error:
-                    _raise_if_hopeless(error, self._clock.monotonic() - began, ids)
-                    log.warning("submitting waits for the database", runs=len(ids), cause=str(error))
-                    await self._link.mend()
+                    with patience(connection, STATEMENT_SECONDS):
+                        return await self._send(connection, submission)
+                except (DatabaseBusy, KeyBusy):
+                    raise  # nothing happened, and others may go first
+                except DATABASE_ERRORS as error:
+                    if isinstance(error, OutcomeUnknown):
+                        submission.lost_senders.append(self._link.full_name)
+                    _raise_if_hopeless(error, self._clock.monotonic() - began, submission)
+                    log.warning("submitting waits for the database", runs=len(submission.ids), cause=str(error))
+                    await self._link.mend(error)
 
-    async def _send(
-        self,
-        connection: Connection,
-        tenant_id: int,
-        ids: list[UUID],
-        runs: Sequence[NewRun],
-        wake_ups: Sequence[WakeUp],
-    ) -> list[submissions.Verdict]:
-        with patience(connection, ANSWER_SECONDS):
+    async def _send(self, connection: Connection, submission: Submission) -> list[submissions.Verdict]:
+        if all(run.is_plain for run in submission.runs):
             async with transaction(connection):
-                if all(run.is_plain for run in runs):
-                    await self._copy(connection, tenant_id, ids, runs, wake_ups)
-                    return []
-                return await _submit_items(connection, tenant_id, ids, runs, wake_ups)
+                await self._copy(connection, submission)
+            return []
+        try:
+            async with transaction(connection):
+                verdicts = await _submit_items(connection, submission)
+        except DatabaseBusy as error:
+            if submission.is_keyed and not await submissions.has_locked_tables(connection):
+                raise _key_busy() from error
+            raise
+        check_verdicts(verdicts, submission.runs)
+        return verdicts
 
-    async def _copy(
-        self,
-        connection: Connection,
-        tenant_id: int,
-        ids: list[UUID],
-        runs: Sequence[NewRun],
-        wake_ups: Sequence[WakeUp],
-    ) -> None:
-        for start in range(0, len(ids), COPY_ROWS):
-            stop = start + COPY_ROWS
-            await submissions.copy_plain(connection, tenant_id, ids[start:stop], runs[start:stop])
-        await notify.send(connection, wake_ups)
+    async def _copy(self, connection: Connection, submission: Submission) -> None:
+        objection = await submissions.objection_to(connection, submission.known)
+        if objection is not None:
+            submissions.raise_objection(objection)
+        for start in range(0, len(submission.ids), COPY_ROWS):
+            some = slice(start, start + COPY_ROWS)
+            await submissions.copy_plain(connection, submission.tenant_id, submission.ids[some], submission.runs[some])
 
-    async def _find_out(self, sender: str, ids: list[UUID]) -> bool:
-        """After a lost answer: whether the batch is there. It is there as a whole or not at all."""
+    async def _find_out(self, submission: Submission) -> bool:
+        """After a lost answer: whether the batch is there, as a whole or not at all.
+
+        The old connection must be gone first, and what is there must be on the standby before anyone is told. A key
+        is its own answer: sent again, it is the same.
+        """
         connection = await self._link.get()
-        with patience(connection, ANSWER_SECONDS):
-            await submissions.end_backend(connection, sender)
-            return await submissions.any_accepted(connection, ids[0])
+        with patience(connection, STATEMENT_SECONDS):
+            await end_connections(connection, submission.lost_senders, wait=GONE_SECONDS)
+            if submission.is_keyed or not await submissions.any_accepted(connection, submission.ids[0]):
+                return False
+            await confirm(connection, map(lane_of, submission.ids))
+        return True
 
     async def close(self) -> None:
         async with self._turn:
             await self._link.close()
 
 
-async def _submit_items(
-    connection: Connection,
-    tenant_id: int,
-    ids: list[UUID],
-    runs: Sequence[NewRun],
-    wake_ups: Sequence[WakeUp],
-) -> list[submissions.Verdict]:
-    await connection.execute("select set_config('lock_timeout', $1, true)", KEY_WAIT)
-    try:
-        verdicts = await submissions.submit_items(connection, tenant_id, ids, runs, [str(each) for each in wake_ups])
-    except asyncpg.LockNotAvailableError as error:
-        raise KeyBusy(
-            "The idempotency key is in use in another transaction that is still open.",
-            hint="Try again when that transaction has ended.",
-        ) from error
-    check_verdicts(verdicts, runs)
+async def _submit_items(connection: Connection, submission: Submission) -> list[submissions.Verdict]:
+    key_wait = KEY_WAIT if submission.is_keyed else None
+    batch = (submission.tenant_id, submission.ids, submission.runs, submission.known)
+    verdicts = await submissions.submit_items(connection, *batch, key_wait=key_wait)
+    if len(verdicts) > 1:  # all or none; what was found about a single one is committed, so that the standby has it
+        check_verdicts(verdicts, submission.runs)
     return verdicts
+
+
+def _key_busy() -> KeyBusy:
+    return KeyBusy(
+        "The idempotency key is in use in another transaction that is still open.",
+        hint="Try again when that transaction has ended.",
+    )
 
 
 def _resolved(ids: list[UUID], verdicts: Sequence[submissions.Verdict]) -> list[UUID]:
@@ -273,8 +322,10 @@ def _resolved(ids: list[UUID], verdicts: Sequence[submissions.Verdict]) -> list[
 
 
 def check_verdicts(verdicts: Sequence[submissions.Verdict], runs: Sequence[NewRun]) -> None:
-    """Raise for the first item whose key stands for something else."""
+    """Raise for the first item that was not accepted, for what its key or its numbers stand for."""
     for each in verdicts:
+        if each.verdict in submissions.OBJECTIONS:
+            submissions.raise_objection(each.verdict)
         if each.verdict == "conflict":
             key = runs[each.ordinal].key
             raise IdempotencyConflict(
@@ -286,21 +337,15 @@ def check_verdicts(verdicts: Sequence[submissions.Verdict], runs: Sequence[NewRu
             )
 
 
-def _raise_if_hopeless(error: BaseException, waited: float, ids: list[UUID]) -> None:
-    """Give up after a while, saying what is known: a server that is read-only did nothing, else we cannot tell."""
-    if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
-        if waited >= REFUSED_SECONDS:
-            raise read_only_error() from error
-    elif isinstance(error, asyncpg.DiskFullError):
-        if waited >= REFUSED_SECONDS:
-            raise disk_full_error() from error
-    elif waited >= ANSWER_SECONDS:
-        raise _unknown(error, ids) from error
+def _raise_if_hopeless(error: Exception, waited: float, submission: Submission) -> None:
+    """Give up after a while, saying what is known: what refuses all writes did nothing, else we cannot tell."""
+    if isinstance(error, (OutcomeUnknown, DatabaseUnreachable)):
+        if waited >= ANSWER_SECONDS:
+            raise submission.failure(error) from error
+    elif waited >= REFUSED_SECONDS or not _may_pass(error):
+        raise submission.failure(error) from error
 
 
-def _unknown(error: BaseException, ids: list[UUID]) -> OutcomeUnknown:
-    return OutcomeUnknown(
-        f"It is not known whether {len(ids)} run(s) were accepted: {error}.",
-        hint=f"When the database is back, look for run {ids[0]}; with an idempotency key, just submit again.",
-        run_ids=[str(each) for each in ids[:10]],
-    )
+def _may_pass(error: Exception) -> bool:
+    """Whether to wait a while: for the end of a failover, or for room on the disk."""
+    return isinstance(error, StoreError) and error.code in PASSING

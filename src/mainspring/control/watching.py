@@ -17,11 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from uuid import UUID
 
-    from asyncpg import Record
-
     from mainspring.clock import Clock
     from mainspring.control.runs import Runs
     from mainspring.model.run import Run
+    from mainspring.store.connection import Record
     from mainspring.store.database import Database
 
 LOOK_SECONDS = 0.25

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from mainspring.store import runs
 
 if TYPE_CHECKING:
-    import asyncpg
+    from mainspring.store.connection import Connection
 
 BATCH = 1_000
 EVERY = 5.0  # nobody waits for it: no worker starts what has expired
@@ -20,7 +20,7 @@ class Expirer:
     def forget(self) -> None:
         """Nothing is remembered."""
 
-    async def step(self, connection: asyncpg.Connection[asyncpg.Record]) -> float:
+    async def step(self, connection: Connection) -> float:
         most = 0
         for row in await runs.lanes_to_tidy(connection, self._lanes):
             if row["has_expired"]:

@@ -6,15 +6,17 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Protocol
 
-import asyncpg
 import structlog
 
-from mainspring.store.database import CONNECTION_ERRORS, patience
+from mainspring.errors import DatabaseUnreachable
+from mainspring.store.connection import patience
+from mainspring.store.failures import DATABASE_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mainspring.clock import Clock
+    from mainspring.store.connection import Connection
     from mainspring.store.link import Link
 
 log = structlog.get_logger()
@@ -26,7 +28,7 @@ AFTER_FAILURE_SECONDS = 1.0
 class Duty(Protocol):
     """Something to do again and again."""
 
-    async def step(self, connection: asyncpg.Connection[asyncpg.Record]) -> float:
+    async def step(self, connection: Connection) -> float:
         """Do what there is to do now; answers in how many seconds to come back."""
         ...
 
@@ -78,13 +80,9 @@ class Keeper:
             connection = await self._link.get()
             with patience(connection, PATIENCE_SECONDS):
                 return await duty.step(connection)
-        except CONNECTION_ERRORS as error:
+        except DATABASE_ERRORS as error:
             log.warning("keeping waits for the database", duty=type(duty).__name__, cause=str(error))
             for each in self._due:
                 each.forget()
-            await self._link.mend()
-            return 0.0
-        except asyncpg.PostgresError as error:
-            # A deadlock, a lock time-out, a full disk: this turn did nothing; the others go on.
-            log.error("a keeper's duty failed", duty=type(duty).__name__, cause=str(error))
-            return AFTER_FAILURE_SECONDS
+            await self._link.mend(error)
+            return 0.0 if isinstance(error, DatabaseUnreachable) else AFTER_FAILURE_SECONDS

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 from mainspring.store import history
 
 if TYPE_CHECKING:
-    import asyncpg
+    from mainspring.store.connection import Connection
 
-DAYS_AHEAD = 3
 EVERY = 3_600.0
 
 
@@ -17,6 +16,6 @@ class Partitioner:
     def forget(self) -> None:
         """Nothing is remembered."""
 
-    async def step(self, connection: asyncpg.Connection[asyncpg.Record]) -> float:
-        await history.add_partitions(connection, DAYS_AHEAD)
+    async def step(self, connection: Connection) -> float:
+        await history.add_partitions(connection)
         return EVERY

@@ -14,10 +14,8 @@ from mainspring.store import notify, runs
 if TYPE_CHECKING:
     from datetime import datetime
 
-    import asyncpg
-    from asyncpg import Record
-
     from mainspring.clock import Clock
+    from mainspring.store.connection import Connection, Record
 
 BATCH = 1_000
 LOOK_EVERY = 1.0  # seconds; sooner when something is due sooner, or when woken
@@ -39,7 +37,7 @@ class Promoter:
     def forget(self) -> None:
         self._fronts = dict.fromkeys(self._places, runs.LONG_AGO)
 
-    async def step(self, connection: asyncpg.Connection[asyncpg.Record]) -> float:
+    async def step(self, connection: Connection) -> float:
         next_due = await self._look(connection)
         due_lanes = sorted({row["lane"] for row in next_due if row["seconds"] <= 0})
         for lane in due_lanes:
@@ -48,7 +46,7 @@ class Promoter:
             return 0.0  # more may be due by now
         return max(0.0, min([LOOK_EVERY, *(float(row["seconds"]) for row in next_due)]))
 
-    async def _look(self, connection: asyncpg.Connection[asyncpg.Record]) -> list[Record]:
+    async def _look(self, connection: Connection) -> list[Record]:
         began = self._clock.monotonic()
         from_the_front = began >= self._front_due
         if from_the_front:
@@ -66,7 +64,7 @@ class Promoter:
             self._fronts[row["lane"], row["priority"]] = row["due_at"]
         return rows
 
-    async def _promote(self, connection: asyncpg.Connection[asyncpg.Record], lane: int) -> None:
+    async def _promote(self, connection: Connection, lane: int) -> None:
         """Promote what is due in one lane, batch by batch: the next lane's turn comes after BATCH runs."""
         fronts = [self._fronts[lane, priority] for priority in PRIORITIES]
         groups = await runs.promote(connection, lane, fronts, BATCH)
@@ -74,4 +72,4 @@ class Promoter:
             place = (lane, group["priority"])
             self._fronts[place] = max(self._fronts[place], group["due_at"])
         wake_ups = [notify.ready(lane, group["line_id"], group["priority"]) for group in groups]
-        await notify.send(connection, self._quietener.pass_on(wake_ups))
+        notify.send(connection, self._quietener.pass_on(wake_ups))

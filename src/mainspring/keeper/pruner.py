@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from mainspring.store import leases, operations, workers
 
 if TYPE_CHECKING:
-    import asyncpg
+    from mainspring.store.connection import Connection
 
 WORKERS_KEPT = timedelta(days=7)  # since they ended
 STALE_KEPT = timedelta(days=30)
@@ -28,7 +28,7 @@ class Pruner:
     def forget(self) -> None:
         """Nothing is remembered."""
 
-    async def step(self, connection: asyncpg.Connection[asyncpg.Record]) -> float:
+    async def step(self, connection: Connection) -> float:
         most = max(
             await workers.prune(connection, self._lanes, WORKERS_KEPT, BATCH),
             await operations.prune(connection, OPERATIONS_KEPT, BATCH),

@@ -2,7 +2,8 @@
 
 Beats are counters. The rescuer judges by its own monotonic clock: a worker is lost when the same count was read
 again and again for as long as its lease time, without a failed read or a long pause in between. So an outage, a
-restart or a stepped clock of the database, or a pause of the rescuer itself, makes nobody look dead.
+restart or a stepped clock of the database, or a pause of the rescuer itself, makes nobody look dead. Nor does a lock
+on the table of workers: each look takes the lock that a beat takes, and one that cannot have it counts as failed.
 """
 
 from __future__ import annotations
@@ -17,9 +18,8 @@ from mainspring.store import workers
 if TYPE_CHECKING:
     from uuid import UUID
 
-    import asyncpg
-
     from mainspring.clock import Clock
+    from mainspring.store.connection import Connection
     from mainspring.store.workers import Pulse
 
 log = structlog.get_logger()
@@ -53,7 +53,8 @@ class Rescuer:
     def forget(self) -> None:
         self._observed.clear()
 
-    async def step(self, connection: asyncpg.Connection[asyncpg.Record]) -> float:
+    async def step(self, connection: Connection) -> float:
+        await workers.check_writable(connection)
         pulses = await workers.pulses(connection)
         suspects = self.suspects(pulses)
         for pulse in suspects[: self._allowance(pulses)]:
@@ -87,12 +88,13 @@ class Rescuer:
         cap = max(MOST_LOST_AT_ONCE, int(len(pulses) * MOST_LOST_SHARE))
         return max(0, cap - len(self._last_losses))
 
-    async def _lose(self, connection: asyncpg.Connection[asyncpg.Record], pulse: Pulse) -> None:
+    async def _lose(self, connection: Connection, pulse: Pulse) -> None:
+        del self._observed[pulse.worker_id]
         if await workers.lose_if_silent(connection, pulse.worker_id, pulse.beat):
             self._last_losses.append(self._clock.monotonic())
             log.warning("a worker stopped beating and is lost", worker=str(pulse.worker_id))
 
-    async def sweep(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
+    async def sweep(self, connection: Connection) -> None:
         """Rescue from every worker that ended: a claim of theirs may still have appeared since the last time."""
         for worker_id in await workers.ended_with_leases(connection, self._lanes):
             total = await workers.rescue_all(connection, self._lanes, worker_id)

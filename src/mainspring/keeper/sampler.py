@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from mainspring.store import queues
 
 if TYPE_CHECKING:
-    import asyncpg
+    from mainspring.store.connection import Connection
 
 
 TIDY_EVERY = 40  # samples
@@ -20,7 +20,7 @@ class Sampler:
     def forget(self) -> None:
         """A sample more or less does no harm."""
 
-    async def step(self, connection: asyncpg.Connection[asyncpg.Record]) -> float:
+    async def step(self, connection: Connection) -> float:
         if await queues.take_samples(connection):
             self._taken += 1
             if self._taken % TIDY_EVERY == 1:

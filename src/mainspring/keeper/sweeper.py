@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from mainspring.store import reports
 
 if TYPE_CHECKING:
-    import asyncpg
+    from mainspring.store.connection import Connection
 
 EVERY = 600.0
 
@@ -19,7 +19,7 @@ class Sweeper:
     def forget(self) -> None:
         """Nothing is remembered."""
 
-    async def step(self, connection: asyncpg.Connection[asyncpg.Record]) -> float:
+    async def step(self, connection: Connection) -> float:
         for lane in range(self._lanes):
             await reports.sweep(connection, lane)
         return EVERY

@@ -7,13 +7,15 @@ libraries is imported here before a caller has brought it.
 from __future__ import annotations
 
 import inspect
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from mainspring.errors import InvalidInput, LeaseLost, MainspringError, RunCancelled
+from mainspring.store.failures import said_by_server
 from mainspring.store.submissions import SUBMIT, Verdict, items_as_json, verdicts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from uuid import UUID
 
     from mainspring.model.run import NewRun
@@ -23,6 +25,8 @@ FINISH = """select mainspring.finish_run(
     {}::text::uuid, {}::text::int, {}::text::int, {}::text::uuid, {}::text::int, {}::text::uuid, {}::text::timestamptz,
     {}::text)"""
 LEASE_LOST, ASKED_TO_STOP = "MS001", "MS002"  # the error codes of finish_run
+# A database without our schema, or with an older one, or a user who may not use it.
+OF_OUR_SCHEMA = ("3F000", "42883", "42P01", "42501")
 _PSYCOPG_IDLE = 0  # psycopg.pq.TransactionStatus.IDLE
 
 
@@ -33,38 +37,32 @@ class CallersConnection:
         self._connection = connection
         self._driver = driver
 
-    async def submit(
-        self, tenant_id: int, ids: Sequence[UUID], runs: Sequence[NewRun], wake_ups: Sequence[str]
-    ) -> list[Verdict]:
+    async def submit(self, tenant_id: int, ids: Sequence[UUID], runs: Sequence[NewRun], known: str) -> list[Verdict]:
         items = items_as_json(tenant_id, ids, runs)
-        while True:
-            answers = verdicts(await _settled(self._call(SUBMIT, items, list(wake_ups))))
-            if not _is_any_gone(answers):
-                return answers
+        with _our_refusals():
+            while True:
+                answers = verdicts(await _settled(self._call(SUBMIT, items, known, None)))
+                if not _is_any_gone(answers):
+                    return answers
 
-    def submit_sync(
-        self, tenant_id: int, ids: Sequence[UUID], runs: Sequence[NewRun], wake_ups: Sequence[str]
-    ) -> list[Verdict]:
+    def submit_sync(self, tenant_id: int, ids: Sequence[UUID], runs: Sequence[NewRun], known: str) -> list[Verdict]:
         items = items_as_json(tenant_id, ids, runs)
-        while True:
-            answers = verdicts(_checked_blocking(self._call(SUBMIT, items, list(wake_ups))).fetchall())
-            if not _is_any_gone(answers):
-                return answers
+        with _our_refusals():
+            while True:
+                answers = verdicts(_checked_blocking(self._call(SUBMIT, items, known, None)).fetchall())
+                if not _is_any_gone(answers):
+                    return answers
 
     async def finish(self, *values: str | None) -> None:
         """Finish a run; raises LeaseLost or RunCancelled, and then nothing of this transaction will happen."""
         self._check_transaction()
-        try:
+        with _our_refusals(values[0]):
             await _settled(self._call(FINISH, *values))
-        except Exception as error:
-            raise _refusal(error, values[0]) or error from error
 
     def finish_sync(self, *values: str | None) -> None:
         self._check_transaction()
-        try:
+        with _our_refusals(values[0]):
             _checked_blocking(self._call(FINISH, *values)).fetchall()
-        except Exception as error:
-            raise _refusal(error, values[0]) or error from error
 
     def _check_transaction(self) -> None:
         """By itself, a finished run would say nothing about what was done elsewhere."""
@@ -99,8 +97,19 @@ class CallersConnection:
         return self._connection.execute(text(statement.format(*spelled)), named)
 
 
+@contextmanager
+def _our_refusals(run_id: str | None = None) -> Iterator[None]:
+    """Say in our words what concerns us. What concerns the caller's transaction stays an error of its driver."""
+    try:
+        yield
+    except MainspringError:
+        raise
+    except Exception as error:
+        raise _refusal(error, run_id) or error from error
+
+
 def _refusal(error: Exception, run_id: str | None) -> MainspringError | None:
-    """What the database's refusal to finish a run means; None for any other error."""
+    """What an error means that concerns us; None for any other."""
     code = next(
         (
             state
@@ -121,7 +130,7 @@ def _refusal(error: Exception, run_id: str | None) -> MainspringError | None:
             hint="Let it roll back.",
             run_id=run_id,
         )
-    return None
+    return said_by_server(str(code), str(error)) if code in OF_OUR_SCHEMA else None
 
 
 def _checked_blocking(answer: Any) -> Any:

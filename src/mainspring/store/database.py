@@ -1,31 +1,35 @@
-"""One PostgreSQL: how to reach it, what may go wrong on the way, and what COMMIT means.
+"""One PostgreSQL: how to reach it, and with which settings.
 
 A connection that breaks leaves every unanswered COMMIT *unknown*. Nothing here ever cancels one: whoever loses
-patience aborts the connection instead (`patience`), and the owner of the transaction finds out what became of it.
+patience ends the connection instead (`connection.py`), and the owner of the transaction finds out what became of it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from contextlib import asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+import secrets
+from enum import Enum
+from functools import partial
+from typing import TYPE_CHECKING
 
-import asyncpg
-
-from mainspring.errors import DatabaseUnreachable, DatabaseUnsuitable, OutcomeUnknown
+from mainspring.errors import DatabaseUnsuitable, PartitionMissing
+from mainspring.store import history, pooler
+from mainspring.store.connection import patience
+from mainspring.store.failures import DATABASE_ERRORS, unreachable
+from mainspring.store.hosts import CONNECT_SECONDS, Hosts, StartupRefused
+from mainspring.store.notify import Waker
+from mainspring.store.pool import Pool
+from mainspring.store.statements import load
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from contextlib import AbstractAsyncContextManager
 
-    from asyncpg.pool import PoolConnectionProxy
-
-    Connection = asyncpg.Connection[asyncpg.Record] | PoolConnectionProxy[asyncpg.Record]
-
-T = TypeVar("T")
+    from mainspring.store.connection import Connection
 
 SCHEMA = "mainspring"
-CONNECT_SECONDS = 10.0
+POOL_SIZE = 2
 
 # Lasting connections plan each statement once, and keep the plan while tables grow from nothing to millions. One made
 # while a queue was empty would scan and sort the whole backlog, so here only the indexes made for it are considered.
@@ -38,23 +42,33 @@ STEADY_PLANS = {
     "jit": "off",
 }
 
-# What a broken, restarting or failed-over server looks like from here.
-CONNECTION_ERRORS: tuple[type[BaseException], ...] = (
-    asyncpg.PostgresConnectionError,
-    asyncpg.InterfaceError,
-    asyncpg.InternalClientError,  # what asyncpg says when an operation broke off half-way
-    asyncpg.AdminShutdownError,
-    asyncpg.CrashShutdownError,
-    asyncpg.CannotConnectNowError,
-    asyncpg.ReadOnlySQLTransactionError,
-    asyncpg.TooManyConnectionsError,
-    asyncpg.DeadlockDetectedError,  # its victim did nothing, and may just do it again
-    asyncpg.DiskFullError,  # nothing was done; some space will be made, or the server stops
-    OSError,
-    TimeoutError,
-    DatabaseUnreachable,
-    OutcomeUnknown,
-)
+# What roles and databases may have been told otherwise. Our own bounds are shorter: these only clear away on the
+# server what its client gave up.
+SETTINGS = {
+    "search_path": SCHEMA,
+    "timezone": "UTC",
+    "default_transaction_isolation": "read committed",
+    "client_min_messages": "warning",  # how a COMMIT says that it did not wait for the standby
+    "statement_timeout": "90s",
+    "lock_timeout": "15s",
+    "idle_in_transaction_session_timeout": "60s",
+    "idle_session_timeout": "0",
+    "tcp_keepalives_idle": "10",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "20000",
+}
+# On Citus, or its hiding of shards makes each look into the catalog slow; elsewhere it means nothing.
+CITUS_SETTINGS = {"citus.override_table_visibility": "off"}
+HAS_TRANSACTION_TIMEOUT = 17
+
+
+class Sessions(Enum):
+    """Whether what we set for a connection stays set."""
+
+    OURS = "ours"  # PostgreSQL itself answers
+    KEPT = "kept"  # a pooler in session mode
+    HANDED_AROUND = "handed around"  # a pooler in transaction mode
 
 
 class Database:
@@ -63,150 +77,137 @@ class Database:
     def __init__(self, url: str, *, revive: Callable[[], None] | None = None) -> None:
         self.url = url
         self._revive = revive
-        self._pool: asyncpg.Pool[asyncpg.Record] | None = None
-        self._pool_opening = asyncio.Lock()
+        self._hosts = Hosts(url)
+        self._abandoned: set[str] = set()  # names of connections whose server's side may live on
+        self._sessions = Sessions.OURS
+        self._pool = Pool(self._connect_for_pool, POOL_SIZE)
+        self.waker = Waker(self._connect_for_waking)
 
-    async def connect(self, name: str = "client", *, raw_time: bool = False) -> asyncpg.Connection[asyncpg.Record]:
+    async def connect(
+        self, name: str = "client", *, raw_time: bool = False, settings: Mapping[str, str] | None = None
+    ) -> Connection:
         """A connection of one's own. With `raw_time`, instants are `(microseconds since 2000,)`: no conversions."""
-        if self._revive is not None:
-            await asyncio.to_thread(self._revive)
-        try:
-            connection = await asyncpg.connect(
-                self.url, timeout=CONNECT_SECONDS, server_settings=_settings(name) | STEADY_PLANS
-            )
-        except Exception as error:
-            raise _as_connect_error(error) from error
-        if connection.get_server_version().major < KEEPS_GOOD_PLANS:
-            await connection.execute("set plan_cache_mode = force_custom_plan")
+        connection = await self._reach(name, STEADY_PLANS | dict(settings or {}))
         if raw_time:
-            await connection.set_type_codec(
-                "timestamptz", schema="pg_catalog", encoder=tuple, decoder=tuple, format="tuple"
-            )
+            with _ended_unless_ready(connection):
+                async with asyncio.timeout(CONNECT_SECONDS):
+                    await connection.set_type_codec(
+                        "timestamptz", schema="pg_catalog", encoder=tuple, decoder=tuple, format="tuple"
+                    )
         return connection
 
-    @asynccontextmanager
-    async def acquire(self) -> AsyncIterator[Connection]:
-        """A connection for a moment, from a pool of two that closes what lies idle."""
-        pool = self._pool or await self._open_pool()
-        try:
-            connection = await pool.acquire(timeout=CONNECT_SECONDS)
-        except Exception as error:
-            raise _as_connect_error(error) from error
-        try:
-            yield connection
-        finally:
-            await pool.release(connection)
+    def acquire(self) -> AbstractAsyncContextManager[Connection]:
+        """A connection for a moment, from a small pool that closes what lies idle."""
+        return self._pool.acquire()
 
-    async def _open_pool(self) -> asyncpg.Pool[asyncpg.Record]:
-        async with self._pool_opening:
-            if self._pool is None:
-                self._pool = asyncpg.create_pool(
-                    self.url,
-                    min_size=0,
-                    max_size=2,
-                    max_inactive_connection_lifetime=30.0,
-                    connect=self._connect_for_pool,
-                )
-                await self._pool
-            return self._pool
+    async def check_sessions(self) -> None:
+        """Refuse a pooler that hands sessions around: workers listen, and keep settings and plans in theirs."""
+        if self._sessions is Sessions.HANDED_AROUND:
+            raise DatabaseUnsuitable(
+                "A pooler is between this worker and PostgreSQL, and gives each transaction another session.",
+                code="sessions-pooled",
+                hint="Give workers a direct connection, or one through a pooler in session mode. Clients may stay.",
+            )
 
-    async def _connect_for_pool(self, *arguments: Any, **settings: Any) -> asyncpg.Connection[asyncpg.Record]:
+    async def _connect_for_pool(self) -> Connection:
+        return await self._reach(f"client {secrets.token_hex(4)}", {})
+
+    async def _connect_for_waking(self) -> Connection:
+        # What is lost with it is a hint: nobody waits for a disk or a standby.
+        return await self._reach(f"wake {secrets.token_hex(4)}", {"synchronous_commit": "off"})
+
+    async def _reach(self, name: str, settings: Mapping[str, str]) -> Connection:
         if self._revive is not None:
             await asyncio.to_thread(self._revive)
-        return await asyncpg.connect(
-            *arguments, **(settings | {"timeout": CONNECT_SECONDS, "server_settings": _settings("client")})
-        )
+        full_name = f"mainspring {name}"
+        connection = await self._connect(full_name, SETTINGS | CITUS_SETTINGS | dict(settings))
+        connection.send = self.waker.wake
+        connection.given_up = partial(self.abandon, full_name)
+        await self._end_abandoned(connection)
+        return connection
+
+    async def _connect(self, full_name: str, settings: dict[str, str]) -> Connection:
+        names = {"application_name": full_name}
+        if self._sessions is Sessions.OURS:
+            try:
+                connection = await self._hosts.connect(server_settings=settings | names)
+            except StartupRefused:
+                self._sessions = await self._sessions_of_pooler(names)
+                return await self._connect_through_pooler(names, settings)
+            with _ended_unless_ready(connection):
+                await _complete_settings(connection)
+            return connection
+        return await self._connect_through_pooler(names, settings)
+
+    async def _connect_through_pooler(self, names: dict[str, str], settings: dict[str, str]) -> Connection:
+        if self._sessions is Sessions.HANDED_AROUND:
+            connection = await self._hosts.connect(server_settings=names, statement_cache_size=0)
+            connection.begin_with = pooler.for_transaction(settings)
+            return connection
+        connection = await self._hosts.connect(server_settings=names)
+        with _ended_unless_ready(connection):
+            await connection.execute(pooler.for_session(settings))
+            await _complete_settings(connection)
+        return connection
+
+    async def _sessions_of_pooler(self, names: dict[str, str]) -> Sessions:
+        one = await self._hosts.connect(server_settings=names, statement_cache_size=0)
+        other = await self._hosts.connect(server_settings=names, statement_cache_size=0)
+        try:
+            return Sessions.KEPT if await pooler.keeps_sessions(one, other) else Sessions.HANDED_AROUND
+        finally:
+            one.terminate()
+            other.terminate()
+
+    def abandon(self, full_name: str) -> None:
+        """A connection of this name was given up: whoever connects next ends what is left of it on the server."""
+        self._abandoned.add(full_name)
+
+    async def _end_abandoned(self, connection: Connection) -> None:
+        names, self._abandoned = self._abandoned, set()
+        if names:
+            with contextlib.suppress(*DATABASE_ERRORS):  # they are bounded there, too
+                await end_connections(connection, names)
+
+    async def has_repaired(self, error: BaseException) -> bool:
+        """Remove the cause of an error if that is in our power: then the same may be tried again at once."""
+        if not isinstance(error, PartitionMissing):
+            return False
+        with contextlib.suppress(*DATABASE_ERRORS):  # the clock may have stepped over days for which nobody made any
+            async with self.acquire() as connection:
+                return await history.add_partitions(connection) > 0
+        return False
 
     async def close(self) -> None:
-        if self._pool is not None:
-            pool, self._pool = self._pool, None
-            try:
-                async with asyncio.timeout(5):
-                    await pool.close()
-            except CONNECTION_ERRORS:
-                pool.terminate()
+        await self.waker.close()
+        await self._pool.close()
 
 
-def _settings(name: str) -> dict[str, str]:
-    return {
-        "search_path": SCHEMA,
-        "application_name": f"mainspring {name}",
-        "idle_in_transaction_session_timeout": "60s",
-        "timezone": "UTC",
-        # On Citus, or its hiding of shards makes each look into the catalog slow; elsewhere it means nothing.
-        "citus.override_table_visibility": "off",
-    }
-
-
-def _as_connect_error(error: BaseException) -> BaseException:
-    """What a person should read when a connection cannot be had."""
-    if isinstance(error, (asyncpg.InvalidPasswordError, asyncpg.InvalidAuthorizationSpecificationError)):
-        return DatabaseUnsuitable(
-            f"PostgreSQL refused the user: {error}.",
-            code="database-login-refused",
-            hint="Check user and password in MAINSPRING_DATABASE_URL.",
-        )
-    if isinstance(error, asyncpg.InvalidCatalogNameError):
-        return DatabaseUnsuitable(
-            f"{error}.",
-            code="database-missing",
-            hint="Create the database, or correct MAINSPRING_DATABASE_URL.",
-        )
-    if isinstance(error, (*CONNECTION_ERRORS, asyncpg.TargetServerAttributeNotMatched)):
-        reason = str(error) or type(error).__name__
-        return DatabaseUnreachable(
-            f"PostgreSQL cannot be reached: {reason}.",
-            hint="Check that the server runs and that MAINSPRING_DATABASE_URL names it.",
-        )
-    return error
-
-
-def read_only_error() -> DatabaseUnsuitable:
-    return DatabaseUnsuitable(
-        "The server accepts no writes (it is a standby, or read-only).",
-        code="database-read-only",
-        hint="Connect to the primary: add target_session_attrs=read-write to MAINSPRING_DATABASE_URL.",
-    )
-
-
-def disk_full_error() -> DatabaseUnsuitable:
-    return DatabaseUnsuitable(
-        "The disk of PostgreSQL is full; nothing was accepted.",
-        code="database-disk-full",
-        hint="Make room on that disk; what waits goes on by itself.",
-    )
-
-
-@asynccontextmanager
-async def transaction(connection: Connection) -> AsyncIterator[None]:
-    """BEGIN … COMMIT, where a COMMIT without an answer is `OutcomeUnknown` and never anything else."""
-    frame = connection.transaction()
-    await frame.start()
+@contextlib.contextmanager
+def _ended_unless_ready(connection: Connection) -> Iterator[None]:
+    """A connection that is not made ready is not kept."""
     try:
         yield
-    except BaseException:
-        with contextlib.suppress(*CONNECTION_ERRORS):  # a broken connection has rolled back by itself
-            await frame.rollback()
+    except BaseException as error:
+        connection.terminate()
+        if isinstance(error, TimeoutError):
+            raise unreachable("it let us in and then did not answer") from error
         raise
-    try:
-        await frame.commit()
-    except CONNECTION_ERRORS as error:
-        raise OutcomeUnknown(
-            f"The answer to COMMIT was lost ({error}).",
-            hint="Look whether the change is there before repeating it.",
-        ) from error
 
 
-async def uncancelled(work: Awaitable[T]) -> T:
-    """Finish `work` even if the caller is cancelled meanwhile: a cancelled caller must not cancel a COMMIT."""
-    return await asyncio.shield(asyncio.ensure_future(work))
+async def _complete_settings(connection: Connection) -> None:
+    """What depends on the version of the server."""
+    major = connection.get_server_version().major
+    with patience(connection, CONNECT_SECONDS):
+        if major >= HAS_TRANSACTION_TIMEOUT:
+            await connection.execute("set transaction_timeout = 0")
+        if major < KEEPS_GOOD_PLANS:
+            await connection.execute(
+                "select set_config('plan_cache_mode', 'force_custom_plan', false)"
+                " where current_setting('plan_cache_mode') = 'force_generic_plan'"
+            )
 
 
-@contextmanager
-def patience(connection: Connection, seconds: float) -> Iterator[None]:
-    """Abort the connection if what happens inside takes too long: a half-open one would wait for ever."""
-    timer = asyncio.get_running_loop().call_later(seconds, connection.terminate)
-    try:
-        yield
-    finally:
-        timer.cancel()
+async def end_connections(connection: Connection, full_names: Iterable[str], *, wait: float = 0.0) -> None:
+    """Make sure that connections we lost cannot commit any more; wait so long until each of them is gone."""
+    await load("connections/end").fetch(connection, names=list(full_names), wait_millis=int(wait * 1_000))

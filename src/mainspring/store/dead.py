@@ -10,9 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from uuid import UUID
 
-    from asyncpg import Record
-
-    from mainspring.store.database import Connection
+    from mainspring.store.connection import Connection, Record
 
 
 class Act(NamedTuple):

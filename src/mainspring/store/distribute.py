@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mainspring.store.database import Connection
+    from mainspring.store.connection import Connection
 
 MOVING = (
     "ready",

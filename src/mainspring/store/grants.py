@@ -51,7 +51,7 @@ TABLES = {
     "job_version": Needs(worker="select, insert", client="select, insert", reader="select"),
     "line": Needs(worker="select, insert", client="select, insert", reader="select"),
     "queue": Needs(worker="select", client="select, insert, update", reader="select"),
-    "worker": Needs(worker="select, insert, update", client="select, update (drain_requested_at)", reader="select"),
+    "worker": Needs(worker=ALL, client="select, update (drain_requested_at)", reader="select"),
     "tally": Needs(worker=ALL, client="select", reader="select"),
     "line_sample": Needs(worker="select, insert, delete", client="select", reader="select"),
     "lane": Needs(worker="select", client="select", reader="select"),
@@ -62,13 +62,13 @@ TABLES = {
     "lease": Needs(worker=ALL, client="select, update (cancel)", reader="select"),
     "attempt": Needs(worker="select, insert", client="select, insert", reader="select"),
     "log": Needs(worker="insert", client="select", reader="select"),
-    "stale": Needs(worker="insert"),
+    "stale": Needs(worker=ALL),
     "progress": Needs(worker=ALL, client="select", reader="select"),
     "checkpoint": Needs(worker=ALL),
     "idempotency": Needs(worker="select, update (check_at), delete", client="select, insert"),
     "occurrence": Needs(),
     "audit": Needs(worker="insert", client="select, insert", reader="select"),
-    "operation": Needs(client="select, insert, update", reader="select"),
+    "operation": Needs(worker="select, delete", client="select, insert, update", reader="select"),
 }
 
 _RUN = (
@@ -83,6 +83,9 @@ FUNCTIONS = {
     f"run_of({_RUN})": (Kind.WORKER,),
     "special_of(smallint, timestamp with time zone, jsonb)": (Kind.WORKER,),
     "add_history_partition(date)": (Kind.WORKER,),
+    "installation_id()": (Kind.WORKER, Kind.CLIENT, Kind.READER),
+    "objection_to(jsonb)": (Kind.CLIENT,),
+    "submit_runs(jsonb, jsonb, text)": (Kind.CLIENT,),
     "submit(jsonb, text[])": (Kind.CLIENT,),
     "finish_run(uuid, integer, integer, uuid, integer, uuid, timestamp with time zone, text)": (Kind.WORKER,),
 }

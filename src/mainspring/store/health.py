@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import asyncpg
-
+from mainspring.errors import PermissionMissing, SchemaMismatch
 from mainspring.store.database import SCHEMA
 from mainspring.store.roles import permission_missing, refuse_without_usage
 from mainspring.store.statements import load
@@ -14,9 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import date, datetime
 
-    from asyncpg import Record
-
-    from mainspring.store.database import Connection
+    from mainspring.store.connection import Connection, Record
 
 
 async def settings_of(connection: Connection) -> dict[str, Any]:
@@ -29,11 +26,11 @@ async def applied_migrations(connection: Connection) -> dict[int, str]:
     """The migrations this database has seen, by version; none if it was never ours."""
     try:
         rows = await load("health/applied_migrations").fetch(connection)
-    except asyncpg.UndefinedTableError:
+    except SchemaMismatch:
         await refuse_without_usage(connection)
         return {}
-    except asyncpg.InsufficientPrivilegeError as error:
-        raise await permission_missing(connection, error) from error
+    except PermissionMissing as error:
+        raise await permission_missing(connection, error.fields["said"]) from error
     return {row["version"]: row["name"] for row in rows}
 
 

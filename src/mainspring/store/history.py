@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from uuid import UUID
 
-    from asyncpg import Record
-
-    from mainspring.store.database import Connection
+    from mainspring.store.connection import Connection, Record
 
 # Run ids are dated by the submitter's host: how far its clock may be off before history looks in too few partitions.
 HOST_CLOCK_SLACK = timedelta(days=1)
+
+DAYS_AHEAD = 3  # partitions are made so many days before they are needed
 
 Micros = tuple[int]  # microseconds since 2000-01-01, as connections with raw_time speak them
 
@@ -77,7 +77,8 @@ async def ends_of(connection: Connection, run_ids: Sequence[UUID]) -> list[Recor
     return rows
 
 
-async def add_partitions(connection: Connection, days_ahead: int) -> int:
+async def add_partitions(connection: Connection, days_ahead: int = DAYS_AHEAD) -> int:
+    """Make sure there are partitions for the days to come; answers how many were missing."""
     return int(await load("history/add_partitions").fetchval(connection, days_ahead=days_ahead))
 
 

@@ -7,21 +7,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from mainspring.errors import InvalidInput, JobNotFound, QueueNotFound, did_you_mean, shortened
+from mainspring.errors import InvalidInput, JobNotFound, QueueNotFound, RowExists, did_you_mean, shortened
 from mainspring.model.job import checked_name
 from mainspring.model.line import Line
-from mainspring.store.database import transaction
+from mainspring.store.connection import transaction
 from mainspring.store.statements import load
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from asyncpg import Record
-
-    from mainspring.store.database import Connection
+    from mainspring.store.connection import Connection, Record
 
 DEFAULT_TENANT = 1
 MOST_JOBS = 10_000
+REGISTER_TRIES = 5
 MAX_LINES = 100  # per queue: each of them is one more place for a worker to look
 
 
@@ -41,6 +40,17 @@ async def register(
     tenant_id: int = DEFAULT_TENANT,
 ) -> JobRef:
     """Make sure the job exists with this definition; two deploys that alternate keep their two versions."""
+    for _ in range(REGISTER_TRIES):
+        try:
+            return await _register(connection, name, definition, actor=actor, tenant_id=tenant_id)
+        except RowExists:  # someone else registers the same at the same moment: now it is there
+            continue
+    return await _register(connection, name, definition, actor=actor, tenant_id=tenant_id)
+
+
+async def _register(
+    connection: Connection, name: str, definition: dict[str, Any], *, actor: str, tenant_id: int
+) -> JobRef:
     text = msgspec.json.encode(definition, order="sorted").decode()
     known = {
         "tenant": tenant_id,

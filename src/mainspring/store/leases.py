@@ -14,7 +14,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mainspring.model.lifecycle import HoldReason, Outcome, State
-from mainspring.store.database import transaction
+from mainspring.store.confirming import confirm_at_commit
+from mainspring.store.connection import transaction
 from mainspring.store.history import AttemptRecord, record_attempts
 from mainspring.store.reports import conclude
 from mainspring.store.statements import load
@@ -24,9 +25,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from uuid import UUID
 
-    from asyncpg import Record
-
-    from mainspring.store.database import Connection
+    from mainspring.store.connection import Connection, Record
     from mainspring.store.history import Micros
     from mainspring.store.reports import Remains
 
@@ -202,6 +201,7 @@ async def _look_at_refused(
         fences=[each.fence for each in refused],
     )
     recorded = {(row["run_id"], row["fence"]) for row in rows}
+    await confirm_at_commit(connection, lane)
     stale = [each for each in refused if each.is_traced and (each.run_id, each.fence) not in recorded]
     settlement.before += len(refused) - len(stale)
     settlement.stale += len(stale)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import random
 import secrets
 from typing import TYPE_CHECKING
 
-from mainspring.store.database import CONNECTION_ERRORS
+from mainspring.store.pool import close
 
 if TYPE_CHECKING:
-    import asyncpg
+    from collections.abc import Mapping
 
     from mainspring.clock import Clock
+    from mainspring.store.connection import Connection
     from mainspring.store.database import Database
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
@@ -31,6 +30,7 @@ class Link:
         *,
         raw_time: bool = False,
         longest_pause: float = LONGEST_PAUSE,
+        settings: Mapping[str, str] | None = None,
     ) -> None:
         self._database = database
         self._clock = clock
@@ -38,36 +38,46 @@ class Link:
         self.name = name  # of the present connection, unlike any other: by it, the server's side can be found
         self._raw_time = raw_time
         self._longest_pause = longest_pause
-        self._connection: asyncpg.Connection[asyncpg.Record] | None = None
+        self._settings = settings
+        self._connection: Connection | None = None
         self._since = 0.0
         self._pause = FIRST_PAUSE
 
-    async def get(self) -> asyncpg.Connection[asyncpg.Record]:
-        """The connection; raises DatabaseUnreachable if there is none to be had now."""
+    @property
+    def full_name(self) -> str:
+        """By which the server knows the present connection."""
+        return f"mainspring {self.name}"
+
+    async def get(self) -> Connection:
+        """The connection; raises a StoreError if there is none to be had now."""
         if self._connection is None or self._connection.is_closed():
             name = f"{self._role} {secrets.token_hex(4)}"
-            self._connection = await self._database.connect(name, raw_time=self._raw_time)
+            self._connection = await self._database.connect(name, raw_time=self._raw_time, settings=self._settings)
             self.name = name
             self._since = self._clock.monotonic()
         return self._connection
 
-    async def mend(self) -> None:
+    async def mend(self, error: BaseException | None = None) -> None:
         """After a failure: drop what may be broken and wait a little, longer each time until a connection lasts.
 
         To be let in is not enough: a server whose disk is full accepts connections and nothing else.
         """
+        if error is not None and await self._database.has_repaired(error):
+            return
         if self._connection is not None:
             if self._clock.monotonic() - self._since >= LASTING_SECONDS:
                 self._pause = FIRST_PAUSE
-            self._connection.terminate()
-            self._connection = None
+            self._drop(self._connection)
         await self._clock.sleep(self._pause * random.uniform(0.5, 1.0))
         self._pause = min(self._longest_pause, self._pause * 2)
+
+    def _drop(self, connection: Connection) -> None:
+        """End the connection here; its server's side is ended by whoever connects next."""
+        self._database.abandon(self.full_name)
+        connection.terminate()
+        self._connection = None
 
     async def close(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
-            with contextlib.suppress(*CONNECTION_ERRORS):
-                async with asyncio.timeout(2):
-                    await connection.close()
-            connection.terminate()
+            await close(connection)

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
 
-    from asyncpg import Record
-
-    from mainspring.store.database import Connection
+    from mainspring.store.connection import Connection, Record
 
 
 # A run is buried and its attempt recorded in one transaction, at one instant; nothing is known to make them differ.

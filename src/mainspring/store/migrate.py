@@ -16,28 +16,35 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING
 
-import asyncpg
-
-from mainspring.errors import DatabaseUnsuitable, SchemaMismatch, StoreError, shortened
-from mainspring.store.database import SCHEMA, read_only_error, transaction
+from mainspring.errors import (
+    DatabaseBusy,
+    DatabaseUnsuitable,
+    PermissionMissing,
+    SchemaMismatch,
+    StoreError,
+    shortened,
+)
+from mainspring.store import history
+from mainspring.store.connection import patience, transaction
+from mainspring.store.database import SCHEMA
 from mainspring.store.distribute import distribute, has_citus
+from mainspring.store.failures import read_only_error
 from mainspring.store.roles import keep_names_apart, permission_missing, present_role, refuse_without_usage
-from mainspring.store.statements import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from mainspring.store.database import Connection
+    from mainspring.store.connection import Connection
 
 OLDEST_SERVER = 15
 LANES = 8
 LANES_ON_CITUS = 64
-DAYS_AHEAD = 3
 # While a migration waits for a table, everybody else waits behind it; and where two wait for each other, the migration
 # should be the one to let go, before PostgreSQL (after a second) picks a victim.
 LOCK_WAIT = "500ms"
 TRIES, PAUSE_SECONDS = 60, 1.0
+LONGEST_MIGRATION = 86_400.0
 _LOCK = 0x6D61696E  # "main": only migrations take this advisory lock
 _SERVES = re.compile(r"^-- serves: (\d+)$", re.MULTILINE)
 
@@ -89,22 +96,37 @@ async def migrate(
 ) -> list[Migration]:
     """Apply what is missing; answers with what was applied."""
     await check_server(connection)
+    if connection.begin_with:
+        raise DatabaseUnsuitable(
+            "A pooler is between us and PostgreSQL; a migration needs a session of its own.",
+            code="sessions-pooled",
+            hint="Migrate over a direct connection.",
+        )
+    with patience(connection, LONGEST_MIGRATION):
+        return await _migrate_in_turn(connection, known_migrations() if migrations is None else migrations, say)
+
+
+async def _migrate_in_turn(
+    connection: Connection, migrations: list[Migration], say: Callable[[str], None]
+) -> list[Migration]:
+    await connection.execute("set statement_timeout = 0; set lock_timeout = 0")  # an index may take its time
     await connection.execute("select pg_advisory_lock($1)", _LOCK)
     try:
         await _prepare_schema(connection)
-        missing = await _missing(connection, migrations if migrations is not None else known_migrations())
+        missing = await _missing(connection, migrations)
         for migration in missing:
             say(f"applying {migration.version:04} {migration.name.replace('_', ' ')}")
             await _apply(connection, migration, say)
         await distribute(connection, say)
         await _settle_lanes(connection)
-        await load("history/add_partitions").fetchval(connection, days_ahead=DAYS_AHEAD)
+        await history.add_partitions(connection)
         await keep_names_apart(connection, say)
         return missing
-    except asyncpg.InsufficientPrivilegeError as error:
+    except PermissionMissing as error:
         raise await _not_the_owner(connection, error) from error
     finally:
         await connection.execute("select pg_advisory_unlock($1)", _LOCK)
+        await connection.execute("reset statement_timeout; reset lock_timeout")
 
 
 async def check_server(connection: Connection) -> None:
@@ -131,19 +153,18 @@ async def _prepare_schema(connection: Connection) -> None:
 async def _create_schema(connection: Connection) -> None:
     try:
         await connection.execute(f"create schema if not exists {SCHEMA}")
-    except asyncpg.InsufficientPrivilegeError as error:
+    except PermissionMissing as error:
         raise DatabaseUnsuitable(
-            f"This user may not create Mainspring's schema: {error}.",
+            f"This user may not create Mainspring's schema: {error.fields['said']}.",
             code="permission-missing",
             hint=f"As an administrator: GRANT CREATE ON DATABASE … TO …; or create the schema {SCHEMA} for it.",
         ) from error
 
 
-async def _not_the_owner(connection: Connection, error: Exception) -> DatabaseUnsuitable:
+async def _not_the_owner(connection: Connection, error: PermissionMissing) -> PermissionMissing:
     role = await present_role(connection)
-    return DatabaseUnsuitable(
-        f"The role {shortened(role)} may not change Mainspring's tables: {error}.",
-        code="permission-missing",
+    return PermissionMissing(
+        f"The role {shortened(role)} may not change Mainspring's tables: {error.fields.get('said', error.message)}.",
         hint=f"Migrate as the role that owns the schema {SCHEMA}: the one that migrated first.",
         role=role,
     )
@@ -159,7 +180,7 @@ async def _apply(connection: Connection, migration: Migration, say: Callable[[st
     for tries_left in reversed(range(TRIES)):
         try:
             await _try(connection, migration)
-        except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError) as error:
+        except DatabaseBusy as error:
             if not tries_left:
                 raise StoreError(
                     f"Migration {migration.version:04} waited in vain for others to let go of a table: {error}.",
@@ -197,6 +218,11 @@ async def _settle_lanes(connection: Connection) -> None:
     )
 
 
+async def installation_of(connection: Connection) -> str:
+    """The id of this installation, by which it is told apart from every other one."""
+    return str(await connection.fetchval("select installation_id()"))
+
+
 async def check_schema(connection: Connection) -> int:
     """Refuse to work with a schema that does not serve this program; answers with the number of lanes."""
     try:
@@ -204,11 +230,11 @@ async def check_schema(connection: Connection) -> int:
             "select (select max(version) from migration) as version, (select max(serves) from migration) as serves,"
             " (select value::int from setting where name = 'lanes') as lanes"
         )
-    except asyncpg.UndefinedTableError:
+    except SchemaMismatch:
         await refuse_without_usage(connection)
         schema = None
-    except asyncpg.InsufficientPrivilegeError as error:
-        raise await permission_missing(connection, error) from error
+    except PermissionMissing as error:
+        raise await permission_missing(connection, error.fields["said"]) from error
     newest_known = known_migrations()[-1].version
     if schema is None or schema["version"] is None or schema["lanes"] is None:
         raise SchemaMismatch(

@@ -2,23 +2,38 @@
 
 `ready` says that a line has something to claim, `later` that something was scheduled for soon, `cancel` that a
 worker should look at its leases. Each process sends at most one wake-up per line in a short while.
+
+A wake-up is sent after its COMMIT, over a connection of its own. Inside, it would take a lock that the whole cluster
+shares and hold it until the disk and the standby have confirmed: one commit at a time.
 """
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
+import structlog
+
+from mainspring.store.connection import patience
+from mainspring.store.failures import DATABASE_ERRORS
+from mainspring.store.statements import load
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
     from uuid import UUID
 
-    import asyncpg
-
     from mainspring.clock import Clock
-    from mainspring.store.database import Connection
+    from mainspring.store.connection import Connection
+
+log = structlog.get_logger()
 
 READY, LATER, CANCEL = "mainspring_ready", "mainspring_later", "mainspring_cancel"
 QUIET_SECONDS = 0.01
+# A caller's own transaction commits when its owner likes: wake a little later, and again.
+CALLERS_COMMIT_SECONDS = (0.01, 0.05, 0.25)
+SEND_SECONDS = 5.0
+CLOSE_SECONDS = 1.0
+MOST_PENDING = 10_000
 
 
 class WakeUp(NamedTuple):
@@ -70,12 +85,66 @@ class Quietener:
         return True
 
 
-async def send(connection: Connection, wake_ups: Sequence[WakeUp]) -> None:
-    for wake_up in wake_ups:
-        await connection.execute("select pg_notify($1, $2)", wake_up.channel, wake_up.payload)
+class Waker:
+    """Sends wake-ups in the background, those of a moment in one statement. What fails is lost: it was a hint."""
+
+    def __init__(self, connect: Callable[[], Awaitable[Connection]]) -> None:
+        self._connect = connect
+        self._connection: Connection | None = None
+        self._pending: dict[WakeUp, None] = {}
+        self._sending: asyncio.Task[None] | None = None
+
+    def wake(self, wake_ups: Iterable[WakeUp]) -> None:
+        """Send these soon; nobody waits for it, and nobody hears of a failure."""
+        if len(self._pending) < MOST_PENDING:
+            self._pending.update(dict.fromkeys(wake_ups))
+        if self._pending and (self._sending is None or self._sending.done()):
+            self._sending = asyncio.create_task(self._send_all())
+
+    def wake_after_callers_commit(self, wake_ups: Sequence[WakeUp]) -> None:
+        """For what a caller's own transaction will show to others."""
+        for seconds in CALLERS_COMMIT_SECONDS:
+            asyncio.get_running_loop().call_later(seconds, self.wake, wake_ups)
+
+    async def _send_all(self) -> None:
+        while self._pending:
+            wake_ups, self._pending = list(self._pending), {}
+            try:
+                await self._send(wake_ups)
+            except DATABASE_ERRORS as error:
+                log.info("wake-ups were not sent", count=len(wake_ups), cause=str(error))
+                self._drop_connection()
+
+    async def _send(self, wake_ups: list[WakeUp]) -> None:
+        if self._connection is None or self._connection.is_closed():
+            self._connection = await self._connect()
+        with patience(self._connection, SEND_SECONDS):
+            await load("notify/send").execute(
+                self._connection,
+                channels=[each.channel for each in wake_ups],
+                payloads=[each.payload for each in wake_ups],
+            )
+
+    def _drop_connection(self) -> None:
+        if self._connection is not None:
+            self._connection.terminate()
+            self._connection = None
+
+    async def close(self) -> None:
+        """Send what is pending if that is quick, and end."""
+        if self._sending is not None:
+            await asyncio.wait([self._sending], timeout=CLOSE_SECONDS)
+            self._sending.cancel()
+            await asyncio.wait([self._sending])
+        self._drop_connection()
 
 
-async def listen(connection: asyncpg.Connection[asyncpg.Record], hear: Callable[[str, str], None]) -> None:
+def send(connection: Connection, wake_ups: Iterable[WakeUp]) -> None:
+    """Send these once the open transaction of this connection has committed; at once if none is open."""
+    connection.wake_after_commit(wake_ups)
+
+
+async def listen(connection: Connection, hear: Callable[[str, str], None]) -> None:
     """Call `hear(channel, payload)` for every wake-up that reaches this connection."""
 
     def on_notify(_connection: object, _pid: int, channel: str, payload: object) -> None:

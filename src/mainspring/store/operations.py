@@ -12,9 +12,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from uuid import UUID
 
-    from asyncpg import Record
-
-    from mainspring.store.database import Connection
+    from mainspring.store.connection import Connection, Record
 
 
 async def start(

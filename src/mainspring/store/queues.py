@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from uuid import UUID
 
-    from asyncpg import Record
-
-    from mainspring.store.database import Connection
+    from mainspring.store.connection import Connection, Record
 
 COUNTED = 20_000  # per lane and line: counting a backlog of millions would slow those who work it off
 SAMPLE_SECONDS = 20.0

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from uuid import UUID
 
-    from asyncpg import Record
-
-    from mainspring.store.database import Connection
+    from mainspring.store.connection import Connection, Record
 
 _LINES = ("lane", "run_id", "fence", "attempt", "part", "lines")
 

@@ -13,7 +13,7 @@ from mainspring.store.statements import load
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mainspring.store.database import Connection
+    from mainspring.store.connection import Connection
 
 BEFORE_ALL = UUID(int=0)
 

@@ -6,10 +6,9 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import asyncpg
-
-from mainspring.errors import DatabaseUnsuitable, shortened
-from mainspring.store.database import SCHEMA, transaction
+from mainspring.errors import PermissionMissing, shortened
+from mainspring.store.connection import transaction
+from mainspring.store.database import SCHEMA
 from mainspring.store.distribute import MOVING, SHARED
 from mainspring.store.grants import Kind, functions, privileges
 from mainspring.store.statements import load
@@ -17,9 +16,7 @@ from mainspring.store.statements import load
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from asyncpg import Record
-
-    from mainspring.store.database import Connection
+    from mainspring.store.connection import Connection, Record
 
 # ── what roles may do ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -64,11 +61,10 @@ async def refuse_without_usage(connection: Connection) -> None:
         raise await permission_missing(connection, f"it lacks USAGE on the schema {SCHEMA}")
 
 
-async def permission_missing(connection: Connection, cause: object) -> DatabaseUnsuitable:
+async def permission_missing(connection: Connection, cause: object) -> PermissionMissing:
     role = await present_role(connection)
-    return DatabaseUnsuitable(
+    return PermissionMissing(
         f"The role {shortened(role)} may not work with Mainspring's tables: {cause}.",
-        code="permission-missing",
         hint=f"As the role that migrates, execute what this prints: {grants_command(role)}",
         role=role,
     )
@@ -116,7 +112,8 @@ async def keep_names_apart(connection: Connection, say: Callable[[str], None]) -
     try:
         async with transaction(connection):
             await connection.execute(statement)
-    except asyncpg.InsufficientPrivilegeError as error:
-        say(f"the role {SCHEMA} finds Mainspring's tables before an application's ({error}): see mainspring doctor")
+    except PermissionMissing as error:
+        why = error.fields["said"]
+        say(f"the role {SCHEMA} finds Mainspring's tables before an application's ({why}): see mainspring doctor")
     else:
         say(f"what the role {SCHEMA} finds: {statement}")

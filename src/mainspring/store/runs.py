@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from uuid import UUID
 
-    from asyncpg import Record
-
-    from mainspring.store.database import Connection
+    from mainspring.store.connection import Connection, Record
 
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 

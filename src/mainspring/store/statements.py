@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from asyncpg import Record
-
-    from mainspring.store.database import Connection
+    from mainspring.store.connection import Connection, Record
 
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")
 _COMMENT = re.compile(r"--[^\n]*")
@@ -45,7 +43,8 @@ class Statement:
         return await connection.fetch(self.text, *self.arguments(values))
 
     async def fetchrow(self, connection: Connection, **values: Any) -> Record | None:
-        return await connection.fetchrow(self.text, *self.arguments(values))
+        row: Record | None = await connection.fetchrow(self.text, *self.arguments(values))
+        return row
 
     async def fetchval(self, connection: Connection, **values: Any) -> Any:
         return await connection.fetchval(self.text, *self.arguments(values))

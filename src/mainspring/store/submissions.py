@@ -1,4 +1,4 @@
-"""Accepting runs: in bulk by COPY, everything that needs a decision by the SQL function `submit`.
+"""Accepting runs: in bulk by COPY, everything that needs a decision by the SQL function `submit_runs`.
 
 The same function serves a caller's own connection, so there is one implementation of keys, delays and ages.
 """
@@ -6,26 +6,32 @@ The same function serves a caller's own connection, so there is one implementati
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING, Any, NamedTuple
-from uuid import UUID
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from uuid import UUID, uuid4
 
 import msgspec
 from asyncpg.pgproto.pgproto import UUID as FastUUID  # encoded and decoded in C; a subclass of uuid.UUID
 
+from mainspring.errors import ForeignDatabase
 from mainspring.model.ids import lane_of, run_id_bytes
+from mainspring.store.database import SCHEMA
 from mainspring.store.statements import load
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
+    from mainspring.model.line import Line
     from mainspring.model.run import NewRun
-    from mainspring.store.database import Connection
+    from mainspring.store.connection import Connection
 
 # The statement a caller's connection runs; drivers differ only in how they write a parameter. It travels as text: as
 # jsonb it would pass through whatever codec the caller has set for that.
-SUBMIT = "select ordinal, run_id, verdict from mainspring.submit({}::text::jsonb, {}::text[])"
+SUBMIT = """select ordinal, run_id, verdict
+    from mainspring.submit_runs({}::text::jsonb, {}::text::jsonb, {}::text)"""
 NO_RUN = UUID(int=0)
+OBJECTIONS = ("foreign", "unknown")
+ACCEPTING = ("ready", "later", "idempotency")  # the tables that accept runs
 
 _COPIED = (
     "lane",
@@ -44,14 +50,20 @@ _COPIED = (
 
 
 class Verdict(NamedTuple):
-    """What became of one item: `new`, `same` (the key was used for this very run), `conflict` or `gone`.
+    """What became of one item: `new`, `same` (the key was used for this very run), `conflict`, `gone`, or an objection.
 
     Gone: the key was forgotten while we looked, so nothing was accepted and there is no run; submit it once more.
+    An objection, `foreign` or `unknown`, is to what the client takes for granted: then nothing at all was accepted.
     """
 
     ordinal: int
     run_id: UUID
     verdict: str
+
+
+def new_uuid() -> UUID:
+    """At random; encoded as fast as those of runs."""
+    return FastUUID(uuid4().bytes)
 
 
 def new_run_ids(count: int, lane: int, now: datetime) -> list[UUID]:
@@ -73,10 +85,39 @@ async def submit_items(
     tenant_id: int,
     ids: Sequence[UUID],
     runs: Sequence[NewRun],
-    wake_ups: Sequence[str],
+    known: str,
+    *,
+    key_wait: str | None = None,
 ) -> list[Verdict]:
-    rows = await connection.fetch(SUBMIT.format("$1", "$2"), items_as_json(tenant_id, ids, runs), list(wake_ups))
-    return verdicts(rows)
+    items = items_as_json(tenant_id, ids, runs)
+    return verdicts(await connection.fetch(SUBMIT.format("$1", "$2", "$3"), items, known, key_wait))
+
+
+def known_document(installation: str, jobs: Mapping[int, str], lines: Mapping[int, Line]) -> str:
+    """What a client takes for granted: which installation this is, and what the numbers of jobs and lines stand for."""
+    words = {number: " ".join([line.queue, " ".join(line.requirements)]) for number, line in lines.items()}
+    return msgspec.json.encode({"installation": installation, "jobs": dict(jobs), "lines": words}).decode()
+
+
+async def has_locked_tables(connection: Connection) -> bool:
+    """Whether a lock on a table, and not one on a key, is what keeps runs from being accepted."""
+    return bool(await load("connections/has_locked_tables").fetchval(connection, schema=SCHEMA, tables=ACCEPTING))
+
+
+async def objection_to(connection: Connection, known: str) -> str | None:
+    """What the database objects to what a client takes for granted; it holds until the transaction ends."""
+    objection = await load("jobs/objection_to").fetchval(connection, known=known)
+    return None if objection is None else str(objection)
+
+
+def raise_objection(objection: str) -> NoReturn:
+    raise ForeignDatabase(
+        "This connection leads to another Mainspring installation than the application's; nothing was accepted."
+        if objection == "foreign"
+        else "This database does not know the application's jobs by their numbers; nothing was accepted.",
+        code="foreign-database" if objection == "foreign" else "definitions-unknown",
+        hint="Give a connection to the application's own database, or let the application use that one.",
+    )
 
 
 def items_as_json(tenant_id: int, ids: Sequence[UUID], runs: Sequence[NewRun]) -> str:
@@ -120,8 +161,3 @@ async def any_accepted(connection: Connection, run_id: UUID) -> bool:
     """Whether a run is anywhere: for a submission whose COMMIT went unanswered. All of a batch are, or none."""
     found = await load("runs/exists").fetchval(connection, lane=lane_of(run_id), run=run_id)
     return bool(found)
-
-
-async def end_backend(connection: Connection, name: str) -> None:
-    """Make sure that a connection we lost cannot commit any more, and wait until it is gone."""
-    await load("runs/end_backend").fetch(connection, name=f"mainspring {name}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from mainspring.model.lifecycle import MOST_CRASHES
+from mainspring.store.connection import transaction
 from mainspring.store.jobs import DEFAULT_TENANT
 from mainspring.store.statements import load
 
@@ -13,13 +14,12 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from uuid import UUID
 
-    from asyncpg import Record
-
     from mainspring.model.line import Line
-    from mainspring.store.database import Connection
+    from mainspring.store.connection import Connection, Record
 
 
 LEASES_AT_ONCE = 10
+NO_WAIT = "200ms"
 
 
 class Rescued(NamedTuple):
@@ -86,8 +86,33 @@ async def pulses(connection: Connection) -> list[Pulse]:
 
 
 async def lose_if_silent(connection: Connection, worker_id: UUID, beat: int | None) -> bool:
-    """Declare a worker lost unless it has beaten since; None when its death is certain."""
-    return await load("workers/lose").fetchval(connection, worker=worker_id, beat=beat) is not None
+    """Declare a worker lost unless it has beaten since; None when its death is certain.
+
+    Raises DatabaseBusy rather than wait behind a lock: what holds us back may hold its beats back, too, and they must
+    come first when it lets go.
+    """
+    async with transaction(connection):
+        await _wait_for_no_lock(connection)
+        return await load("workers/lose").fetchval(connection, worker=worker_id, beat=beat) is not None
+
+
+async def check_writable(connection: Connection) -> None:
+    """Raise DatabaseBusy if a lock keeps beats from coming: silence says nothing then."""
+    async with transaction(connection):
+        await _wait_for_no_lock(connection)
+        await load("workers/check_writable").execute(connection)
+
+
+async def _wait_for_no_lock(connection: Connection) -> None:
+    await connection.execute("select set_config('lock_timeout', $1, true)", NO_WAIT)
+
+
+async def tell_unsettled(
+    connection: Connection, worker_id: UUID, unsettled: int, failing_seconds: float | None
+) -> None:
+    await load("workers/tell_unsettled").execute(
+        connection, worker=worker_id, unsettled=unsettled, failing_seconds=failing_seconds
+    )
 
 
 async def stop_if_live(connection: Connection, worker_id: UUID) -> bool:

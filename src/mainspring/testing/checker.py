@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from mainspring.model.lifecycle import ENDS
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from uuid import UUID
 
-    from mainspring.store.database import Connection
 
 EXAMPLES = 3
 
@@ -218,8 +217,18 @@ class Report:
         return "\n".join(str(each) for each in self.findings)
 
 
+class Readable(Protocol):
+    """What is read through: a connection, whoever made it."""
+
+    async def fetch(self, query: str, *args: Any) -> list[Any]: ...
+
+    async def fetchval(self, query: str, *args: Any) -> Any: ...
+
+    def transaction(self, *, isolation: Any = ..., readonly: bool = ...) -> Any: ...
+
+
 async def check(
-    connection: Connection,
+    connection: Readable,
     accepted: Iterable[UUID],
     *,
     calls: Sequence[Call] = (),
@@ -249,7 +258,7 @@ async def check(
 
 
 async def _broken(
-    connection: Connection, started: list[tuple[UUID, int]], effects: list[UUID] | None
+    connection: Readable, started: list[tuple[UUID, int]], effects: list[UUID] | None
 ) -> defaultdict[str, list[UUID]]:
     """The culprits behind each broken promise."""
     run_ids, fences = [run_id for run_id, _ in started], [fence for _, fence in started]
@@ -259,7 +268,7 @@ async def _broken(
     return culprits
 
 
-async def _accepted(connection: Connection, accepted: list[UUID], calls: Sequence[Call]) -> list[Finding]:
+async def _accepted(connection: Readable, accepted: list[UUID], calls: Sequence[Call]) -> list[Finding]:
     wanted = [*accepted, *(run_id for call in calls for run_id in call.run_ids)]
     known = {row["id"] for row in await connection.fetch(_KNOWN, sorted(ENDS), wanted)}
     lost = [run_id for run_id in accepted if run_id not in known]

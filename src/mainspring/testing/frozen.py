@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from datetime import datetime
 
-    from mainspring.store.database import Connection
+    from mainspring.store.connection import Connection
 
 # A literal, and not a look into a table: the planner inlines it like the now() it stands for, and replacing the
 # function makes every connection plan anew.

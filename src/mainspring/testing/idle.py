@@ -19,9 +19,8 @@ from mainspring.worker.settings import WorkerSettings
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    import asyncpg
-
     from mainspring.app.mainspring import Mainspring
+    from mainspring.store.connection import Connection
     from mainspring.worker.process import WorkerProcess
 
 GLANCE_SECONDS = 0.001  # between two glances at what is still running
@@ -92,7 +91,7 @@ class _Work:
         self,
         app: Mainspring,
         worker: WorkerProcess,
-        connection: asyncpg.Connection[asyncpg.Record],
+        connection: Connection,
         lanes: int,
         *,
         travels: bool,

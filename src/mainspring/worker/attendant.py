@@ -14,7 +14,8 @@ import structlog
 
 from mainspring.clock import SystemClock
 from mainspring.store import jobs, leases, notify, runs
-from mainspring.store.database import CONNECTION_ERRORS, patience
+from mainspring.store.connection import patience
+from mainspring.store.failures import DATABASE_ERRORS
 from mainspring.store.leases import Lease
 from mainspring.worker.work import Work
 
@@ -22,15 +23,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from uuid import UUID
 
-    import asyncpg
-
     from mainspring.clock import Clock
+    from mainspring.store.connection import Connection
     from mainspring.store.history import Micros
     from mainspring.store.link import Link
     from mainspring.worker.claimer import Claimer
     from mainspring.worker.executor import Executor
     from mainspring.worker.holdings import Holdings
     from mainspring.worker.lines import Lines
+    from mainspring.worker.settling import SettlingTrouble
     from mainspring.worker.tally import Tally
 
 log = structlog.get_logger()
@@ -55,6 +56,7 @@ class Attendant:
         claimer: Claimer,
         executor: Executor,
         tally: Tally,
+        trouble: SettlingTrouble,
         heard_of_later: Callable[[], None],
     ) -> None:
         self._worker_id = worker_id
@@ -68,8 +70,10 @@ class Attendant:
         self._claimer = claimer
         self._executor = executor
         self._tally = tally
+        self._trouble = trouble
+        self.attended_at = float("-inf")  # when the database answered everything that was asked
         self._heard_of_later = heard_of_later
-        self._listening: asyncpg.Connection[asyncpg.Record] | None = None
+        self._listening: Connection | None = None
         self._woken = asyncio.Event()
         self._has_news = False  # someone spoke of a line we have not met
         self._beats_until_lines = 0
@@ -78,9 +82,9 @@ class Attendant:
         while True:
             try:
                 await self.attend()
-            except CONNECTION_ERRORS as error:
+            except DATABASE_ERRORS as error:
                 log.warning("attending waits for the database", cause=str(error))
-                await self._link.mend()
+                await self._link.mend(error)
                 continue
             self._woken.clear()
             with contextlib.suppress(TimeoutError):
@@ -97,8 +101,10 @@ class Attendant:
             await self.reconcile(connection)
             await self._release_held(connection)
             await self._tally.tell(connection, self._holdings.by_line())
+            await self._trouble.tell(connection)
+        self.attended_at = self._clock.monotonic()
 
-    async def _learn_lines(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
+    async def _learn_lines(self, connection: Connection) -> None:
         """When a line is news, and now and then: wake-ups may get lost, and idle workers should ask for little."""
         self._beats_until_lines -= 1
         if self._has_news or self._beats_until_lines <= 0:
@@ -106,12 +112,12 @@ class Attendant:
             self._lines.learn(await jobs.lines(connection))
             self._beats_until_lines = LINES_EVERY
 
-    async def _begin(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
+    async def _begin(self, connection: Connection) -> None:
         await notify.listen(connection, self._hear)
         await self._set_clock(connection)
         self._listening = connection
 
-    async def _set_clock(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
+    async def _set_clock(self, connection: Connection) -> None:
         """Date what happens here by the database's clock, as far as one round trip can tell."""
         if isinstance(self._clock, SystemClock):
             self._clock.offset = 0
@@ -134,7 +140,7 @@ class Attendant:
             self._woken.set()  # it may be one of ours: look at once, not at some beat
         self._claimer.stir(lane, line, priority)
 
-    async def reconcile(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
+    async def reconcile(self, connection: Connection) -> None:
         """Act on cancellations, and give back leases in our name that we do not hold."""
         for row in await leases.of_worker(connection, self._lanes, self._worker_id):
             lease_id = row["id"]
@@ -144,7 +150,7 @@ class Attendant:
             elif lease_id not in self._claimer.under_way:
                 await self._give_back(connection, Lease(row["lane"], lease_id, row["size"]))
 
-    async def _give_back(self, connection: asyncpg.Connection[asyncpg.Record], lease: Lease) -> None:
+    async def _give_back(self, connection: Connection, lease: Lease) -> None:
         rows = await leases.find(connection, lease.lane, lease.id, self._worker_id)
         if lease.id in self._holdings or not rows:
             return
@@ -153,7 +159,7 @@ class Attendant:
         settled = await leases.settle(connection, self._worker_id, [work.given_back(now) for work in works])
         log.warning("a lease whose claim went unanswered was given back", runs=settled.accepted)
 
-    async def _release_held(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
+    async def _release_held(self, connection: Connection) -> None:
         """Runs of our jobs that were held while nobody knew them may start now."""
         if not self._job_ids:
             return

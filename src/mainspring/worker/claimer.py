@@ -15,15 +15,16 @@ import asyncio
 import contextlib
 import random
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 import structlog
-from asyncpg.pgproto.pgproto import UUID as FastUUID
 
 from mainspring.model.run import LEAST_URGENT, PRIORITIES
 from mainspring.store import leases, runs
-from mainspring.store.database import CONNECTION_ERRORS, patience
+from mainspring.store.confirming import confirm
+from mainspring.store.connection import patience
+from mainspring.store.failures import DATABASE_ERRORS
 from mainspring.store.leases import Lease
+from mainspring.store.submissions import new_uuid
 from mainspring.worker.turns import Turns
 from mainspring.worker.work import PRIORITY, RANK
 
@@ -31,11 +32,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from uuid import UUID
 
-    from asyncpg import Record
-
     from mainspring.clock import Clock
+    from mainspring.store.connection import Record
     from mainspring.store.link import Link
     from mainspring.worker.executor import Executor
+    from mainspring.worker.flusher import Flusher
     from mainspring.worker.lines import Lines
     from mainspring.worker.turns import Pair
 
@@ -111,6 +112,7 @@ class Claimer:
         clock: Clock,
         poll_interval: float,
         executor: Executor,
+        flusher: Flusher,
         take: Callable[[Lease, int, list[Record]], None],
     ) -> None:
         self._worker_id = worker_id
@@ -120,6 +122,7 @@ class Claimer:
         self._clock = clock
         self._poll_interval = poll_interval
         self._executor = executor
+        self._flusher = flusher
         self._take = take
         self._fronts: dict[Pair, Front] = {}
         self._hot = Turns(weights)  # worth asking
@@ -160,14 +163,14 @@ class Claimer:
             try:
                 await self._find_unanswered()
                 await self._step()
-            except CONNECTION_ERRORS as error:
+            except DATABASE_ERRORS as error:
                 log.warning("claiming waits for the database", cause=str(error))
-                await self._link.mend()
+                await self._link.mend(error)
 
     async def _step(self) -> None:
-        if self._kept is not None and self._executor.free_slots() > 0:
+        if self._kept is not None and self._executor.free_slots() > 0 and self._flusher.room() > 0:
             await self._claim_one(self._kept)
-        elif self._executor.room() <= 0:
+        elif self._room() <= 0:
             await self._rest(None)
         elif self._clock.monotonic() >= self._look_at:
             await self.look()
@@ -177,6 +180,10 @@ class Claimer:
             await self._claim_next(pair)
         else:
             await self._rest(max(0.0, self._look_at - self._clock.monotonic()))
+
+    def _room(self) -> int:
+        """As much as fits here, and no more than may be unsettled: that is what a crash would repeat."""
+        return min(self._executor.room(), self._flusher.room())
 
     async def _rest(self, seconds: float | None) -> None:
         """Until there is room, someone says something, or the time is over."""
@@ -211,7 +218,7 @@ class Claimer:
         self._urgent_claims += 1
         pair, priority = next(iter(self._urgent.items()))
         del self._urgent[pair]
-        front, wanted = self._fronts[pair], min(MAX_BATCH, self._executor.room())
+        front, wanted = self._fronts[pair], min(MAX_BATCH, self._room())
         from_the_front = self._is_front_look_due(front)
         order = PRIORITIES[: priority + 1]
         rows = await self._claim(pair, front, order, wanted, from_the_front=from_the_front)
@@ -221,7 +228,7 @@ class Claimer:
     async def _claim_next(self, pair: Pair) -> None:
         self._urgent_claims = 0
         if not self._lines[pair[1]].is_claimed_singly:
-            wanted = min(MAX_BATCH, self._executor.room())
+            wanted = min(MAX_BATCH, self._room())
             await self._claim_and_come_again(pair, wanted)
             if wanted < FEW:
                 await self._clock.sleep(GAP_SECONDS)  # let a few more slots become free before asking again
@@ -269,7 +276,7 @@ class Claimer:
     async def _claim(
         self, pair: Pair, front: Front, order: Sequence[int], count: int, *, from_the_front: bool
     ) -> list[Record]:
-        lease_id = FastUUID(uuid4().bytes)
+        lease_id = new_uuid()
         connection = await self._link.get()
         self.under_way[lease_id] = pair
         with patience(connection, PATIENCE_SECONDS):
@@ -300,4 +307,6 @@ class Claimer:
             connection = await self._link.get()
             with patience(connection, PATIENCE_SECONDS):
                 rows = await leases.find(connection, pair[0], lease_id, self._worker_id)
+                if rows:
+                    await confirm(connection, [pair[0]])  # or a failover would give them to someone else as well
             self._answered(lease_id, pair, rows)

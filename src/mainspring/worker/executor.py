@@ -30,9 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from uuid import UUID
 
-    from asyncpg import Record
-
     from mainspring.clock import Clock
+    from mainspring.store.connection import Record
     from mainspring.store.history import Micros
     from mainspring.store.leases import Lease, Settled
     from mainspring.worker.lines import Lines

@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-import asyncpg
 import structlog
 
+from mainspring.errors import ValueNotStorable
 from mainspring.model.lifecycle import Outcome, State
 from mainspring.store import leases
-from mainspring.store.database import CONNECTION_ERRORS, patience
+from mainspring.store.connection import patience
+from mainspring.store.failures import DATABASE_ERRORS
 from mainspring.store.history import AttemptRecord
 from mainspring.store.leases import Fate
 from mainspring.worker.work import error_document
@@ -31,12 +32,13 @@ log = structlog.get_logger()
 
 FULL_BATCH = 500
 MAX_BATCH = 2_000
+MAX_UNSETTLED = 4_000
 GAP_SECONDS = 0.02  # between two flushes at moderate load
 COALESCE_SECONDS = 0.002  # results that arrive together travel together
 PATIENCE_SECONDS = 30.0
 
 # What PostgreSQL says when a value itself cannot be stored.
-DATA_ERRORS = (asyncpg.DataError, asyncpg.exceptions.ProgramLimitExceededError, ValueError, TypeError)
+DATA_ERRORS = (ValueNotStorable, ValueError, TypeError)
 
 
 class Flusher:
@@ -49,11 +51,15 @@ class Flusher:
         link: Link,
         clock: Clock,
         settled: Callable[[list[Settled], Settlement], None],
+        max_unsettled: int = MAX_UNSETTLED,
     ) -> None:
         self._worker_id = worker_id
         self._link = link
         self._clock = clock
         self._settled = settled
+        self._max_unsettled = max_unsettled
+        self._under_way = 0  # of a batch that is being delivered
+        self.failing_since: float | None = None  # when a delivery failed after which none has succeeded
         self._pending: list[Settled] = []
         self._arrived = asyncio.Event()
         self._is_full = asyncio.Event()
@@ -72,8 +78,21 @@ class Flusher:
             self._is_full.set()
 
     @property
-    def backlog(self) -> int:
-        return len(self._pending)
+    def unsettled(self) -> int:
+        """Results that the database has not accepted yet: what a crash of this process would repeat."""
+        return len(self._pending) + self._under_way
+
+    def room(self) -> int:
+        """How many more runs may be claimed: none while results cannot be settled."""
+        return 0 if self.is_failing else self._max_unsettled - self.unsettled
+
+    @property
+    def is_failing(self) -> bool:
+        return self.failing_since is not None
+
+    @property
+    def failing_seconds(self) -> float:
+        return 0.0 if self.failing_since is None else self._clock.monotonic() - self.failing_since
 
     async def drained(self) -> None:
         """Wait until everything handed over so far is settled."""
@@ -88,7 +107,9 @@ class Flusher:
             self._is_full.clear()
             if not self._pending:
                 self._arrived.clear()
+            self._under_way = len(batch)
             await self._deliver(batch)
+            self._under_way = 0
             if not self._pending:
                 self._is_idle.set()
 
@@ -109,9 +130,10 @@ class Flusher:
         while True:
             try:
                 settlement = await self._settle(batch)
-            except CONNECTION_ERRORS as error:
+            except DATABASE_ERRORS as error:
                 log.warning("results wait for the database", results=len(batch), cause=str(error))
-                await self._link.mend()
+                self.failing_since = self.failing_since or self._clock.monotonic()
+                await self._link.mend(error)
             except DATA_ERRORS as error:
                 await self._deliver_around_culprit(batch, error)
                 return
@@ -134,6 +156,8 @@ class Flusher:
         await self._deliver(batch[middle:])
 
     def _note(self, batch: list[Settled], settlement: Settlement) -> None:
+        self.failing_since = None
+        self._under_way -= len(batch)
         self.accepted += settlement.accepted + settlement.before
         self.stale += settlement.stale
         if settlement.stale:

@@ -7,17 +7,24 @@ import contextlib
 import os
 import socket
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 import structlog
-from asyncpg.pgproto.pgproto import UUID as FastUUID
 
-from mainspring.errors import QueueNotFound, did_you_mean
+from mainspring.errors import (
+    DatabaseBusy,
+    DatabaseUnreachable,
+    OutcomeUnknown,
+    QueueNotFound,
+    RowExists,
+    did_you_mean,
+)
 from mainspring.model.line import Delivery
 from mainspring.store import jobs, workers
-from mainspring.store.database import CONNECTION_ERRORS
+from mainspring.store.confirming import REGISTRATIONS_LANE, confirm
+from mainspring.store.failures import DATABASE_ERRORS
 from mainspring.store.leases import Fate
 from mainspring.store.link import Link
+from mainspring.store.submissions import new_uuid
 from mainspring.worker.attendant import Attendant
 from mainspring.worker.capture import captured
 from mainspring.worker.claimer import Claimer
@@ -27,6 +34,7 @@ from mainspring.worker.holdings import Holdings
 from mainspring.worker.lines import Lines
 from mainspring.worker.performer import Performer
 from mainspring.worker.reporter import Reporter
+from mainspring.worker.settling import SettlingTrouble
 from mainspring.worker.tally import Tally
 from mainspring.worker.waits import MOST_PER_SLOT
 
@@ -34,10 +42,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from uuid import UUID
 
-    from asyncpg import Record
-
     from mainspring.clock import Clock
-    from mainspring.store.database import Connection, Database
+    from mainspring.store.connection import Connection, Record
+    from mainspring.store.database import Database
     from mainspring.store.leases import Lease, Settled, Settlement
     from mainspring.worker.environment import Surroundings
     from mainspring.worker.isolation.isolation import Isolation
@@ -50,10 +57,6 @@ log = structlog.get_logger()
 CLOSING_SECONDS = 10.0  # how long a drain waits for resources and shutdown hooks
 DELIVERY_SECONDS = 10.0  # how long a drain tries to deliver its last results
 DISCONNECT_MARGIN = 0.2  # of the lease time: when to stop what must not overlap
-
-
-def new_worker_id() -> UUID:
-    return FastUUID(uuid4().bytes)
 
 
 class WorkerProcess:
@@ -73,7 +76,7 @@ class WorkerProcess:
         heard_of_later: Callable[[], None] = lambda: None,
         isolation: Isolation | None = None,
     ) -> None:
-        self.id = worker_id or new_worker_id()
+        self.id = worker_id or new_uuid()
         self._database = database
         self._registry = registry
         self._settings = settings
@@ -97,6 +100,7 @@ class WorkerProcess:
         self.flusher: Flusher
         self.reporter: Reporter
         self.attendant: Attendant
+        self._trouble: SettlingTrouble
 
     # ── beginning ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -110,20 +114,36 @@ class WorkerProcess:
             raise
 
     async def _start(self, surroundings: Surroundings) -> None:
-        connection = await self._database.connect("worker start")
-        try:
-            handlers = await register_jobs(connection, self._registry, self._version)
-            await self._open_lines(connection)
-            await self._register(connection)
-        finally:
-            await connection.close()
+        handlers = await self._introduce()
         self._assemble(handlers, surroundings)
         if self._isolation is not None and any(handler.definition.isolated for handler in handlers.values()):
             self._isolation.start()  # now rather than when the first run waits for it
-        with contextlib.suppress(*CONNECTION_ERRORS):  # who has registered stays; the loop looks again by itself
+        with contextlib.suppress(*DATABASE_ERRORS):  # who has registered stays; the loop looks again by itself
             await self.attendant.attend()
         self._last_beat = self._clock.monotonic()
         self._loops = [asyncio.create_task(loop) for loop in self._loops_to_run()]
+
+    async def _introduce(self) -> dict[int, Handler]:
+        """Register jobs, lines and this worker, however often the database goes away meanwhile: it may be repeated."""
+        link = Link(self._database, self._clock, "worker start")
+        try:
+            while True:
+                try:
+                    await link.get()
+                    await self._database.check_sessions()
+                    return await self._try_to_introduce(await link.get())
+                except (DatabaseUnreachable, DatabaseBusy, RowExists, OutcomeUnknown) as error:
+                    log.warning("registering waits for the database", cause=str(error))
+                    await link.mend(error)
+        finally:
+            await link.close()
+
+    async def _try_to_introduce(self, connection: Connection) -> dict[int, Handler]:
+        handlers = await register_jobs(connection, self._registry, self._version)
+        await self._open_lines(connection)
+        await self._register(connection)
+        await confirm(connection, [REGISTRATIONS_LANE])  # what was found there may not be on the standby yet
+        return handlers
 
     async def _open_lines(self, connection: Connection) -> None:
         found = await jobs.open_lines(connection, self._registry.lines)
@@ -152,7 +172,16 @@ class WorkerProcess:
         )
 
     def _assemble(self, handlers: dict[int, Handler], surroundings: Surroundings) -> None:
-        self.flusher = Flusher(worker_id=self.id, link=self._links["flush"], clock=self._clock, settled=self._settled)
+        self.flusher = Flusher(
+            worker_id=self.id,
+            link=self._links["flush"],
+            clock=self._clock,
+            settled=self._settled,
+            max_unsettled=self._settings.max_unsettled,
+        )
+        self._trouble = SettlingTrouble(
+            worker_id=self.id, flusher=self.flusher, give_up_after=self._settings.give_up_after
+        )
         self.reporter = Reporter(worker_id=self.id, database=self._database, clock=self._clock)
         # Threads are made when they are needed; a handler that waits for a run keeps its own.
         threads = self._settings.slots * (1 + MOST_PER_SLOT)
@@ -179,6 +208,7 @@ class WorkerProcess:
             clock=self._clock,
             poll_interval=self._settings.poll_interval,
             executor=self.executor,
+            flusher=self.flusher,
             take=self._take,
         )
         self.attendant = Attendant(
@@ -193,6 +223,7 @@ class WorkerProcess:
             claimer=self.claimer,
             executor=self.executor,
             tally=self._tally,
+            trouble=self._trouble,
             heard_of_later=self._heard_of_later,
         )
 
@@ -208,6 +239,7 @@ class WorkerProcess:
     def _settled(self, batch: list[Settled], _settlement: Settlement) -> None:
         self._holdings.settled(batch)
         self._tally.add(batch)
+        self.executor.has_room.set()  # whoever waits to claim may do so, now that less is unsettled
         if any(each.fate is Fate.RETRY for each in batch):
             self._heard_of_later()
 
@@ -232,6 +264,11 @@ class WorkerProcess:
             if self._clock.monotonic() - self._last_beat > limit:
                 self.executor.interrupt(filter(_must_not_overlap, self.executor.running_works), grace=0.0)
 
+    @property
+    def has_given_up(self) -> bool:
+        """Whether results could not be settled for so long that another process had better take over."""
+        return self._trouble.is_hopeless(self.attendant.attended_at)
+
     # ── ending ──────────────────────────────────────────────────────────────────────────────────────────────
 
     async def drain(self, grace: float, hurry: asyncio.Event | None = None) -> None:
@@ -246,7 +283,7 @@ class WorkerProcess:
                 while not self.executor.is_idle:
                     await asyncio.sleep(0.005)
                 await self.flusher.drained()
-                await self._depart()
+        await self._depart()
         await self._stop_loops()
 
     async def _until_idle(self, grace: float, hurry: asyncio.Event) -> None:
@@ -255,11 +292,11 @@ class WorkerProcess:
             await asyncio.sleep(0.01)
 
     async def _depart(self) -> None:
-        """Give back what only the database remembers, then say good-bye."""
+        """Say good-bye. What could not be given back is taken over, and nobody calls it a crash."""
         try:
             async with self._database.acquire() as connection:
                 await workers.stop_if_live(connection, self.id)
-        except CONNECTION_ERRORS as error:
+        except DATABASE_ERRORS as error:
             log.warning("the database is away; this worker ends without saying so", cause=str(error))
 
     async def _stop_loops(self) -> None:

@@ -11,13 +11,13 @@ import contextlib
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import asyncpg
 import structlog
 
-from mainspring.errors import StoreError
+from mainspring.errors import StoreError, ValueNotStorable
 from mainspring.model.payload import decode
 from mainspring.store import reports
-from mainspring.store.database import CONNECTION_ERRORS, patience
+from mainspring.store.connection import patience
+from mainspring.store.failures import DATABASE_ERRORS
 from mainspring.store.reports import Checkpoint, Place
 from mainspring.worker.report import Report
 from mainspring.worker.work import ATTEMPT, FENCE, ID
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from mainspring.clock import Clock
-    from mainspring.store.database import Connection, Database
+    from mainspring.store.connection import Connection
+    from mainspring.store.database import Database
     from mainspring.worker.work import Work
 
 log = structlog.get_logger()
@@ -103,7 +104,7 @@ class Reporter:
                 async with self._database.acquire() as connection:
                     with patience(connection, PATIENCE_SECONDS):
                         data = await reports.checkpoint_of(connection, run_id)
-            except CONNECTION_ERRORS as error:
+            except DATABASE_ERRORS as error:
                 log.warning("a checkpoint waits for the database", cause=str(error))
                 await self._clock.sleep(AFTER_FAILURE_SECONDS)
             else:
@@ -119,10 +120,11 @@ class Reporter:
             self._is_urgent.clear()
             try:
                 await self._write()
-            except CONNECTION_ERRORS as error:
+            except DATABASE_ERRORS as error:
                 log.warning("reports of attempts wait for the database", cause=str(error))
-                await self._clock.sleep(AFTER_FAILURE_SECONDS)
-            except asyncpg.PostgresError as error:
+                if not await self._database.has_repaired(error):
+                    await self._clock.sleep(AFTER_FAILURE_SECONDS)
+            except ValueNotStorable as error:
                 log.error("reports of attempts could not be written", cause=str(error))
                 self._refuse_checkpoints(error)
                 await self._clock.sleep(AFTER_FAILURE_SECONDS)

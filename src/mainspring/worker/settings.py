@@ -27,6 +27,8 @@ class WorkerSettings:
     grace: float = 25.0  # how long a drain waits for handlers
     cancel_grace: float = 5.0  # how long a cancelled handler has before it is abandoned
     poll_interval: float = 0.5
+    max_unsettled: int = 4_000  # results not settled yet; beyond it nothing is claimed
+    give_up_after: float = 120.0  # how long to try in vain to settle, before another process takes over
     keeper: bool = True
 
     def __post_init__(self) -> None:
@@ -49,6 +51,8 @@ class WorkerSettings:
         _check_range("grace", self.grace, 0, 86_400)
         _check_range("cancel_grace", self.cancel_grace, 0, 86_400)
         _check_range("poll_interval", self.poll_interval, 0.01, 10)
+        _check_range("max_unsettled", self.max_unsettled, 1, 1_000_000)
+        _check_range("give_up_after", self.give_up_after, 1, 86_400)
         if self.beat_interval is not None and not 0 < self.beat_interval <= self.lease_time / 3:
             raise _invalid(
                 "beat_interval",

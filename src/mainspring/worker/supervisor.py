@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING
 import structlog
 
 from mainspring.store import queues, workers
-from mainspring.store.database import CONNECTION_ERRORS, patience
+from mainspring.store.connection import patience
+from mainspring.store.failures import DATABASE_ERRORS
+from mainspring.store.submissions import new_uuid
 from mainspring.worker.autoscaler import Autoscaler
 from mainspring.worker.charge import (
     BEAT,
@@ -29,13 +31,14 @@ from mainspring.worker.charge import (
     LOST,
     Charge,
 )
-from mainspring.worker.process import DELIVERY_SECONDS, new_worker_id
+from mainspring.worker.process import DELIVERY_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from uuid import UUID
 
     from mainspring.clock import Clock
+    from mainspring.store.database import Database
     from mainspring.store.link import Link
     from mainspring.worker.charge import Command
     from mainspring.worker.settings import WorkerSettings
@@ -43,6 +46,8 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 LOOK_SECONDS = 0.05
+AFTER_FAILURE_SECONDS = 0.5
+GOOD_BYE_SECONDS = 10.0
 YOUNG_SECONDS = 5.0  # a child that ends younger than this is restarted more slowly each time
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0
 STUCK_SECONDS = 1.0  # past the hard limit of its handlers, at least, before a child is killed
@@ -53,6 +58,7 @@ class Supervisor:
     def __init__(
         self,
         *,
+        database: Database,
         link: Link,
         clock: Clock,
         lanes: int,
@@ -60,7 +66,8 @@ class Supervisor:
         command: Callable[[UUID, int], Command],
         say: Callable[[str], None],
     ) -> None:
-        self._link = link
+        self._database = database
+        self._link = link  # for beats only: they wait for nothing and nobody
         self._clock = clock
         self._lanes = lanes
         self._settings = settings
@@ -79,15 +86,16 @@ class Supervisor:
     async def run(self) -> int:
         """Until told to stop; answers with an exit code."""
         self._births = [self._clock.monotonic()] * self._first_processes()
-        beating = asyncio.create_task(self._beat_on())
+        loops = [asyncio.create_task(self._beat_on()), asyncio.create_task(self._tend_on())]
         try:
             while self._charges or self._births:
                 self._look()
                 self._start_due()
                 await asyncio.sleep(LOOK_SECONDS)
         finally:
-            beating.cancel()
-            await asyncio.gather(beating, return_exceptions=True)
+            for loop in loops:
+                loop.cancel()
+            await asyncio.gather(*loops, return_exceptions=True)
             for charge in self._charges:
                 charge.kill()
             await self._say_good_bye()
@@ -96,7 +104,8 @@ class Supervisor:
     async def _say_good_bye(self) -> None:
         """What the last children left behind is rescued now if the database is there, else by any rescuer later."""
         with contextlib.suppress(Exception):
-            await self._settle_departed()
+            async with asyncio.timeout(GOOD_BYE_SECONDS):
+                await self._settle_departed()
         await self._link.close()
 
     def stop(self) -> None:
@@ -127,7 +136,7 @@ class Supervisor:
         now = self._clock.monotonic()
         while self._births and min(self._births) <= now:
             self._births.remove(min(self._births))
-            self._charges.append(Charge(new_worker_id(), self._command, now))
+            self._charges.append(Charge(new_uuid(), self._command, now))
 
     def _look(self) -> None:
         for charge in list(self._charges):
@@ -173,19 +182,17 @@ class Supervisor:
             began = self._clock.monotonic()
             try:
                 await self._beat()
-                await self._settle_departed()
-                await self._scale()
             except Exception as error:  # whatever it is: who no longer beats loses all his children
-                is_fault = not isinstance(error, CONNECTION_ERRORS)
+                is_fault = not isinstance(error, DATABASE_ERRORS)
                 log.warning("a beat did not reach the database", cause=str(error), exc_info=is_fault)
-                await self._link.mend()
+                await self._link.mend(error)
             else:
                 await self._until_next_beat(began)
 
     async def _until_next_beat(self, began: float) -> None:
-        """Sleep, unless a child became ready or left: those are not kept waiting."""
+        """Sleep, unless a child became ready: it is not kept waiting."""
         known = {charge.worker_id for charge in self._charges if charge.is_ready}
-        while self._clock.monotonic() < began + self._settings.beat_every and not self._departed:
+        while self._clock.monotonic() < began + self._settings.beat_every:
             await asyncio.sleep(LOOK_SECONDS)
             if {charge.worker_id for charge in self._charges if charge.is_ready} - known:
                 return
@@ -210,11 +217,26 @@ class Supervisor:
                 log.warning("a worker was declared lost and begins anew", worker=str(charge.worker_id))
                 charge.say(LOST)
 
+    # ── what may wait ───────────────────────────────────────────────────────────────────────────────────────
+
+    async def _tend_on(self) -> None:
+        """Rescue and scale beside the beats, over other connections: whatever holds these up, beats go on."""
+        while True:
+            began = self._clock.monotonic()
+            try:
+                await self._settle_departed()
+                await self._scale()
+            except Exception as error:
+                is_fault = not isinstance(error, DATABASE_ERRORS)
+                log.warning("tending waits for the database", cause=str(error), exc_info=is_fault)
+                await asyncio.sleep(AFTER_FAILURE_SECONDS)
+            while self._clock.monotonic() < began + self._settings.beat_every and not self._departed:
+                await asyncio.sleep(LOOK_SECONDS)
+
     async def _settle_departed(self) -> None:
         """Declare lost whom we saw end, and rescue their runs right away."""
         for worker_id in list(self._departed):
-            connection = await self._link.get()
-            with patience(connection, self._settings.lease_time / 2):  # the others wait for their next beat
+            async with self._database.acquire() as connection:
                 await workers.lose_if_silent(connection, worker_id, None)
                 rescued = await workers.rescue_all(connection, self._lanes, worker_id)
             self._departed.discard(worker_id)
@@ -229,10 +251,8 @@ class Supervisor:
         """Have as many processes as the work there is wants, if that was asked for."""
         if self._autoscaler is None or self._is_ending:
             return
-        connection = await self._link.get()
-        with patience(connection, self._settings.lease_time / 2):
-            ours = [charge.worker_id for charge in self._charges]
-            served = self._settings
+        ours, served = [charge.worker_id for charge in self._charges], self._settings
+        async with self._database.acquire() as connection:
             wanted = await queues.wanted_slots(connection, served.queues, ours, labels=served.labels)
         if not self._is_ending:  # nor meanwhile
             self._adapt_to(wanted, self._autoscaler)

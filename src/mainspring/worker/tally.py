@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from uuid import UUID
 
-    from mainspring.store.database import Connection
+    from mainspring.store.connection import Connection
     from mainspring.store.leases import Settled
 
 _LINE, _STARTED, _FINISHED = (AttemptRecord._fields.index(name) for name in ("line_id", "started_at", "finished_at"))

@@ -22,10 +22,9 @@ if TYPE_CHECKING:
     import asyncio
     from uuid import UUID
 
-    from asyncpg import Record
-
     from mainspring.model.context import Context
     from mainspring.model.policy import RetryPolicy
+    from mainspring.store.connection import Record
     from mainspring.store.history import Micros
     from mainspring.store.leases import Lease
     from mainspring.worker.limit import Limit, Special

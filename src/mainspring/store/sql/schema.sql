@@ -39,7 +39,7 @@ create table migration (
     applied_at timestamptz not null default now()
 );
 
--- What was decided once for this database: the number of lanes.
+-- What was decided once for this database: the number of lanes, and its id as an installation.
 create table setting (
     name text primary key,
     value text not null
@@ -98,6 +98,8 @@ create table worker (
     ended_at timestamptz,
     drain_requested_at timestamptz,
     labels text[] not null default '{}',
+    unsettled int not null default 0,           -- results that it has not settled yet, as it said last
+    unsettled_since timestamptz,                -- since when it cannot settle
     constraint a_worker_has_ended_unless_live check ((state = 'live') = (ended_at is null))
 );
 
@@ -509,17 +511,48 @@ create table operation (
 );
 create index operation_open_idx on operation (tenant_id, started_at);
 
--- ── Submission on a caller's own connection ─────────────────────────────────────────────────────────────────
--- One JSON array of items in, one row per item out: the run that stands for it, and whether it is new, was there
--- before (same key, same content) or is refused (same key, other content). Locks nothing shared.
-create function submit(items jsonb, wake_ups text[])
+-- ── Submission, also on a caller's own connection ───────────────────────────────────────────────────────────
+-- Together with the database's own number: a copy made by CREATE DATABASE … TEMPLATE is another installation.
+create function installation_id() returns text language sql stable set search_path = mainspring, pg_temp as $$
+    select setting.value || '-' || pg_database.oid
+    from setting cross join pg_database
+    where setting.name = 'installation' and pg_database.datname = current_database()
+$$;
+
+-- Whether what a client knows holds here: null if so; 'foreign' for another installation, 'unknown' for numbers that do
+-- not stand for these jobs and lines.
+create function objection_to(known jsonb) returns text language sql stable set search_path = mainspring, pg_temp as $$
+    select case
+        when known ->> 'installation' is distinct from installation_id() then 'foreign'
+        when exists (select from jsonb_each_text(known -> 'jobs') as told (id, name)
+                     where not exists (select from job where job.id = told.id::int and job.name = told.name))
+          or exists (select from jsonb_each_text(known -> 'lines') as told (id, words)
+                     where not exists (select from line where line.id = told.id::int
+                                       and concat_ws(' ', line.queue, array_to_string(line.labels, ' ')) = told.words))
+            then 'unknown' end
+$$;
+
+-- One JSON array of items in, one row per item out: the run that stands for it, and whether it is new, was there before
+-- (same key, same content) or is refused (same key, other content; or the client's numbers are not this database's).
+-- Locks nothing shared. `key_wait` is how long to wait for a key that an open transaction uses; null: as the session says.
+create function submit_runs(items jsonb, known jsonb, key_wait text)
 returns table (ordinal int, run_id uuid, verdict text)
 language plpgsql set search_path = mainspring, pg_temp as $$
 #variable_conflict use_column
 declare
     accepted int[];
-    wake_up text;
+    objection text := objection_to(known);
+    usual_wait text := current_setting('lock_timeout');
 begin
+    if objection is not null then
+        return query
+        select item.ordinal, null::uuid, objection from jsonb_to_recordset(items) as item (ordinal int);
+        return;
+    end if;
+    if key_wait is not null then
+        perform set_config('lock_timeout', key_wait, true);
+    end if;
+
     with item as materialized (
         select item.*, coalesce(item.at, clock_now() + coalesce(item.delay, 0) * interval '1 second') as due_at
         from jsonb_to_recordset(items) as item (
@@ -552,9 +585,9 @@ begin
     )
     select coalesce(array_agg(ordinal), '{}') from accepted_item into accepted;
 
-    foreach wake_up in array wake_ups loop
-        perform pg_notify(split_part(wake_up, ' ', 1), split_part(wake_up, ' ', 2));
-    end loop;
+    if key_wait is not null then
+        perform set_config('lock_timeout', usual_wait, true);   -- it was meant for keys only, not for what follows
+    end if;
 
     return query
     select item.ordinal, item.id, 'new'
@@ -572,7 +605,27 @@ begin
         left join idempotency as kept
             on kept.lane = item.lane and kept.tenant_id = item.tenant_id and kept.key = item.key
         where item.ordinal <> all (accepted);
+        -- That answer was found, not written. Something written after it makes COMMIT wait until the standby has both.
+        perform pg_logical_emit_message(true, 'mainspring', '')
+        from lane
+        where lane in (select item.lane from jsonb_to_recordset(items) as item (ordinal int, lane smallint)
+                       where item.ordinal <> all (accepted))
+          and current_setting('synchronous_standby_names') <> '';
     end if;
+end $$;
+
+-- What programs before this migration call.
+create function submit(items jsonb, wake_ups text[])
+returns table (ordinal int, run_id uuid, verdict text)
+language plpgsql set search_path = mainspring, pg_temp as $$
+declare
+    wake_up text;
+begin
+    foreach wake_up in array wake_ups loop
+        perform pg_notify(split_part(wake_up, ' ', 1), split_part(wake_up, ' ', 2));
+    end loop;
+    return query
+    select * from submit_runs(items, jsonb_build_object('installation', installation_id()), null);
 end $$;
 
 -- ── Finishing on a handler's own connection ─────────────────────────────────────────────────────────────────
@@ -619,3 +672,4 @@ end $$;
 
 insert into tenant (id, name) values (1, 'default');
 select setval(pg_get_serial_sequence('tenant', 'id'), 1);
+insert into setting (name, value) values ('installation', gen_random_uuid()::text);

@@ -1,28 +1,31 @@
 -- Take every unfinished run out of some leases of a lost worker: back in line; or, if it was around at too many crashes,
 -- among the dead letters; or to its end, if it may not start again or was to be cancelled.
+-- A worker that ended by itself (`stopped`) and left leases behind could not settle: nobody crashed, nothing is counted.
 -- Moves: rescue, bury, lose, cancel.  Index: lease_worker_idx.
 -- The delete is the guard: it waits for nobody (a lease being settled right now is skipped and seen next time), and
 -- whoever settles afterwards finds no lease. A started attempt leaves a trace, so each run gets its row of history.
-with abandoned as materialized (
+with blame as materialized (
+    select not exists (select from worker where id = :worker::uuid and state = 'stopped') as is_crash
+), abandoned as materialized (
     select id from lease where lane = :lane::smallint and worker_id = :worker::uuid
     limit :count::int for update skip locked
 ), ended as materialized (
     delete from lease where lane = :lane::smallint and id = any (array(select id from abandoned))
     returning lane, claimed_at, runs, done, cancel
 ), unfinished as materialized (
-    select ended.lane, ended.claimed_at, run.*,
+    select ended.lane, ended.claimed_at, run.*, blame.is_crash, run.crashes + blame.is_crash::int as crashes_now,
            case when get_bit(ended.cancel, run.ordinality::int - 1) = 1 then 'cancelled'
                 when exists (select from line
                              where line.id = run.line_id and line.labels @> array['delivery=at_most_once']) then 'lost'
-                when run.crashes + 1 >= :most_crashes::int then 'dead'
+                when blame.is_crash and run.crashes + 1 >= :most_crashes::int then 'dead'
                 else 'ready' end::run_state as state
-    from ended cross join lateral unnest(ended.runs) with ordinality as run
+    from blame cross join ended cross join lateral unnest(ended.runs) with ordinality as run
     where get_bit(ended.done, run.ordinality::int - 1) = 0
 ), rescued as (
     insert into ready (lane, id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes, revision,
                        due_at, expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at,
                        retry_until, first_started_at, overrides, rank)
-    select lane, id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes + 1, revision,
+    select lane, id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes_now, revision,
            due_at, retry_until, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at,
            retry_until, coalesce(first_started_at, claimed_at), overrides, (date_part('epoch', ready_at) * 1000000)::bigint
     from unfinished where state = 'ready'
@@ -30,7 +33,7 @@ with abandoned as materialized (
     insert into dead (lane, id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes, revision,
                       due_at, expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at,
                       retry_until, first_started_at, overrides)
-    select lane, id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes + 1, revision,
+    select lane, id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes_now, revision,
            due_at, retry_until, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at,
            retry_until, coalesce(first_started_at, claimed_at), overrides
     from unfinished where state = 'dead'
@@ -39,11 +42,15 @@ with abandoned as materialized (
                          state, due_at, ready_at, claimed_at, worker_id, error, codec, payload, headers, tags,
                          idempotency_key, submitted_by, submitted_at)
     select lane, id, fence, attempt + 1, tenant_id, job_id, job_version, line_id, priority,
-           case when state = 'cancelled' then 'cancelled' else 'crashed' end::attempt_outcome,
+           case when state = 'cancelled' then 'cancelled' when is_crash then 'crashed'
+                else 'interrupted' end::attempt_outcome,
            state, due_at, ready_at, claimed_at, :worker::uuid,
            case when state = 'dead'
                 then jsonb_build_object('code', 'crashed-too-often', 'message',
-                                        'Its worker was lost ' || crashes + 1 || ' times while it ran.')
+                                        'Its worker was lost ' || crashes_now || ' times while it ran.')
+                when not is_crash
+                then jsonb_build_object('code', 'worker-gave-up', 'message',
+                                        'The worker could not settle its results and ended; its runs were taken over.')
                 else jsonb_build_object('code', 'worker-lost', 'message', case when state = 'lost'
                                         then 'The worker stopped beating; delivered at most once, it does not start again.'
                                         else 'The worker stopped beating; its runs were taken over.' end) end,

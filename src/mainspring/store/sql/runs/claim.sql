@@ -13,6 +13,8 @@ with wanted as (
     where not (   -- looked up once per claim: after a pause has committed, no claim that begins takes anything
         select exists (select from line join queue on queue.tenant_id = line.tenant_id and queue.name = line.queue
                        where line.id = :line::int and queue.paused_at is not null))
+      and (       -- nor does one of a worker that is lost, or of another installation, whose numbers mean nothing here
+        select exists (select from worker where worker.id = :worker::uuid and worker.state = 'live'))
     limit :count::int
 ), picked as materialized (
     delete from ready where ready.lane = :lane::smallint and ready.id = any (array(select wanted.id from wanted))

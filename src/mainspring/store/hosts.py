@@ -1,0 +1,107 @@
+"""The servers that a URL names: each gets a short time of its own, and the last good one is asked first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import parse_qs, urlsplit
+
+import asyncpg
+
+from mainspring.errors import MainspringError
+from mainspring.store.connection import Connection
+from mainspring.store.failures import translated, unreachable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+CONNECT_SECONDS = 10.0  # where there is only one host to ask
+ROUNDS = (2.0, 6.0)  # where there are several: how long each of them has, the first time and the second
+
+
+class StartupRefused(Exception):
+    """Something between us and PostgreSQL, a pooler, takes no settings at the start of a connection."""
+
+
+class Host(NamedTuple):
+    name: str
+    port: int | None
+
+    def __str__(self) -> str:
+        return self.name if self.port is None else f"{self.name}:{self.port}"
+
+
+class Hosts:
+    """Connects to whichever of the hosts of a URL can be used."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._hosts = hosts_of(url)
+        self._has_said_which = "target_session_attrs" in parse_qs(urlsplit(url).query)
+
+    async def connect(self, **settings: Any) -> Connection:
+        if len(self._hosts) < 2:
+            return await self._try(None, CONNECT_SECONDS, settings)
+        if not self._has_said_which:
+            settings["target_session_attrs"] = "read-write"  # of several servers, one takes writes
+        failures: dict[Host, Exception] = {}
+        for seconds in ROUNDS:
+            for host in list(self._hosts):
+                try:
+                    connection = await self._try(host, seconds, settings)
+                except MainspringError as error:
+                    failures[host] = error
+                    continue
+                self._prefer(host)
+                return connection
+        raise _none_of(failures)
+
+    async def _try(self, host: Host | None, seconds: float, settings: dict[str, Any]) -> Connection:
+        where = {} if host is None else {"host": host.name, "port": host.port}
+        asked = settings | where
+        try:
+            return await asyncpg.connect(self._url, timeout=seconds, connection_class=Connection, **asked)
+        except asyncpg.ProtocolViolationError as error:
+            if "startup parameter" in str(error):  # PgBouncer says so, in English only
+                raise StartupRefused from error
+            raise translated(error) from error
+        except TimeoutError as error:
+            raise unreachable(f"it did not answer within {seconds:g} s") from error
+        except (asyncpg.InternalClientError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+            raise translated(error) from error
+
+    def _prefer(self, host: Host) -> None:
+        self._hosts.remove(host)
+        self._hosts.insert(0, host)
+
+
+def hosts_of(url: str) -> list[Host]:
+    """The hosts a URL names, in its order: before the database's name, or as `host=` and `port=` after it."""
+    parts = urlsplit(url)
+    query = parse_qs(parts.query)
+    if "host" in query:
+        names = query["host"][0].split(",")
+        ports = query.get("port", [""])[0].split(",")
+        return [Host(name, _port(port)) for name, port in zip(names, _as_many(ports, names), strict=True)]
+    listed = parts.netloc.rpartition("@")[2]
+    return [_host(each) for each in listed.split(",") if each]
+
+
+def _host(text: str) -> Host:
+    name, colon, port = text.rpartition(":")
+    if not colon or "]" in port:  # no port: a name, or an IPv6 address in brackets
+        name, port = text, ""
+    return Host(name.strip("[]"), _port(port))
+
+
+def _port(text: str) -> int | None:
+    return int(text) if text.isdigit() else None
+
+
+def _as_many(ports: Sequence[str], names: Sequence[str]) -> Iterable[str]:
+    """One port stands for all hosts."""
+    return ports if len(ports) == len(names) else [ports[0]] * len(names)
+
+
+def _none_of(failures: dict[Host, Exception]) -> MainspringError:
+    words = "; ".join(f"{host}: {getattr(error, 'message', error)}" for host, error in failures.items())
+    return unreachable(f"none of {len(failures)} hosts can be used ({words.rstrip('.')})")
