@@ -1,0 +1,286 @@
+"""Every wait has a bound, from connecting to COMMIT; what was given up is ended on the server, too."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING
+
+import asyncpg
+import pytest
+from tests.system.proxy import Mode, Proxy
+
+from mainspring.errors import DatabaseUnreachable, DatabaseUnsuitable, OutcomeUnknown
+from mainspring.store import connection as connections
+from mainspring.store import hosts, pool
+from mainspring.store.connection import patience, transaction
+from mainspring.store.database import SETTINGS, Database
+from mainspring.store.hosts import Host, hosts_of
+from mainspring.store.link import Link
+from mainspring.testing import FrozenClock
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from tests.system.replicas import Server
+
+    from mainspring.store.connection import Connection
+
+SOON = 0.5
+OURS = "select count(*) from pg_stat_activity where datname = current_database() and application_name like $1"
+
+
+@pytest.fixture
+async def proxy(url: str) -> AsyncIterator[Proxy]:
+    async with Proxy(url) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+async def behind(proxy: Proxy) -> AsyncIterator[Database]:
+    """A database behind a proxy that can hold everything."""
+    database = Database(proxy.url)
+    yield database
+    proxy.open_up()
+    await database.close()
+
+
+# ── bounds ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("ask", ["execute", "fetch", "fetchrow", "fetchval", "copy"])
+async def test_a_connection_that_falls_silent_is_given_up(proxy: Proxy, behind: Database, ask: str) -> None:
+    connection = await behind.connect("silent")
+    connection.answer_seconds = SOON
+    proxy.hold_everything()
+
+    asked = partial(connection.copy_records_to_table, "setting", records=[("a", "b")])
+    with pytest.raises(DatabaseUnreachable, match=r"did not answer within 0\.5 s"):
+        await (asked() if ask == "copy" else getattr(connection, ask)("select 1"))
+
+    assert connection.is_closed()
+
+
+async def test_a_commit_that_falls_silent_is_unknown(proxy: Proxy, behind: Database) -> None:
+    connection = await behind.connect("silent")
+    connection.answer_seconds = SOON
+
+    async def write() -> None:
+        async with transaction(connection):
+            await connection.execute("insert into setting values ('a', 'b')")
+            proxy.hold_everything()
+
+    with pytest.raises(OutcomeUnknown):
+        await write()
+
+
+async def test_a_server_that_lets_us_in_and_falls_silent_is_given_up(
+    proxy: Proxy, behind: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first thing that is asked after the handshake; it once hung for ever."""
+    monkeypatch.setattr("mainspring.store.database.CONNECT_SECONDS", SOON)
+    monkeypatch.setattr(connections, "ANSWER_SECONDS", SOON)
+    proxy.silent = ""
+
+    with pytest.raises(DatabaseUnreachable):
+        await behind.connect("flush", raw_time=True)
+
+
+async def test_more_time_can_be_given(connection: Connection) -> None:
+    connection.answer_seconds = SOON
+    with patience(connection, 60):
+        await connection.execute("select pg_sleep(1)")
+
+    assert connection.answer_seconds == SOON
+
+
+# ── the pool ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_pool_drops_what_does_not_answer(
+    proxy: Proxy, behind: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both of its connections are half-open: whoever asks next gets an answer all the same."""
+    monkeypatch.setattr(pool, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(pool, "PING_SECONDS", SOON)
+    async with behind.acquire() as one, behind.acquire() as other:
+        await one.execute("select 1")
+        await other.execute("select 1")
+    for wire in proxy.wires:
+        wire.mode = Mode.HOLD
+
+    async with behind.acquire() as connection:
+        assert await connection.fetchval("select 1") == 1
+
+
+async def test_a_pool_lends_each_connection_to_one_at_a_time(database: Database) -> None:
+    async def ask() -> int:
+        async with database.acquire() as connection:
+            await connection.execute("select pg_sleep(0.01)")
+            return connection.get_server_pid()
+
+    pids = await asyncio.gather(*(ask() for _ in range(20)))
+
+    assert len(set(pids)) == 2
+
+
+async def test_a_pool_closes_what_lies_idle(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "IDLE_SECONDS", 0.0)
+    async with database.acquire() as connection:
+        await connection.execute("select 1")
+    await asyncio.sleep(0)
+
+    async with asyncio.timeout(20):
+        while not connection.is_closed():
+            await asyncio.sleep(0.01)
+
+
+# ── what is given up ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_whoever_reconnects_ends_the_former_connection_on_the_server(
+    database: Database, connection: Connection
+) -> None:
+    """One that waits for a lock would stay there, and each that follows beside it."""
+    link = Link(database, FrozenClock(), "beat")
+    holder = await database.connect("holder")
+    async with holder.transaction():
+        await holder.execute("lock table worker in share mode")
+        for _ in range(5):
+            former = await link.get()
+            with patience(former, 0.1), pytest.raises(DatabaseUnreachable):
+                await former.execute("delete from worker")
+            await link.mend()
+        await link.get()
+        async with asyncio.timeout(20):
+            while await connection.fetchval(OURS, "mainspring beat%") > 1:
+                await asyncio.sleep(0.01)
+    await link.close()
+    await holder.close()
+
+
+# ── hosts ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("postgresql://u:p@a/db", [Host("a", None)]),
+        ("postgresql://u:p%40x@a:1,b:2/db?sslmode=disable", [Host("a", 1), Host("b", 2)]),
+        ("postgresql://[::1]:5432,[fe80::1]/db", [Host("::1", 5432), Host("fe80::1", None)]),
+        ("postgresql:///db?host=/var/run&port=5433", [Host("/var/run", 5433)]),
+        ("postgresql:///db?host=a,b&port=1,2", [Host("a", 1), Host("b", 2)]),
+        ("postgresql:///db?host=a,b&port=1", [Host("a", 1), Host("b", 1)]),
+        ("postgresql:///db", []),
+    ],
+)
+def test_the_hosts_of_a_url(url: str, expected: list[Host]) -> None:
+    assert hosts_of(url) == expected
+
+
+async def test_a_host_that_accepts_and_says_nothing_costs_its_short_time_once(
+    proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is first in the URL; the one that answered is asked first from then on."""
+    monkeypatch.setattr(hosts, "ROUNDS", (0.3, 6.0))
+    accepted = 0
+
+    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal accepted
+        accepted += 1
+        await reader.read()
+        writer.close()
+
+    silent = await asyncio.start_server(accept, "127.0.0.1", 0)
+    port = silent.sockets[0].getsockname()[1]
+    database = Database(proxy.url.replace("@127.0.0.1", f"@127.0.0.1:{port},127.0.0.1"))
+    for _ in range(3):
+        connection = await database.connect("client")
+        assert await connection.fetchval("select 1") == 1
+        await connection.close()
+
+    assert accepted == 1
+    silent.close()
+
+
+async def test_when_no_host_can_be_used_each_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hosts, "ROUNDS", (0.3,))
+
+    with pytest.raises(DatabaseUnreachable, match=r"none of 2 hosts .*127\.0\.0\.1:1.*127\.0\.0\.2:1"):
+        await Database("postgresql://u@127.0.0.1:1,127.0.0.2:1/db").connect()
+
+
+# ── settings ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+HOSTILE = {
+    "statement_timeout": "1ms",
+    "lock_timeout": "1ms",
+    "idle_in_transaction_session_timeout": "1ms",
+    "idle_session_timeout": "1ms",
+    "transaction_timeout": "1ms",
+    "default_transaction_isolation": "serializable",
+    "search_path": "nowhere",
+    "timezone": "Asia/Kathmandu",
+    "client_min_messages": "error",
+}
+
+
+async def test_what_a_dba_set_for_the_role_does_not_reach_our_sessions(url: str) -> None:
+    admin = await asyncpg.connect(url)
+    name = await admin.fetchval("select current_database()")
+    await admin.execute("create role hostile login superuser")
+    supported = [row["name"] for row in await admin.fetch("select name from pg_settings")]
+    try:
+        for setting in set(HOSTILE) & set(supported):
+            await admin.execute(f"alter role hostile in database {name} set {setting} = '{HOSTILE[setting]}'")
+        database = Database(url.replace("mainspring@", "hostile@"))
+        connection = await database.connect("client")
+        async with database.acquire() as lent:
+            for each in (connection, lent):
+                told = {setting: await each.fetchval(f"show {setting}") for setting in set(HOSTILE) & set(supported)}
+                assert {setting for setting, value in told.items() if value == HOSTILE[setting]} == set()
+                assert told["search_path"] == SETTINGS["search_path"]
+        await connection.close()
+        await database.close()
+    finally:
+        await admin.execute("drop owned by hostile")
+        await admin.execute("drop role hostile")
+        await admin.close()
+
+
+async def test_a_login_that_is_refused_says_so(url: str) -> None:
+    with pytest.raises(DatabaseUnsuitable) as refused:
+        await Database(url.replace("mainspring@", "nobody_here@")).connect()
+
+    assert refused.value.code == "database-login-refused"
+
+
+# ── COMMIT that was told not to wait ────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_commit_whose_wait_for_the_standby_was_cancelled_is_not_taken_for_done(
+    lone: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """pg_cancel_backend lets COMMIT answer as if all were well, with a warning: the next write has to be confirmed."""
+    monkeypatch.setattr(connections, "ANSWER_SECONDS", 2.0)
+    database = Database(lone.url)
+    connection = await database.connect("cancelled")
+
+    async def commit() -> None:
+        async with transaction(connection):
+            await connection.execute("insert into setting values ('a', 'b')")
+
+    async with lone.commits_held():
+        committing = asyncio.create_task(commit())
+        admin = await asyncpg.connect(lone.url)
+        cancel = (
+            "select count(pg_cancel_backend(pid)) from pg_stat_activity"
+            " where wait_event = 'SyncRep' and application_name = 'mainspring cancelled'"
+        )
+        async with asyncio.timeout(20):
+            while not await admin.fetchval(cancel):
+                await asyncio.sleep(0.02)
+        with pytest.raises(OutcomeUnknown):
+            await committing
+        await admin.close()
+    await database.close()
