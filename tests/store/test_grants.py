@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     NewRole = Callable[..., Awaitable[str]]
 
 # Who executes which statement. A new one has to say, and TABLES has to follow.
-CONNECTING = " connections/end notify/send runs/confirm"
+CONNECTING = " connections/end connections/living notify/send runs/confirm"
 READING = """
     health/activity health/applied_migrations health/clock health/dead_rows health/failures health/finished health/lanes
     health/lateness health/latest health/long_transactions health/partitions_ahead health/prepared_transactions

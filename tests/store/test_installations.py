@@ -185,6 +185,27 @@ async def test_after_a_restore_numbers_that_were_given_out_later_are_not_used(
     assert [(await handle.find()).job for handle in (theirs, ours)] == ["send_receipt"] * 2
 
 
+async def test_many_who_submit_when_the_schema_was_made_again_look_anew_once(
+    send_receipt: Job[..., None], shop: Mainspring, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await send_receipt.submit(order=1)
+    await connection.execute("drop schema mainspring cascade")
+    await migrate(connection)
+    looks = 0
+    refresh = Definitions._refresh
+
+    async def counted(self: Definitions) -> None:
+        nonlocal looks
+        looks += 1
+        await refresh(self)
+
+    monkeypatch.setattr(Definitions, "_refresh", counted)
+    await asyncio.gather(*(send_receipt.submit(order=number) for number in range(200)))
+
+    assert looks == 1
+    assert await connection.fetchval("select count(*) from ready") == 200
+
+
 async def test_while_the_schema_is_away_the_program_says_so_and_goes_on_afterwards(
     send_receipt: Job[..., None], connection: Connection
 ) -> None:

@@ -34,6 +34,8 @@ class Sessions:
         opening = self._opening.get(loop)
         if opening is None or _has_failed(opening):
             opening = self._opening[loop] = loop.create_task(self._open())
+        if opening.done():
+            return opening.result().services
         return (await asyncio.shield(opening)).services
 
     async def _open(self) -> Session:

@@ -101,14 +101,18 @@ class Submissions:
 
     async def _known_anew(self, submit: Callable[[], Awaitable[T]]) -> T:
         """Submit; if the database is not what we knew (dropped and made again, restored), look anew, and once more."""
+        generation = await self._generation()
         try:
             return await submit()
         except ForeignDatabase:
-            await self._forget()
+            await self._forget(generation)
             return await submit()
 
-    async def _forget(self) -> None:
-        await (await self._sessions.get()).definitions.refresh()
+    async def _generation(self) -> int:
+        return (await self._sessions.get()).definitions.generation
+
+    async def _forget(self, generation: int) -> None:
+        await (await self._sessions.get()).definitions.refresh(generation)
 
     async def _submit_on_callers(self, job: Job[Any, R], payloads: list[bytes]) -> list[Handle[R]]:
         """Inside the caller's transaction, if that is one of the application's own database."""
@@ -125,10 +129,11 @@ class Submissions:
 
     def _submit_on_callers_sync(self, job: Job[Any, R], payloads: list[bytes]) -> list[Handle[R]]:
         """The same for a blocking connection: prepared in the background loop, executed in the caller's thread."""
+        generation = self._app.blocking(self._generation())
         try:
             return self._try_on_callers_sync(job, payloads)
         except ForeignDatabase:
-            self._app.blocking(self._forget())
+            self._app.blocking(self._forget(generation))
             return self._try_on_callers_sync(job, payloads)
 
     def _try_on_callers_sync(self, job: Job[Any, R], payloads: list[bytes]) -> list[Handle[R]]:

@@ -11,6 +11,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mainspring.errors import SchemaMismatch
+from mainspring.model.line import Line
 from mainspring.store import jobs
 from mainspring.store.confirming import REGISTRATIONS_LANE, confirm
 from mainspring.store.migrate import check_schema, installation_of
@@ -19,10 +20,12 @@ from mainspring.store.submissions import known_document
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from mainspring.model.line import Line
     from mainspring.model.run import NewRun
     from mainspring.store.database import Database
     from mainspring.store.jobs import JobRef
+
+
+NO_LINE = Line("")
 
 
 class Wanted(NamedTuple):
@@ -48,7 +51,9 @@ class Definitions:
         self._lines: dict[Line, int] = {}
         self._documents: dict[frozenset[tuple[int, int]], str] = {}
         self._registering: dict[tuple[str, Line], asyncio.Task[tuple[JobRef, int]]] = {}
+        self._refreshing = asyncio.Lock()
         self.installation = installation
+        self.generation = 0  # how often all was forgotten
 
     def numbers_of(self, name: str, line: Line) -> tuple[JobRef, int] | None:
         """The numbers of a job and a line, if both are known."""
@@ -94,12 +99,21 @@ class Definitions:
 
     def _document(self, pairs: frozenset[tuple[int, int]]) -> str:
         job_ids, line_ids = {job for job, _ in pairs}, {line for _, line in pairs}
-        names = {reference.id: name for name, reference in self._jobs.items() if reference.id in job_ids}
-        lines = {number: line for line, number in self._lines.items() if number in line_ids}
-        return known_document(self.installation, names, lines)
+        # A number that nobody here knows any more stands for nothing: the database will object to it.
+        names = dict.fromkeys(job_ids, "") | {reference.id: name for name, reference in self._jobs.items()}
+        lines = dict.fromkeys(line_ids, NO_LINE) | {number: line for line, number in self._lines.items()}
+        return known_document(
+            self.installation, {each: names[each] for each in job_ids}, {each: lines[each] for each in line_ids}
+        )
 
-    async def refresh(self) -> None:
-        """Forget everything, and look anew which installation this is."""
+    async def refresh(self, generation: int) -> None:
+        """Forget everything, and look anew which installation this is; once, however many ask."""
+        async with self._refreshing:
+            if generation == self.generation:
+                await self._refresh()
+                self.generation += 1
+
+    async def _refresh(self) -> None:
         async with self._database.acquire() as connection:
             lanes = await check_schema(connection)
             self.installation = await installation_of(connection)

@@ -288,7 +288,8 @@ class Desk:
         """
         connection = await self._link.get()
         with patience(connection, STATEMENT_SECONDS):
-            await end_connections(connection, submission.lost_senders, wait=GONE_SECONDS)
+            if not await end_connections(connection, submission.lost_senders, wait=GONE_SECONDS):
+                raise OutcomeUnknown("A connection whose COMMIT went unanswered is still there, and may yet commit.")
             if submission.is_keyed or not await submissions.any_accepted(connection, submission.ids[0]):
                 return False
             await confirm(connection, map(lane_of, submission.ids))

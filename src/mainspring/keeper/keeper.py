@@ -10,7 +10,7 @@ import structlog
 
 from mainspring.errors import DatabaseUnreachable
 from mainspring.store.connection import patience
-from mainspring.store.failures import DATABASE_ERRORS
+from mainspring.store.failures import ALL_DATABASE_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,7 +80,7 @@ class Keeper:
             connection = await self._link.get()
             with patience(connection, PATIENCE_SECONDS):
                 return await duty.step(connection)
-        except DATABASE_ERRORS as error:
+        except ALL_DATABASE_ERRORS as error:
             log.warning("keeping waits for the database", duty=type(duty).__name__, cause=str(error))
             for each in self._due:
                 each.forget()

@@ -208,6 +208,8 @@ async def _complete_settings(connection: Connection) -> None:
             )
 
 
-async def end_connections(connection: Connection, full_names: Iterable[str], *, wait: float = 0.0) -> None:
-    """Make sure that connections we lost cannot commit any more; wait so long until each of them is gone."""
-    await load("connections/end").fetch(connection, names=list(full_names), wait_millis=int(wait * 1_000))
+async def end_connections(connection: Connection, full_names: Iterable[str], *, wait: float = 0.0) -> bool:
+    """End connections that we lost; answers whether all are gone, so that none can commit any more."""
+    names = list(full_names)
+    await load("connections/end").fetch(connection, names=names, wait_millis=int(wait * 1_000))
+    return int(await load("connections/living").fetchval(connection, names=names)) == 0

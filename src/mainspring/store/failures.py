@@ -34,6 +34,8 @@ from mainspring.errors import (
 
 # Whatever the database may do to whoever uses it through this package. Long-lived loops wait and try again.
 DATABASE_ERRORS = (StoreError, OutcomeUnknown)
+# And what it says of values: a loop that gave it none of its own (a claim, a look) has nobody to tell, and waits too.
+ALL_DATABASE_ERRORS = (*DATABASE_ERRORS, ValueNotStorable)
 
 _UNREACHABLE = "Check that the server runs and that MAINSPRING_DATABASE_URL names it."
 _AGAIN = "Try again."

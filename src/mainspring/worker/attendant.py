@@ -15,7 +15,7 @@ import structlog
 from mainspring.clock import SystemClock
 from mainspring.store import jobs, leases, notify, runs
 from mainspring.store.connection import patience
-from mainspring.store.failures import DATABASE_ERRORS
+from mainspring.store.failures import ALL_DATABASE_ERRORS
 from mainspring.store.leases import Lease
 from mainspring.worker.work import Work
 
@@ -82,7 +82,7 @@ class Attendant:
         while True:
             try:
                 await self.attend()
-            except DATABASE_ERRORS as error:
+            except ALL_DATABASE_ERRORS as error:
                 log.warning("attending waits for the database", cause=str(error))
                 await self._link.mend(error)
                 continue

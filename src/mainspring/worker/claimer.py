@@ -22,7 +22,7 @@ from mainspring.model.run import LEAST_URGENT, PRIORITIES
 from mainspring.store import leases, runs
 from mainspring.store.confirming import confirm
 from mainspring.store.connection import patience
-from mainspring.store.failures import DATABASE_ERRORS
+from mainspring.store.failures import ALL_DATABASE_ERRORS
 from mainspring.store.leases import Lease
 from mainspring.store.submissions import new_uuid
 from mainspring.worker.turns import Turns
@@ -163,7 +163,7 @@ class Claimer:
             try:
                 await self._find_unanswered()
                 await self._step()
-            except DATABASE_ERRORS as error:
+            except ALL_DATABASE_ERRORS as error:
                 log.warning("claiming waits for the database", cause=str(error))
                 await self._link.mend(error)
 
