@@ -151,7 +151,7 @@ def services(store: Store, clock: Clock) -> Services:
     return Services(
         store=store,
         definitions=definitions,
-        submitter=Submitter(database=store.database, clock=clock, lanes=store.lanes, definitions=definitions),
+        submitter=Submitter(database=store.database, clock=clock, lanes=store.lanes),
         runs=runs,
         dead=dead,
         lists=lists,

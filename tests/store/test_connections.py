@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import asyncpg
 import pytest
 from tests.system.proxy import Mode, Proxy
 
+from mainspring import Mainspring
 from mainspring.errors import DatabaseUnreachable, DatabaseUnsuitable, OutcomeUnknown
 from mainspring.store import connection as connections
-from mainspring.store import hosts, pool
-from mainspring.store.connection import patience, transaction
+from mainspring.store import hosts, notify, pool
+from mainspring.store.connection import patience, snapshot, transaction
 from mainspring.store.database import SETTINGS, Database
 from mainspring.store.hosts import Host, hosts_of
 from mainspring.store.link import Link
 from mainspring.testing import FrozenClock
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Awaitable, Callable
+    from contextlib import AbstractAsyncContextManager
 
     from tests.system.replicas import Server
 
@@ -284,3 +286,127 @@ async def test_a_commit_whose_wait_for_the_standby_was_cancelled_is_not_taken_fo
             await committing
         await admin.close()
     await database.close()
+
+
+# ── what is closed, cancelled or at its end ─────────────────────────────────────────────────────────────────────
+
+OPERATIONS: dict[str, Callable[[Connection], Awaitable[Any]]] = {
+    "execute": lambda each: each.execute("select 1"),
+    "fetch": lambda each: each.fetch("select 1"),
+    "fetchrow": lambda each: each.fetchrow("select 1"),
+    "fetchval": lambda each: each.fetchval("select 1"),
+    "copy": lambda each: each.copy_records_to_table("setting", records=[("a", "b")]),
+    "listen": lambda each: notify.listen(each, lambda channel, payload: None),
+    "codec": lambda each: each.set_type_codec(
+        "timestamptz", schema="pg_catalog", encoder=tuple, decoder=tuple, format="tuple"
+    ),
+    "transaction": lambda each: _within(transaction(each)),
+    "snapshot": lambda each: _within(snapshot(each)),
+}
+
+
+async def _within(frame: AbstractAsyncContextManager[None]) -> None:
+    async with frame:
+        pass
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+async def test_no_error_of_the_driver_comes_from_a_connection_that_is_closed(
+    database: Database, operation: str
+) -> None:
+    connection = await database.connect("closed")
+    connection.terminate()
+
+    with pytest.raises(DatabaseUnreachable):
+        await OPERATIONS[operation](connection)
+
+
+async def test_a_connection_that_ends_while_it_is_made_ready_is_not_handed_out(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The names of those that were given up are kept for the next one."""
+
+    async def end_oneself(connection: Connection, names: object, **options: object) -> bool:
+        await connection.execute("select pg_terminate_backend(pg_backend_pid())")
+        raise AssertionError("it is gone")
+
+    database.abandon("mainspring lost")
+    with monkeypatch.context() as patched:
+        patched.setattr("mainspring.store.database.end_connections", end_oneself)
+        with pytest.raises(DatabaseUnreachable):
+            await database.connect("client")
+
+    assert database._abandoned >= {"mainspring lost"}
+
+
+async def test_a_good_bye_to_a_silent_server_takes_no_longer_than_it_may(
+    proxy: Proxy, behind: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "CLOSE_SECONDS", SOON)
+    connection = await behind.connect("silent")
+    proxy.hold_everything()
+
+    async with asyncio.timeout(30):
+        await connection.close()
+    assert connection.is_closed()
+
+
+async def test_what_a_cancelled_caller_was_doing_is_ended_on_the_server(
+    database: Database, connection: Connection
+) -> None:
+    lingering = (
+        "select count(*) from pg_stat_activity where datname = current_database() and query like '%pg_sleep(61)%'"
+    )
+
+    async def linger() -> None:
+        async with database.acquire() as lent:
+            await lent.execute("select pg_sleep(61)")
+
+    task = asyncio.create_task(linger())
+    async with asyncio.timeout(20):
+        while await connection.fetchval(lingering) < 2:  # it, and this one that looks
+            await asyncio.sleep(0.01)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        async with database.acquire() as lent:
+            await lent.fetchval("select 1")
+        while await connection.fetchval(lingering) > 1:
+            await asyncio.sleep(0.01)
+
+
+async def test_nobody_is_woken_by_what_is_closed(url: str, connection: Connection) -> None:
+    app = Mainspring(url, submitted_by="tester")
+
+    @app.job
+    async def sell() -> None: ...
+
+    caller = await asyncpg.connect(url)
+    await sell.options(connection=caller).submit()
+    await app.close()
+    await caller.close()
+    waker = (await app.services()).store.database.waker
+    await app.close()
+    waker.wake([notify.later()])
+
+    assert waker._sending is None or waker._sending.done()
+    assert await connection.fetchval(OURS, "mainspring wake%") == 0
+
+
+async def test_whoever_waits_for_a_turn_waits_no_longer_than_for_the_database(
+    proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keyed submissions go one by one; each does not get its own time after all before it had theirs."""
+    monkeypatch.setattr("mainspring.control.submitter.ACCEPT_SECONDS", 2.0)
+    app = Mainspring(proxy.url, submitted_by="tester")
+
+    @app.job
+    async def sell(n: int) -> None: ...
+
+    await sell.options(key="first").submit(n=0)
+    proxy.close_down()
+    answers = await asyncio.gather(*(sell.options(key=f"k{n}").submit(n=n) for n in range(30)), return_exceptions=True)
+
+    assert {type(answer) for answer in answers} == {DatabaseUnreachable}
+    assert sum("it had no turn" in str(answer) for answer in answers) > 20
+    proxy.open_up()
+    await app.close()

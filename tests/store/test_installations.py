@@ -110,7 +110,7 @@ async def test_without_the_comparison_the_other_installations_job_would_be_execu
     await other_job_with_number_one(migrated_url)
     connection = await Database(migrated_url).connect("test")
     theirs = await installation_of(connection)
-    monkeypatch.setattr(Definitions, "document", lambda self, runs: f'{{"installation": "{theirs}"}}')
+    monkeypatch.setattr("mainspring.app.submitting.document_of", lambda known: f'{{"installation": "{theirs}"}}')
     await submit_over(send_receipt, "asyncpg", migrated_url)
 
     jobs = await connection.fetch("select job.name from ready join job on job.id = ready.job_id")
@@ -166,6 +166,40 @@ async def test_a_schema_that_was_dropped_and_made_again_gets_the_right_job(
     handles.append(await send_receipt.options(key="k").submit(order=4))
 
     assert [(await handle.find()).job for handle in handles] == ["send_receipt"] * 4
+
+
+async def test_a_run_that_got_its_numbers_before_the_schema_was_made_again_is_refused(
+    shop: Mainspring, send_receipt: Job[..., None], connection: Connection
+) -> None:
+    """It waits to be sent while others look anew: their numbers are not its own."""
+
+    @shop.job
+    async def delete_account(order: int) -> None: ...
+
+    await send_receipt.submit(order=1)
+    services = await shop.services()
+    old = services.definitions.numbers_of("send_receipt", send_receipt.line)
+    assert old is not None
+    late = send_receipt.filled(send_receipt.template(old.job.id, old.job.version, old.line, "t"), b'{"order":101}')
+    await connection.execute("drop schema mainspring cascade")
+    await migrate(connection)
+    await delete_account.submit(order=2)  # now it has the number that the other one had
+    new = services.definitions.numbers_of("delete_account", delete_account.line)
+    assert new is not None
+    assert new.job.id == old.job.id
+    fresh = delete_account.filled(delete_account.template(new.job.id, new.job.version, new.line, "t"), b'{"order":3}')
+
+    answers = await asyncio.gather(
+        services.submitter.submit_one(late, old.known),
+        services.submitter.submit_one(fresh, new.known),
+        services.submitter.submit([late] * 2, old.known),
+        return_exceptions=True,
+    )
+
+    assert [type(answer) for answer in answers] == [ForeignDatabase, type(answers[1]), ForeignDatabase]
+    assert not isinstance(answers[1], Exception)
+    payloads = await connection.fetch("select convert_from(payload, 'UTF8') as text from ready")
+    assert sorted(row["text"] for row in payloads) == ['{"order":2}', '{"order":3}']
 
 
 async def test_after_a_restore_numbers_that_were_given_out_later_are_not_used(

@@ -37,6 +37,9 @@ class Nowhere:
     async def acquire(self) -> AsyncIterator[Nowhere]:
         yield self
 
+    async def has_repaired(self, error: BaseException) -> bool:
+        return False
+
     async def mend(self, error: BaseException) -> None:
         await asyncio.sleep(0)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from mainspring.app.handle import Handle
-from mainspring.control.definitions import Wanted
+from mainspring.control.definitions import Wanted, document_of
 from mainspring.control.submitter import check_verdicts
 from mainspring.errors import ForeignDatabase
 from mainspring.store import jobs
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mainspring.app.job import Job
     from mainspring.app.mainspring import Mainspring
     from mainspring.app.sessions import Sessions
+    from mainspring.control.definitions import Known
     from mainspring.model.run import NewRun
     from mainspring.store.notify import WakeUp
     from mainspring.store.submissions import Verdict
@@ -37,11 +38,11 @@ class Shortcut(Protocol):
 class Batch:
     """Runs ready to be accepted on a caller's own connection."""
 
-    def __init__(self, services: wiring.Services, runs: list[NewRun]) -> None:
+    def __init__(self, services: wiring.Services, runs: list[NewRun], known: Known) -> None:
         self._services = services
         self.runs = runs
         self.ids: list[UUID] = services.submitter.new_ids(runs)
-        self.known = services.definitions.document(runs)
+        self.known = document_of(frozenset([known]))
         self._wake_ups: list[WakeUp] = services.submitter.wake_ups(self.ids, runs)
 
     def accepted(self, app: Mainspring, verdicts: list[Verdict]) -> list[Handle[Any]]:
@@ -68,7 +69,8 @@ class Submissions:
 
         async def submit() -> UUID:
             services = await self._sessions.get()
-            return await services.submitter.submit_one(job.filled(await self._template(services, job), payload))
+            template, known = await self._template(services, job)
+            return await services.submitter.submit_one(job.filled(template, payload), known)
 
         return Handle(self._app, await self._known_anew(submit))
 
@@ -80,8 +82,8 @@ class Submissions:
 
         async def submit() -> list[UUID]:
             services = await self._sessions.get()
-            template = await self._template(services, job)
-            return await services.submitter.submit(job.filled_many(template, payloads))
+            template, known = await self._template(services, job)
+            return await services.submitter.submit(job.filled_many(template, payloads), known)
 
         return [Handle(self._app, run_id) for run_id in await self._known_anew(submit)]
 
@@ -146,18 +148,18 @@ class Submissions:
 
     async def _batch(self, job: Job[Any, Any], payloads: list[bytes]) -> Batch:
         services = await self._sessions.get()
-        template = await self._template(services, job)
-        return Batch(services, [job.filled(template, payload) for payload in payloads])
+        template, known = await self._template(services, job)
+        return Batch(services, [job.filled(template, payload) for payload in payloads], known)
 
-    async def _template(self, services: wiring.Services, job: Job[Any, Any]) -> NewRun:
+    async def _template(self, services: wiring.Services, job: Job[Any, Any]) -> tuple[NewRun, Known]:
+        """All of a run but its payload, and what its numbers take for granted."""
         actor = self._app.submitted_by
         numbers = services.definitions.numbers_of(job.name, job.line)
         if numbers is None:
             definition = job.handler.definition.as_document()
             wanted = Wanted(job.name, definition, job.line, self._app.registry.lines, actor)
             numbers = await services.definitions.register(wanted)
-        reference, line = numbers
-        return job.template(reference.id, reference.version, line, actor)
+        return job.template(numbers.job.id, numbers.job.version, numbers.line, actor), numbers.known
 
 
 async def _called(function: Callable[[], None]) -> None:

@@ -35,10 +35,10 @@ async def submit_by_name(client: Mainspring, name: str, arguments: dict[str, Any
     async with services.store.database.acquire() as connection:
         reference, document = await jobs.find(connection, name)
         job: Job[Any, Any] = Job(client, handler_of(definition_of(document), _elsewhere), options)
-        line, lines = await jobs.line_in_known_queue(connection, job.line)
-    services.definitions.learn(name, reference, lines)
+        line, _ = await jobs.line_in_known_queue(connection, job.line)
+    numbers = services.definitions.learn(name, reference, job.line, line)
     template = job.template(reference.id, reference.version, line, who_am_i())
-    return await services.submitter.submit_one(job.filled(template, payload))
+    return await services.submitter.submit_one(job.filled(template, payload), numbers.known)
 
 
 def _elsewhere() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -96,7 +97,7 @@ class DeadLetters:
                 hint="Choose them by a filter instead: that makes an operation, which works in batches.",
                 field="id",
             )
-        done = set(await uncancelled(self._move_all(wanted, move)))
+        done = set(await uncancelled(self._database.repaired(partial(self._move_all, wanted, move))))
         return Moved([each for each in wanted if each in done], [each for each in wanted if each not in done])
 
     async def _move_all(

@@ -56,7 +56,7 @@ async def examine(connection: Connection, clock: Clock) -> list[Finding]:
     """All findings, in the order in which one would act on them."""
     schema, lanes = await _schema(connection)
     patient = Patient(connection=connection, clock=clock, settings=await health.settings_of(connection), lanes=lanes)
-    findings = [judge(patient.settings) for judge in (_version, _writable, _durability, _isolation, _autovacuum)]
+    findings = [judge(patient.settings) for judge in (_version, _writable, _durability, _autovacuum)]
     findings += [_connections(patient.settings), schema]
     for name, check, is_due in _CHECKS:
         if is_due(patient):
@@ -113,17 +113,6 @@ def _durability(settings: dict[str, Any]) -> Finding:
     return _ok("durability", ", ".join(f"{name} {settings[name]}" for name in names))
 
 
-def _isolation(settings: dict[str, Any]) -> Finding:
-    level = settings["default_transaction_isolation"]
-    if level != "read committed":
-        return _warning(
-            "isolation",
-            f"default_transaction_isolation is {level}: claims fail with serialization errors instead of waiting",
-            "Set it to 'read committed' for Mainspring's user.",
-        )
-    return _ok("isolation", level)
-
-
 def _autovacuum(settings: dict[str, Any]) -> Finding:
     if settings["autovacuum"] == "off":
         return _problem("autovacuum", "autovacuum is off: dead rows pile up and claims slow down", "Turn it on.")
@@ -134,7 +123,7 @@ def _connections(settings: dict[str, Any]) -> Finding:
     used, most = settings["connections"], settings["max_connections"]
     says = f"{used} of {most} in use"
     if used > most * CONNECTIONS_WARNING:
-        return _warning("connections", says, "Raise max_connections, or run fewer processes (4 connections each).")
+        return _warning("connections", says, "Raise max_connections, or run fewer processes (each has up to 7).")
     return _ok("connections", says)
 
 

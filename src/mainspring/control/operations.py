@@ -15,7 +15,7 @@ import msgspec
 
 from mainspring.control.acting import Acting, changes_of
 from mainspring.control.runs import checked
-from mainspring.errors import DatabaseBusy, InvalidInput, OperationNotFound
+from mainspring.errors import DatabaseBusy, InvalidInput, OperationNotFound, OutcomeUnknown, StoreError
 from mainspring.model import job as rules
 from mainspring.model.filter import filter_of
 from mainspring.model.listing import checked_limit, cursor_of, parse_cursor
@@ -93,7 +93,14 @@ class Operations:
                 expected=expected.number if expected.is_exact else None,
             )
         )
-        return await self.find(operation_id)
+        try:
+            return await self.find(operation_id)
+        except StoreError as error:
+            raise OutcomeUnknown(
+                f"Operation {operation_id} was written down, but could not be read afterwards ({error.message}).",
+                hint=f"Go on with it: mainspring operation resume {operation_id}",
+                operation_id=str(operation_id),
+            ) from error
 
     async def _check_change(self, changes: Changes) -> None:
         checked(changes)
@@ -130,29 +137,33 @@ class Operations:
     async def work(self, operation_id: UUID | str, *, batch: int = BATCH) -> AsyncIterator[Operation]:
         """Work an operation off from where it is; tells how far it got after each batch."""
         batch = checked_limit(batch, "batch")
-        operation, failures = await self.find(operation_id), 0
-        if operation.is_over:
-            await self._confirm()
-        yield operation
-        while not operation.is_over:
+        operation, failures, has_written = await self.find(operation_id), 0, False
+        while True:
+            if operation.is_over and not has_written:
+                await self._confirm()
+            yield operation
+            if operation.is_over:
+                return
             try:
-                await uncancelled(self._step(operation.id, batch))
+                has_written = await uncancelled(self._step(operation.id, batch))
+                failures = 0
             except DatabaseBusy:
+                has_written = False
                 failures += 1
                 if failures == TRIES:
                     raise
-            else:
-                failures = 0
             operation = await self.find(operation.id)
-            yield operation
 
     async def _confirm(self) -> None:
         """That it was over was found, not written."""
         async with self._database.acquire() as connection:
             await confirm(connection, [REGISTRATIONS_LANE])
 
-    async def _step(self, operation_id: UUID, batch: int) -> None:
-        """One batch. It is chosen in a snapshot of its own: in it no run slips from one place into another unseen."""
+    async def _step(self, operation_id: UUID, batch: int) -> bool:
+        """One batch; answers whether it was ours to do.
+
+        It is chosen in a snapshot of its own: in it no run slips from one place into another unseen.
+        """
         async with self._database.acquire() as connection:
             async with snapshot(connection):
                 operation = await self._read(connection, operation_id)
@@ -162,7 +173,7 @@ class Operations:
                 if not await operations.lock_if_at(
                     connection, operation.id, operation.cursor, tenant_id=self._tenant_id
                 ):
-                    return  # someone else worked this batch off
+                    return False  # someone else worked this batch off
                 lines = {each.row["id"]: each.row["line_id"] for each in found}
                 done = await self._acting.act(connection, operation, lines)
                 await operations.advance(
@@ -174,6 +185,7 @@ class Operations:
                     skipped=len(lines) - done,
                     is_over=len(found) < batch,
                 )
+        return True
 
 
 def parse_operation_id(text: UUID | str) -> UUID:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -11,10 +12,12 @@ from mainspring.control.assembling import as_run
 from mainspring.errors import (
     Conflict,
     InvalidInput,
+    OutcomeUnknown,
     RevisionConflict,
     RunAlreadyEnded,
     RunAlreadyStarted,
     RunNotFound,
+    StoreError,
 )
 from mainspring.model import job as rules
 from mainspring.model.ids import lane_of, parse_run_id
@@ -132,7 +135,7 @@ class Runs:
         """End a waiting run at once, ask a running one to stop; answers with the state it is in now."""
         parsed = self.parse(run_id)
         reason = rules.checked_reason(reason)
-        return await uncancelled(self._cancel(parsed, reason, actor))
+        return await uncancelled(self._database.repaired(partial(self._cancel, parsed, reason, actor)))
 
     async def _cancel(self, run_id: UUID, reason: str, actor: str) -> State:
         async with self._database.acquire() as connection:
@@ -172,7 +175,14 @@ class Runs:
         """Change a waiting run wherever it waits, if its revision is still the given one (or whatever it is now)."""
         parsed, values = self.parse(run_id), checked(changes)
         await uncancelled(self._change(parsed, values, revision, actor))
-        return await self.find(parsed)
+        try:
+            return await self.find(parsed)
+        except StoreError as error:
+            raise OutcomeUnknown(
+                f"Run {parsed} was changed, but could not be read afterwards ({error.message}).",
+                hint="Look at it again; there is nothing to repeat.",
+                run_id=str(parsed),
+            ) from error
 
     async def _change(self, run_id: UUID, values: dict[str, Any], revision: int | None, actor: str) -> None:
         detail = msgspec.json.encode({"changed": sorted(values)}).decode()

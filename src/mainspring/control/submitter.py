@@ -8,12 +8,15 @@ confirmed by the standby before it is answered; once a COMMIT was sent, the answ
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
+from contextvars import Context
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
 from mainspring.clock import instant
+from mainspring.control.definitions import document_of
 from mainspring.errors import (
     DatabaseBusy,
     DatabaseUnreachable,
@@ -34,11 +37,11 @@ from mainspring.store.jobs import DEFAULT_TENANT
 from mainspring.store.link import Link
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncIterator, Sequence
     from uuid import UUID
 
     from mainspring.clock import Clock
-    from mainspring.control.definitions import Definitions
+    from mainspring.control.definitions import Known
     from mainspring.model.run import NewRun
     from mainspring.store.connection import Connection
     from mainspring.store.database import Database
@@ -49,7 +52,7 @@ log = structlog.get_logger()
 MAX_BATCH = 100_000
 COPY_ROWS = 1_000  # per lane before the next lane takes its turn
 GATHER = 1_000  # single submissions per commit
-ANSWER_SECONDS = 30.0  # how long to find out what became of a COMMIT
+ACCEPT_SECONDS = 30.0  # how long to find out what became of a COMMIT
 STATEMENT_SECONDS = 10.0  # how long one server may take for one step: then there is time left to ask another one
 GONE_SECONDS = 5.0  # how long the server's side of a lost connection may take to end
 REFUSED_SECONDS = 5.0  # how long a server may refuse all writes: during a failover, or while its disk is full
@@ -74,35 +77,34 @@ class Submitter:
         database: Database,
         clock: Clock,
         lanes: int,
-        definitions: Definitions,
         tenant_id: int = DEFAULT_TENANT,
     ) -> None:
         self._clock = clock
         self._lanes = lanes
         self._waker = database.waker
-        self._definitions = definitions
         self._tenant_id = tenant_id
         self._turn = count()
         self._lane = next(self._turn) % lanes
         self._quietener = notify.Quietener(clock)
         self._plain = Desk(Link(database, clock, "submit"), clock)
         self._keyed = Desk(Link(database, clock, "submit keyed"), clock)
-        self._pending: list[tuple[NewRun, asyncio.Future[UUID]]] = []
+        self._pending: list[Pending] = []
         self._gathering: asyncio.Task[None] | None = None
         self._accepting: set[asyncio.Future[list[UUID]]] = set()
 
-    async def submit_one(self, run: NewRun) -> UUID:
+    async def submit_one(self, run: NewRun, known: Known) -> UUID:
         """Accept one run, in one commit with others that arrive at the same time."""
         if run.key is not None:
-            return (await self.submit([run]))[0]
+            return (await self.submit([run], known))[0]
         future: asyncio.Future[UUID] = asyncio.get_running_loop().create_future()
-        self._pending.append((run, future))
+        self._pending.append(Pending(run, known, future, self._clock.monotonic()))
         if self._gathering is None:
-            self._gathering = asyncio.create_task(self._gather())
+            # In a context of its own: it serves many, and is none of their attempts.
+            self._gathering = asyncio.create_task(self._gather(), context=Context())
         return await asyncio.shield(future)
 
-    async def submit(self, runs: Sequence[NewRun]) -> list[UUID]:
-        """Accept all of these runs, or none of them."""
+    async def submit(self, runs: Sequence[NewRun], known: Known) -> list[UUID]:
+        """Accept all of these runs, or none of them. `known` is what their numbers take for granted."""
         if len(runs) > MAX_BATCH:
             raise InvalidInput(
                 f"{len(runs):,} runs in one batch; at most {MAX_BATCH:,} are allowed.",
@@ -113,7 +115,7 @@ class Submitter:
         if not runs:
             return []
         desk = self._keyed if any(run.key is not None for run in runs) else self._plain
-        accepting = asyncio.ensure_future(self._accept(desk, runs))
+        accepting = asyncio.ensure_future(self._accept(desk, runs, frozenset([known]), self._clock.monotonic()))
         self._accepting.add(accepting)
         accepting.add_done_callback(self._accepting.discard)
         return await uncancelled(accepting)
@@ -121,28 +123,33 @@ class Submitter:
     async def _gather(self) -> None:
         while self._pending:
             batch, self._pending = self._pending[:GATHER], self._pending[GATHER:]
-            await self._accept_singles(batch)
+            # Numbers of two installations, while one replaces the other, are not compared with one of them.
+            for installation in dict.fromkeys(each.known.installation for each in batch):
+                await self._accept_singles([each for each in batch if each.known.installation == installation])
         self._gathering = None
 
-    async def _accept_singles(self, batch: list[tuple[NewRun, asyncio.Future[UUID]]]) -> None:
+    async def _accept_singles(self, batch: list[Pending]) -> None:
         """One commit for all; if it fails for what one of them carries, one for each."""
+        known = frozenset({id(each.known): each.known for each in batch}.values())
         try:
-            ids = await self._accept(self._plain, [run for run, _ in batch])
+            ids = await self._accept(self._plain, [each.run for each in batch], known, batch[0].arrived_at)
         except Exception as error:
             if len(batch) > 1 and isinstance(error, (ValueNotStorable, ValueError, TypeError)):
                 for single in batch:
                     await self._accept_singles([single])
             else:
-                for _, future in batch:
-                    future.set_exception(error)
+                for each in batch:
+                    each.future.set_exception(error)
         else:
-            for (_, future), run_id in zip(batch, ids, strict=True):
-                future.set_result(run_id)
+            for each, run_id in zip(batch, ids, strict=True):
+                each.future.set_result(run_id)
 
-    async def _accept(self, desk: Desk, runs: Sequence[NewRun]) -> list[UUID]:
+    async def _accept(
+        self, desk: Desk, runs: Sequence[NewRun], known: frozenset[Known], arrived_at: float
+    ) -> list[UUID]:
         ids = self.new_ids(runs)
         wake_ups = self.wake_ups(ids, runs)
-        submission = Submission(self._tenant_id, ids, runs, self._definitions.document(runs))
+        submission = Submission(self._tenant_id, ids, runs, document_of(known), arrived_at)
         verdicts = await self._accept_in_turn(desk, submission)
         self._waker.wake(wake_ups)
         return _resolved(ids, verdicts)
@@ -206,14 +213,24 @@ class Submitter:
         await self._keyed.close()
 
 
+class Pending(NamedTuple):
+    """A single run that waits for others, with which it shares a commit."""
+
+    run: NewRun
+    known: Known
+    future: asyncio.Future[UUID]
+    arrived_at: float
+
+
 class Submission:
     """A batch on its way, and whether its COMMIT was ever sent: from then on nobody may say that it failed."""
 
-    def __init__(self, tenant_id: int, ids: list[UUID], runs: Sequence[NewRun], known: str) -> None:
+    def __init__(self, tenant_id: int, ids: list[UUID], runs: Sequence[NewRun], known: str, arrived_at: float) -> None:
         self.tenant_id = tenant_id
         self.ids = ids
         self.runs = runs
         self.known = known
+        self.arrived_at = arrived_at
         self.is_keyed = any(run.key is not None for run in runs)
         self.lost_senders: list[str] = []  # connections whose COMMIT went unanswered
 
@@ -239,8 +256,7 @@ class Desk:
 
     async def accept(self, submission: Submission) -> list[submissions.Verdict]:
         """Accept a batch for certain, or raise; answers with verdicts for those that had a key."""
-        async with self._turn:
-            began = self._clock.monotonic()
+        async with self._turn_of(submission):
             while True:
                 try:
                     if submission.lost_senders and await self._find_out(submission):
@@ -253,9 +269,26 @@ class Desk:
                 except DATABASE_ERRORS as error:
                     if isinstance(error, OutcomeUnknown):
                         submission.lost_senders.append(self._link.full_name)
-                    _raise_if_hopeless(error, self._clock.monotonic() - began, submission)
+                    _raise_if_hopeless(error, self._clock.monotonic() - submission.arrived_at, submission)
                     log.warning("submitting waits for the database", runs=len(submission.ids), cause=str(error))
                     await self._link.mend(error)
+
+    @asynccontextmanager
+    async def _turn_of(self, submission: Submission) -> AsyncIterator[None]:
+        """One after the other; whoever waits for its turn waits no longer than it would for the database."""
+        left = submission.arrived_at + ACCEPT_SECONDS - self._clock.monotonic()
+        try:
+            async with asyncio.timeout(max(0.0, left)):
+                await self._turn.acquire()
+        except TimeoutError:
+            error = DatabaseUnreachable(
+                "Others wait for the database before this submission; it had no turn.", hint="Try again."
+            )
+            raise submission.failure(error) from None
+        try:
+            yield
+        finally:
+            self._turn.release()
 
     async def _send(self, connection: Connection, submission: Submission) -> list[submissions.Verdict]:
         if all(run.is_plain for run in submission.runs):
@@ -341,7 +374,7 @@ def check_verdicts(verdicts: Sequence[submissions.Verdict], runs: Sequence[NewRu
 def _raise_if_hopeless(error: Exception, waited: float, submission: Submission) -> None:
     """Give up after a while, saying what is known: what refuses all writes did nothing, else we cannot tell."""
     if isinstance(error, (OutcomeUnknown, DatabaseUnreachable)):
-        if waited >= ANSWER_SECONDS:
+        if waited >= ACCEPT_SECONDS:
             raise submission.failure(error) from error
     elif waited >= REFUSED_SECONDS or not _may_pass(error):
         raise submission.failure(error) from error

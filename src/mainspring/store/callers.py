@@ -80,7 +80,7 @@ class CallersConnection:
                 field="connection",
             )
 
-    def _call(self, statement: str, *values: str | list[str] | None) -> Any:
+    def _call(self, statement: str, *values: str | None) -> Any:
         count = range(1, len(values) + 1)
         if self._driver == "asyncpg":
             return self._connection.fetch(statement.format(*(f"${number}" for number in count)), *values)
@@ -91,8 +91,7 @@ class CallersConnection:
             return cursor.execute(statement.format(*("%s" for _ in count)), values)
         from sqlalchemy import text  # the caller has it: it is their connection
 
-        kinds = ("text[]" if isinstance(value, list) else "text" for value in values)
-        spelled = (f"cast(:value{number} as {kind})" for number, kind in zip(count, kinds, strict=True))
+        spelled = (f"cast(:value{number} as text)" for number in count)
         named = {f"value{number}": value for number, value in zip(count, values, strict=True)}
         return self._connection.execute(text(statement.format(*spelled)), named)
 
@@ -105,7 +104,10 @@ def _our_refusals(run_id: str | None = None) -> Iterator[None]:
     except MainspringError:
         raise
     except Exception as error:
-        raise _refusal(error, run_id) or error from error
+        refusal = _refusal(error, run_id)
+        if refusal is None:
+            raise
+        raise refusal from error
 
 
 def _refusal(error: Exception, run_id: str | None) -> MainspringError | None:

@@ -34,6 +34,7 @@ T = TypeVar("T")
 Record = asyncpg.Record
 
 ANSWER_SECONDS = 30.0  # how long an answer may take
+CLOSE_SECONDS = 5.0  # how long a good-bye may take
 # A peer that vanished without a word is noticed by the kernel: after so long without an acknowledgement.
 KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, KEEPALIVE_COUNT = 10, 5, 3
 UNACKNOWLEDGED_SECONDS = 20
@@ -57,6 +58,7 @@ class Connection(_Base):
         self.send: Callable[[Iterable[WakeUp]], None] | None = None
         self.given_up: Callable[[], None] | None = None  # to be told that its server's side may live on
         self._wake_ups: list[WakeUp] = []
+        self._question = 0  # odd while one waits for its answer
         self._has_given_up = False
         self._was_warned = False
         _mind_silent_peer(self._transport)
@@ -82,6 +84,13 @@ class Connection(_Base):
     async def copy_records_to_table(self, table_name: str, **options: Any) -> str:
         return await self._perform(partial(super().copy_records_to_table, table_name, **options))
 
+    async def add_listener(self, channel: str, callback: Any) -> None:
+        with _translated():
+            await super().add_listener(channel, callback)
+
+    async def set_type_codec(self, typename: str, **options: Any) -> None:
+        await self._answered(super().set_type_codec(typename, **options))
+
     async def _perform(self, operation: Callable[[], Awaitable[T]]) -> T:
         """Behind a pooler each statement is a transaction that brings its own settings."""
         if self.begin_with and not self.is_in_transaction():
@@ -90,7 +99,8 @@ class Connection(_Base):
         return await self._answered(operation())
 
     async def _answered(self, operation: Awaitable[T]) -> T:
-        timer = self._loop.call_later(self.answer_seconds, self._give_up)
+        self._question += 1
+        timer = self._loop.call_later(self.answer_seconds, self._lose_patience, self._question)
         try:
             answer = await operation
             if self._was_warned:
@@ -104,13 +114,30 @@ class Connection(_Base):
             raise meaning from error
         finally:
             timer.cancel()
+            self._question += 1
         self.answered_at = self._loop.time()
         return answer
 
-    def _give_up(self) -> None:
-        self._has_given_up = True
-        if self.given_up is not None:
+    def _lose_patience(self, question: int) -> None:
+        """Perhaps it was us who could not listen, and the answer is here by now: it goes first."""
+        self._loop.call_soon(self._give_up, question)
+
+    def _give_up(self, question: int) -> None:
+        if question == self._question:
+            self._has_given_up = True
+            self.give_up()
+
+    def give_up(self) -> None:
+        """End the connection here and now; whoever connects next ends its server's side, which may not know."""
+        if not self.is_closed() and self.given_up is not None:
             self.given_up()
+        self.terminate()
+
+    async def close(self, *, timeout: float | None = None) -> None:
+        """Say good-bye to the server, or leave without a word if it does not listen."""
+        with contextlib.suppress(asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await super().close()
         self.terminate()
 
     def get_reset_query(self) -> str:
@@ -154,8 +181,8 @@ class Connection(_Base):
 @asynccontextmanager
 async def transaction(connection: Connection) -> AsyncIterator[None]:
     """BEGIN … COMMIT, where a COMMIT without an answer is `OutcomeUnknown` and never anything else."""
-    frame = connection.transaction()
     with _translated():
+        frame = connection.transaction()
         await frame.start()
     try:
         yield
@@ -166,6 +193,9 @@ async def transaction(connection: Connection) -> AsyncIterator[None]:
     try:
         with _translated():
             await frame.commit()
+    except OutcomeUnknown:
+        connection.forget_wake_ups()
+        raise
     except DatabaseUnreachable as error:
         connection.forget_wake_ups()
         raise OutcomeUnknown(
@@ -178,8 +208,8 @@ async def transaction(connection: Connection) -> AsyncIterator[None]:
 @asynccontextmanager
 async def snapshot(connection: Connection) -> AsyncIterator[None]:
     """One view of everything, for reading only."""
-    frame = connection.transaction(isolation="repeatable_read", readonly=True)
     with _translated():
+        frame = connection.transaction(isolation="repeatable_read", readonly=True)
         await frame.start()
     try:
         yield

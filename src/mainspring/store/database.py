@@ -11,7 +11,7 @@ import contextlib
 import secrets
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from mainspring.errors import DatabaseUnsuitable, PartitionMissing
 from mainspring.store import history, pooler
@@ -23,10 +23,12 @@ from mainspring.store.pool import Pool
 from mainspring.store.statements import load
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
     from contextlib import AbstractAsyncContextManager
 
     from mainspring.store.connection import Connection
+
+T = TypeVar("T")
 
 SCHEMA = "mainspring"
 POOL_SIZE = 2
@@ -89,11 +91,10 @@ class Database:
         """A connection of one's own. With `raw_time`, instants are `(microseconds since 2000,)`: no conversions."""
         connection = await self._reach(name, STEADY_PLANS | dict(settings or {}))
         if raw_time:
-            with _ended_unless_ready(connection):
-                async with asyncio.timeout(CONNECT_SECONDS):
-                    await connection.set_type_codec(
-                        "timestamptz", schema="pg_catalog", encoder=tuple, decoder=tuple, format="tuple"
-                    )
+            with _ended_unless_ready(connection), patience(connection, CONNECT_SECONDS):
+                await connection.set_type_codec(
+                    "timestamptz", schema="pg_catalog", encoder=tuple, decoder=tuple, format="tuple"
+                )
         return connection
 
     def acquire(self) -> AbstractAsyncContextManager[Connection]:
@@ -123,26 +124,35 @@ class Database:
         connection = await self._connect(full_name, SETTINGS | CITUS_SETTINGS | dict(settings))
         connection.send = self.waker.wake
         connection.given_up = partial(self.abandon, full_name)
-        await self._end_abandoned(connection)
+        with _ended_unless_ready(connection):
+            await self._end_abandoned(connection)
+            if connection.is_closed():
+                raise unreachable("it let us in and ended the connection")
         return connection
 
     async def _connect(self, full_name: str, settings: dict[str, str]) -> Connection:
         names = {"application_name": full_name}
         if self._sessions is Sessions.OURS:
             try:
-                connection = await self._hosts.connect(server_settings=settings | names)
+                return await self._connect_directly(settings | names)
             except StartupRefused:
                 self._sessions = await self._sessions_of_pooler(names)
-                return await self._connect_through_pooler(names, settings)
-            with _ended_unless_ready(connection):
-                await _complete_settings(connection)
-            return connection
         return await self._connect_through_pooler(names, settings)
+
+    async def _connect_directly(self, settings: dict[str, str]) -> Connection:
+        connection = await self._hosts.connect(server_settings=settings)
+        with _ended_unless_ready(connection):
+            await _complete_settings(connection)
+            if await connection.fetchval("show search_path") != SCHEMA:
+                raise StartupRefused  # a pooler that was told to ignore what it does not know
+        return connection
 
     async def _connect_through_pooler(self, names: dict[str, str], settings: dict[str, str]) -> Connection:
         if self._sessions is Sessions.HANDED_AROUND:
             connection = await self._hosts.connect(server_settings=names, statement_cache_size=0)
-            connection.begin_with = pooler.for_transaction(settings)
+            has_limit = connection.get_server_version().major >= HAS_TRANSACTION_TIMEOUT
+            limits = {"transaction_timeout": "0"} if has_limit else {}
+            connection.begin_with = pooler.for_transaction(settings | limits)
             return connection
         connection = await self._hosts.connect(server_settings=names)
         with _ended_unless_ready(connection):
@@ -166,8 +176,19 @@ class Database:
     async def _end_abandoned(self, connection: Connection) -> None:
         names, self._abandoned = self._abandoned, set()
         if names:
-            with contextlib.suppress(*DATABASE_ERRORS):  # they are bounded there, too
+            try:
                 await end_connections(connection, names)
+            except DATABASE_ERRORS:
+                self._abandoned |= names  # for the next one: one that waits for a standby waits without a bound
+
+    async def repaired(self, act: Callable[[], Awaitable[T]]) -> T:
+        """Do something, and once more if what was in its way could be removed."""
+        try:
+            return await act()
+        except PartitionMissing as error:
+            if not await self.has_repaired(error):
+                raise
+            return await act()
 
     async def has_repaired(self, error: BaseException) -> bool:
         """Remove the cause of an error if that is in our power: then the same may be tried again at once."""
@@ -188,10 +209,8 @@ def _ended_unless_ready(connection: Connection) -> Iterator[None]:
     """A connection that is not made ready is not kept."""
     try:
         yield
-    except BaseException as error:
-        connection.terminate()
-        if isinstance(error, TimeoutError):
-            raise unreachable("it let us in and then did not answer") from error
+    except BaseException:
+        connection.give_up()
         raise
 
 

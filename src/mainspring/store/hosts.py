@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import asyncpg
 
-from mainspring.errors import MainspringError
+from mainspring.errors import DatabaseUnreachable, MainspringError
 from mainspring.store.connection import Connection
 from mainspring.store.failures import translated, unreachable
 
@@ -81,16 +81,16 @@ def hosts_of(url: str) -> list[Host]:
     if "host" in query:
         names = query["host"][0].split(",")
         ports = query.get("port", [""])[0].split(",")
-        return [Host(name, _port(port)) for name, port in zip(names, _as_many(ports, names), strict=True)]
+        return [_host(name, port) for name, port in zip(names, _as_many(ports, names), strict=True)]
     listed = parts.netloc.rpartition("@")[2]
-    return [_host(each) for each in listed.split(",") if each]
+    return [_host(unquote(each)) for each in listed.split(",") if each]
 
 
-def _host(text: str) -> Host:
-    name, colon, port = text.rpartition(":")
-    if not colon or "]" in port:  # no port: a name, or an IPv6 address in brackets
-        name, port = text, ""
-    return Host(name.strip("[]"), _port(port))
+def _host(text: str, port: str = "") -> Host:
+    name, colon, own = text.rpartition(":")
+    if not colon or "]" in own or text.startswith("/"):  # a name, an IPv6 address in brackets, a folder: no port
+        name, own = text, port
+    return Host(name.strip("[]"), _port(own))
 
 
 def _port(text: str) -> int | None:
@@ -103,5 +103,9 @@ def _as_many(ports: Sequence[str], names: Sequence[str]) -> Iterable[str]:
 
 
 def _none_of(failures: dict[Host, Exception]) -> MainspringError:
+    kinds = {(type(error), getattr(error, "code", "")) for error in failures.values()}
+    first = next(iter(failures.values()))
+    if len(kinds) == 1 and isinstance(first, MainspringError) and not isinstance(first, DatabaseUnreachable):
+        return first  # all say the same: a password, a database that is not there
     words = "; ".join(f"{host}: {getattr(error, 'message', error)}" for host, error in failures.items())
     return unreachable(f"none of {len(failures)} hosts can be used ({words.rstrip('.')})")

@@ -6,8 +6,6 @@ import random
 import secrets
 from typing import TYPE_CHECKING
 
-from mainspring.store.pool import close
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -72,7 +70,7 @@ class Link:
         self._pause = min(self._longest_pause, self._pause * 2)
 
     def _drop(self, connection: Connection) -> None:
-        """End the connection here; its server's side is ended by whoever connects next."""
+        """End the connection here; its server's side is ended by whoever connects next, broken or not."""
         self._database.abandon(self.full_name)
         connection.terminate()
         self._connection = None
@@ -80,4 +78,4 @@ class Link:
     async def close(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
-            await close(connection)
+            await connection.close()

@@ -10,6 +10,7 @@ shares and hold it until the disk and the standby have confirmed: one commit at 
 from __future__ import annotations
 
 import asyncio
+from contextvars import Context
 from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
@@ -93,13 +94,17 @@ class Waker:
         self._connection: Connection | None = None
         self._pending: dict[WakeUp, None] = {}
         self._sending: asyncio.Task[None] | None = None
+        self._is_closed = False
 
     def wake(self, wake_ups: Iterable[WakeUp]) -> None:
         """Send these soon; nobody waits for it, and nobody hears of a failure."""
+        if self._is_closed:
+            return
         if len(self._pending) < MOST_PENDING:
             self._pending.update(dict.fromkeys(wake_ups))
         if self._pending and (self._sending is None or self._sending.done()):
-            self._sending = asyncio.create_task(self._send_all())
+            # In a context of its own: what it logs is none of the attempt's that happens to wake somebody.
+            self._sending = asyncio.create_task(self._send_all(), context=Context())
 
     def wake_after_callers_commit(self, wake_ups: Sequence[WakeUp]) -> None:
         """For what a caller's own transaction will show to others."""
@@ -132,6 +137,7 @@ class Waker:
 
     async def close(self) -> None:
         """Send what is pending if that is quick, and end."""
+        self._is_closed = True
         if self._sending is not None:
             await asyncio.wait([self._sending], timeout=CLOSE_SECONDS)
             self._sending.cancel()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -20,7 +19,6 @@ TURN_SECONDS = 60.0  # how long to wait for others to give a connection back; ea
 FRESH_SECONDS = 1.0  # a connection that answered so lately answers now
 PING_SECONDS = 2.0
 IDLE_SECONDS = 30.0
-CLOSE_SECONDS = 5.0
 
 
 class Pool:
@@ -42,7 +40,7 @@ class Pool:
             try:
                 yield connection
             except asyncio.CancelledError:
-                connection.terminate()  # whatever it was doing is not waited for
+                connection.give_up()  # whatever it was doing is not waited for
                 raise
             finally:
                 self._give_back(connection)
@@ -66,7 +64,6 @@ class Pool:
             self._closers.pop(connection).cancel()
             if await _answers(connection):
                 return connection
-            connection.terminate()
         return None
 
     def _give_back(self, connection: Connection) -> None:
@@ -87,7 +84,7 @@ class Pool:
         free, self._free = self._free, []
         for connection in free:
             self._closers.pop(connection).cancel()
-            await close(connection)
+            await connection.close()
 
 
 async def _answers(connection: Connection) -> bool:
@@ -95,15 +92,11 @@ async def _answers(connection: Connection) -> bool:
         return False
     if asyncio.get_running_loop().time() - connection.answered_at < FRESH_SECONDS:
         return True
-    with patience(connection, PING_SECONDS), contextlib.suppress(*DATABASE_ERRORS):
-        await connection.execute("select 1")
-        return True
-    return False
-
-
-async def close(connection: Connection) -> None:
-    """Say good-bye to the server, or leave without a word if it does not listen."""
-    with contextlib.suppress(*DATABASE_ERRORS, TimeoutError, OSError):
-        async with asyncio.timeout(CLOSE_SECONDS):
-            await connection.close()
-    connection.terminate()
+    try:
+        with patience(connection, PING_SECONDS):
+            await connection.execute("select 1")
+    except BaseException as error:  # whoever asked may be cancelled meanwhile: nobody would have it then
+        connection.give_up()
+        if not isinstance(error, DATABASE_ERRORS):
+            raise
+    return not connection.is_closed()

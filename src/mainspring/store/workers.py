@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 LEASES_AT_ONCE = 10
-NO_WAIT = "200ms"
+BRIEFLY = "200ms"
 
 
 class Rescued(NamedTuple):
@@ -92,19 +92,19 @@ async def lose_if_silent(connection: Connection, worker_id: UUID, beat: int | No
     come first when it lets go.
     """
     async with transaction(connection):
-        await _wait_for_no_lock(connection)
+        await _wait_briefly_for_locks(connection)
         return await load("workers/lose").fetchval(connection, worker=worker_id, beat=beat) is not None
 
 
 async def check_writable(connection: Connection) -> None:
     """Raise DatabaseBusy if a lock keeps beats from coming: silence says nothing then."""
     async with transaction(connection):
-        await _wait_for_no_lock(connection)
+        await _wait_briefly_for_locks(connection)
         await load("workers/check_writable").execute(connection)
 
 
-async def _wait_for_no_lock(connection: Connection) -> None:
-    await connection.execute("select set_config('lock_timeout', $1, true)", NO_WAIT)
+async def _wait_briefly_for_locks(connection: Connection) -> None:
+    await connection.execute("select set_config('lock_timeout', $1, true)", BRIEFLY)
 
 
 async def tell_unsettled(

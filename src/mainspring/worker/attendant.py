@@ -14,7 +14,6 @@ import structlog
 
 from mainspring.clock import SystemClock
 from mainspring.store import jobs, leases, notify, runs
-from mainspring.store.connection import patience
 from mainspring.store.failures import ALL_DATABASE_ERRORS
 from mainspring.store.leases import Lease
 from mainspring.worker.work import Work
@@ -38,7 +37,6 @@ log = structlog.get_logger()
 
 RELEASE_BATCH = 1_000
 LINES_EVERY = 4  # beats
-PATIENCE_SECONDS = 30.0
 
 
 class Attendant:
@@ -94,14 +92,13 @@ class Attendant:
     async def attend(self) -> None:
         """One look at everything."""
         connection = await self._link.get()
-        with patience(connection, PATIENCE_SECONDS):
-            if connection is not self._listening:
-                await self._begin(connection)
-            await self._learn_lines(connection)
-            await self.reconcile(connection)
-            await self._release_held(connection)
-            await self._tally.tell(connection, self._holdings.by_line())
-            await self._trouble.tell(connection)
+        if connection is not self._listening:
+            await self._begin(connection)
+        await self._learn_lines(connection)
+        await self.reconcile(connection)
+        await self._release_held(connection)
+        await self._tally.tell(connection, self._holdings.by_line())
+        await self._trouble.tell(connection)
         self.attended_at = self._clock.monotonic()
 
     async def _learn_lines(self, connection: Connection) -> None:

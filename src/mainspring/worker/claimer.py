@@ -21,7 +21,6 @@ import structlog
 from mainspring.model.run import LEAST_URGENT, PRIORITIES
 from mainspring.store import leases, runs
 from mainspring.store.confirming import confirm
-from mainspring.store.connection import patience
 from mainspring.store.failures import ALL_DATABASE_ERRORS
 from mainspring.store.leases import Lease
 from mainspring.store.submissions import new_uuid
@@ -50,7 +49,6 @@ URGENT_PER_TURN = 3  # claims out of turn before a turn must come: the others wa
 LOOK_SHARE = 0.05  # looks at the very front may cost this much of the time …
 LOOK_AT_MOST_EVERY, LOOK_AT_LEAST_EVERY = 0.02, 2.0  # … and are so far apart, in seconds
 ECHO_SECONDS = 0.02  # wake-ups are sent sparingly: look once more a little after one
-PATIENCE_SECONDS = 30.0
 
 
 class Front:
@@ -168,7 +166,7 @@ class Claimer:
                 await self._link.mend(error)
 
     async def _step(self) -> None:
-        if self._kept is not None and self._executor.free_slots() > 0 and self._flusher.room() > 0:
+        if self._kept is not None and self._executor.free_slots() > 0 and self._unsettled_room() > 0:
             await self._claim_one(self._kept)
         elif self._room() <= 0:
             await self._rest(None)
@@ -183,7 +181,10 @@ class Claimer:
 
     def _room(self) -> int:
         """As much as fits here, and no more than may be unsettled: that is what a crash would repeat."""
-        return min(self._executor.room(), self._flusher.room())
+        return min(self._executor.room(), self._unsettled_room())
+
+    def _unsettled_room(self) -> int:
+        return self._flusher.room() - self._executor.in_hand
 
     async def _rest(self, seconds: float | None) -> None:
         """Until there is room, someone says something, or the time is over."""
@@ -203,8 +204,7 @@ class Claimer:
         hot = {*self._hot.pairs(), self._kept}
         cold = [(lane, line) for lane in range(self._lanes) for line in self._lines if (lane, line) not in hot]
         connection = await self._link.get()
-        with patience(connection, PATIENCE_SECONDS):
-            rows = await runs.waiting_lines(connection, cold) if cold else []
+        rows = await runs.waiting_lines(connection, cold) if cold else []
         self._looked_at = self._clock.monotonic()
         self._look_cost = self._looked_at - began
         self._look_at = self._looked_at + max(self._poll_interval, _pause_after(self._look_cost))
@@ -279,17 +279,16 @@ class Claimer:
         lease_id = new_uuid()
         connection = await self._link.get()
         self.under_way[lease_id] = pair
-        with patience(connection, PATIENCE_SECONDS):
-            rows = await leases.claim(
-                connection,
-                lane=pair[0],
-                line=pair[1],
-                priorities=order,
-                fronts=[0 if from_the_front else front.ranks[priority] for priority in order],
-                count=count,
-                lease_id=lease_id,
-                worker_id=self._worker_id,
-            )
+        rows = await leases.claim(
+            connection,
+            lane=pair[0],
+            line=pair[1],
+            priorities=order,
+            fronts=[0 if from_the_front else front.ranks[priority] for priority in order],
+            count=count,
+            lease_id=lease_id,
+            worker_id=self._worker_id,
+        )
         self._answered(lease_id, pair, rows)
         return rows
 
@@ -305,8 +304,7 @@ class Claimer:
         """
         for lease_id, pair in list(self.under_way.items()):
             connection = await self._link.get()
-            with patience(connection, PATIENCE_SECONDS):
-                rows = await leases.find(connection, pair[0], lease_id, self._worker_id)
-                if rows:
-                    await confirm(connection, [pair[0]])  # or a failover would give them to someone else as well
+            rows = await leases.find(connection, pair[0], lease_id, self._worker_id)
+            if rows:
+                await confirm(connection, [pair[0]])  # or a failover would give them to someone else as well
             self._answered(lease_id, pair, rows)

@@ -120,6 +120,14 @@ class Executor:
         self._fill_slots()
 
     @property
+    def in_hand(self) -> int:
+        """How many runs wait here or have a slot: they will soon have a result to settle.
+
+        Who waits for another run does not count: that one must be claimed.
+        """
+        return len(self._running) - self._waits.without_slot + self._buffered
+
+    @property
     def is_idle(self) -> bool:
         return not self._running and not self._buffered
 

@@ -14,7 +14,6 @@ import structlog
 from mainspring.errors import ValueNotStorable
 from mainspring.model.lifecycle import Outcome, State
 from mainspring.store import leases
-from mainspring.store.connection import patience
 from mainspring.store.failures import DATABASE_ERRORS
 from mainspring.store.history import AttemptRecord
 from mainspring.store.leases import Fate
@@ -35,7 +34,8 @@ MAX_BATCH = 2_000
 MAX_UNSETTLED = 4_000
 GAP_SECONDS = 0.02  # between two flushes at moderate load
 COALESCE_SECONDS = 0.002  # results that arrive together travel together
-PATIENCE_SECONDS = 30.0
+
+NOT_STORABLE = '"code":"result-not-storable"'
 
 # What PostgreSQL says when a value itself cannot be stored.
 DATA_ERRORS = (ValueNotStorable, ValueError, TypeError)
@@ -131,20 +131,25 @@ class Flusher:
             try:
                 settlement = await self._settle(batch)
             except DATABASE_ERRORS as error:
-                log.warning("results wait for the database", results=len(batch), cause=str(error))
-                self.failing_since = self.failing_since or self._clock.monotonic()
-                await self._link.mend(error)
+                await self._wait(batch, error)
             except DATA_ERRORS as error:
+                if _is_replaced(batch):  # it is not about this value, whatever the database says
+                    await self._wait(batch, error)
+                    continue
                 await self._deliver_around_culprit(batch, error)
                 return
             else:
                 self._note(batch, settlement)
                 return
 
+    async def _wait(self, batch: list[Settled], error: Exception) -> None:
+        log.warning("results wait for the database", results=len(batch), cause=str(error))
+        self.failing_since = self.failing_since or self._clock.monotonic()
+        await self._link.mend(error)
+
     async def _settle(self, batch: list[Settled]) -> Settlement:
         connection = await self._link.get()
-        with patience(connection, PATIENCE_SECONDS):
-            return await leases.settle(connection, self._worker_id, batch)
+        return await leases.settle(connection, self._worker_id, batch)
 
     async def _deliver_around_culprit(self, batch: list[Settled], error: Exception) -> None:
         """One unstorable result must not hold up its neighbours: halve until it is alone, then say so."""
@@ -165,15 +170,18 @@ class Flusher:
         self._settled(batch, settlement)
 
 
+def _is_replaced(batch: list[Settled]) -> bool:
+    """Whether this is what was made of a result that could not be stored, and it was refused again."""
+    return len(batch) == 1 and NOT_STORABLE in (AttemptRecord(*batch[0].record).error or "")
+
+
 def _not_storable(settled: Settled, error: Exception) -> Settled:
     record = AttemptRecord(*settled.record)
-    if record.result is None and settled.fate is Fate.BURY:
-        raise error  # this is what we made of it the last time: the fault is ours
     replaced = record._replace(
         outcome=Outcome.FAILED.value,
         state=State.DEAD.value,
         result=None,
-        error=error_document(error).replace('"type"', '"code":"result-not-storable","type"', 1),
+        error=error_document(error).replace('"type"', f'{NOT_STORABLE},"type"', 1),
         payload=None,
     )
     return settled._replace(fate=Fate.BURY, record=tuple(replaced))

@@ -24,6 +24,7 @@ from mainspring.store.confirming import REGISTRATIONS_LANE, confirm
 from mainspring.store.failures import DATABASE_ERRORS
 from mainspring.store.leases import Fate
 from mainspring.store.link import Link
+from mainspring.store.migrate import installation_of
 from mainspring.store.submissions import new_uuid
 from mainspring.worker.attendant import Attendant
 from mainspring.worker.capture import captured
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 CLOSING_SECONDS = 10.0  # how long a drain waits for resources and shutdown hooks
+DEPARTURE_SECONDS = 3.0  # how long it tries to say good-bye: less than its supervisor waits before it kills
 DELIVERY_SECONDS = 10.0  # how long a drain tries to deliver its last results
 DISCONNECT_MARGIN = 0.2  # of the lease time: when to stop what must not overlap
 
@@ -139,9 +141,12 @@ class WorkerProcess:
             await link.close()
 
     async def _try_to_introduce(self, connection: Connection) -> dict[int, Handler]:
+        installation = await installation_of(connection)
         handlers = await register_jobs(connection, self._registry, self._version)
         await self._open_lines(connection)
         await self._register(connection)
+        if await installation_of(connection) != installation:
+            raise DatabaseBusy("The schema was made again while this worker registered.")
         await confirm(connection, [REGISTRATIONS_LANE])  # what was found there may not be on the standby yet
         return handlers
 
@@ -247,14 +252,6 @@ class WorkerProcess:
         """A beat of this worker reached the database."""
         self._last_beat = self._clock.monotonic()
 
-    async def beat(self) -> bool:
-        """Beat for oneself, where there is no supervisor; False when declared lost."""
-        async with self._database.acquire() as connection:
-            alive = self.id in await workers.beat_if_live(connection, [self.id])
-        if alive:
-            self.beaten()
-        return alive
-
     async def _watch(self) -> None:
         """Give back what waits too long, and stop what must not overlap before someone else may take it over."""
         limit = self._settings.lease_time * (1 - DISCONNECT_MARGIN)
@@ -294,9 +291,9 @@ class WorkerProcess:
     async def _depart(self) -> None:
         """Say good-bye. What could not be given back is taken over, and nobody calls it a crash."""
         try:
-            async with self._database.acquire() as connection:
+            async with asyncio.timeout(DEPARTURE_SECONDS), self._database.acquire() as connection:
                 await workers.stop_if_live(connection, self.id)
-        except DATABASE_ERRORS as error:
+        except (*DATABASE_ERRORS, TimeoutError) as error:
             log.warning("the database is away; this worker ends without saying so", cause=str(error))
 
     async def _stop_loops(self) -> None:

@@ -16,7 +16,6 @@ import structlog
 from mainspring.errors import StoreError, ValueNotStorable
 from mainspring.model.payload import decode
 from mainspring.store import reports
-from mainspring.store.connection import patience
 from mainspring.store.failures import DATABASE_ERRORS
 from mainspring.store.reports import Checkpoint, Place
 from mainspring.worker.report import Report
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 GAP_SECONDS = 0.5  # between two words of one run about its progress
-PATIENCE_SECONDS = 30.0
 AFTER_FAILURE_SECONDS = 0.5
 
 
@@ -102,8 +100,7 @@ class Reporter:
         while True:
             try:
                 async with self._database.acquire() as connection:
-                    with patience(connection, PATIENCE_SECONDS):
-                        data = await reports.checkpoint_of(connection, run_id)
+                    data = await reports.checkpoint_of(connection, run_id)
             except DATABASE_ERRORS as error:
                 log.warning("a checkpoint waits for the database", cause=str(error))
                 await self._clock.sleep(AFTER_FAILURE_SECONDS)
@@ -140,11 +137,10 @@ class Reporter:
         """Write all there is. What was not written is still there afterwards, and calls again."""
         try:
             async with self._database.acquire() as connection:
-                with patience(connection, PATIENCE_SECONDS):
-                    await self._write_checkpoints(connection)
-                    if self._clock.monotonic() - self._last >= GAP_SECONDS:
-                        self._last = self._clock.monotonic()
-                        await self._write_words(connection)
+                await self._write_checkpoints(connection)
+                if self._clock.monotonic() - self._last >= GAP_SECONDS:
+                    self._last = self._clock.monotonic()
+                    await self._write_words(connection)
         finally:
             if self._waiting or self._requests:
                 self._called.set()

@@ -229,7 +229,8 @@ class Supervisor:
             except Exception as error:
                 is_fault = not isinstance(error, DATABASE_ERRORS)
                 log.warning("tending waits for the database", cause=str(error), exc_info=is_fault)
-                await asyncio.sleep(AFTER_FAILURE_SECONDS)
+                if not await self._database.has_repaired(error):
+                    await asyncio.sleep(AFTER_FAILURE_SECONDS)
             while self._clock.monotonic() < began + self._settings.beat_every and not self._departed:
                 await asyncio.sleep(LOOK_SECONDS)
 
