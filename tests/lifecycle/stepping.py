@@ -135,6 +135,9 @@ class OnlyConnection:
     async def acquire(self) -> AsyncIterator[SteppedConnection]:
         yield self._connection
 
+    async def repaired(self, act: Callable[[], Awaitable[Any]]) -> Any:
+        return await act()
+
 
 def _title(query: str) -> str:
     """Enough of a statement to know it by in a failure."""
