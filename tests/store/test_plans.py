@@ -163,10 +163,9 @@ class Bench:
         for setting in STEADY_PLANS.keys() - {"plan_cache_mode"}:
             await self._connection.execute(f"set {setting} to on")
 
-    async def stop_autovacuum(self) -> None:
-        """Whatever it touches is planned anew."""
-        for table in ("ready", "lease", "worker", "line", "queue"):
-            await self._connection.execute(f"alter table {table} set (autovacuum_enabled = off)")
+    async def begin_anew(self) -> None:
+        await self._connection.execute(f"deallocate all; truncate {', '.join(MOVING[:-1])}")
+        self._prepared.clear()
 
     async def take(self, steps: str) -> None:
         for step in steps.split(", "):
@@ -308,13 +307,22 @@ async def test_lists_read_little_more_than_a_page_of_each_place_and_sort_no_back
         assert rows_read(plan) <= LIST_ROWS, statement.name
 
 
+async def _planned_while_empty(bench: Bench) -> Node:
+    await bench.begin_anew()
+    await bench.take("analyse, plan, fill")
+    return await bench.plan_of(load("runs/claim"))
+
+
 async def test_without_steady_plans_a_claim_planned_on_an_empty_table_sorts_the_backlog(bench: Bench) -> None:
     """The control: this is what the settings of our connections prevent."""
     await bench.forget_settings()
-    await bench.stop_autovacuum()
-    await bench.take("analyse, plan, fill")
+    plan = await _planned_while_empty(bench)
+    for _ in range(10):
+        if "Seq Scan" in kinds(plan):
+            break
+        # The server had forgotten it, as it may while other tests make databases, and planned anew: once more.
+        plan = await _planned_while_empty(bench)
 
-    plan = await bench.plan_of(load("runs/claim"))
     assert "Seq Scan" in kinds(plan)
     assert backlog_sorts(plan)
     assert rows_read(plan) >= RUNS
