@@ -65,7 +65,7 @@ CITUS_SETTINGS = {"citus.override_table_visibility": "off"}
 HAS_TRANSACTION_TIMEOUT = 17
 
 
-class Sessions(Enum):
+class SessionMode(Enum):
     """Whether what we set for a connection stays set."""
 
     OURS = "ours"  # PostgreSQL itself answers
@@ -81,7 +81,7 @@ class Database:
         self._revive = revive
         self._hosts = Hosts(url)
         self._abandoned: set[str] = set()  # names of connections whose server's side may live on
-        self._sessions = Sessions.OURS
+        self._session_mode = SessionMode.OURS
         self._pool = Pool(self._connect_for_pool, POOL_SIZE)
         self.waker = Waker(self._connect_for_waking)
 
@@ -103,7 +103,7 @@ class Database:
 
     async def check_sessions(self) -> None:
         """Refuse a pooler that hands sessions around: workers listen, and keep settings and plans in theirs."""
-        if self._sessions is Sessions.HANDED_AROUND:
+        if self._session_mode is SessionMode.HANDED_AROUND:
             raise DatabaseUnsuitable(
                 "A pooler is between this worker and PostgreSQL, and gives each transaction another session.",
                 code="sessions-pooled",
@@ -132,11 +132,11 @@ class Database:
 
     async def _connect(self, full_name: str, settings: dict[str, str]) -> Connection:
         names = {"application_name": full_name}
-        if self._sessions is Sessions.OURS:
+        if self._session_mode is SessionMode.OURS:
             try:
                 return await self._connect_directly(settings | names)
             except StartupRefused:
-                self._sessions = await self._sessions_of_pooler(names)
+                self._session_mode = await self._sessions_of_pooler(names)
         return await self._connect_through_pooler(names, settings)
 
     async def _connect_directly(self, settings: dict[str, str]) -> Connection:
@@ -148,7 +148,7 @@ class Database:
         return connection
 
     async def _connect_through_pooler(self, names: dict[str, str], settings: dict[str, str]) -> Connection:
-        if self._sessions is Sessions.HANDED_AROUND:
+        if self._session_mode is SessionMode.HANDED_AROUND:
             connection = await self._hosts.connect(server_settings=names, statement_cache_size=0)
             has_limit = connection.get_server_version().major >= HAS_TRANSACTION_TIMEOUT
             limits = {"transaction_timeout": "0"} if has_limit else {}
@@ -160,11 +160,11 @@ class Database:
             await _complete_settings(connection)
         return connection
 
-    async def _sessions_of_pooler(self, names: dict[str, str]) -> Sessions:
+    async def _sessions_of_pooler(self, names: dict[str, str]) -> SessionMode:
         one = await self._hosts.connect(server_settings=names, statement_cache_size=0)
         other = await self._hosts.connect(server_settings=names, statement_cache_size=0)
         try:
-            return Sessions.KEPT if await pooler.keeps_sessions(one, other) else Sessions.HANDED_AROUND
+            return SessionMode.KEPT if await pooler.keeps_sessions(one, other) else SessionMode.HANDED_AROUND
         finally:
             one.terminate()
             other.terminate()
