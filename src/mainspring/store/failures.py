@@ -9,7 +9,8 @@
     RowExists             someone was faster: look again
     StoreError            anything else: refuse, with its SQLSTATE (workers wait and try again)
 
-No error of the driver leaves this package. None of these ever ends a worker, spends an attempt or counts as a crash.
+No error of our driver leaves this package; on a caller's own connection, what concerns the caller's transaction stays
+what the caller's driver says (`callers.py`). None of these ends a worker, spends an attempt or counts as a crash.
 """
 
 from __future__ import annotations
