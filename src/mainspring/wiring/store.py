@@ -1,0 +1,81 @@
+"""Opening the database: which one, and what is checked before anyone works on it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mainspring.store.database import Database
+from mainspring.store.embedded import EmbeddedServer, default_data_directory
+from mainspring.store.migrate import check_schema, installation_of, migrate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+URL_VARIABLE = "MAINSPRING_DATABASE_URL"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Which database to use: a server by URL, or the embedded one in a directory."""
+
+    url: str | None = None
+    data_directory: Path | None = None
+
+    @classmethod
+    def chosen(cls, url: str | None = None, data_directory: Path | str | None = None) -> Place:
+        """What was asked for, else what the environment says, else the embedded server's usual directory."""
+        if url is None and data_directory is None:
+            url = os.environ.get(URL_VARIABLE) or None
+        if url is not None:
+            return cls(url=url)
+        return cls(data_directory=Path(data_directory) if data_directory else default_data_directory())
+
+
+class Store:
+    """An open database: how many lanes it has, and which installation it is."""
+
+    def __init__(self, database: Database, lanes: int, server: EmbeddedServer | None) -> None:
+        self.database = database
+        self.lanes = lanes
+        self.server = server
+        self.installation = ""
+
+    async def close(self) -> None:
+        await self.database.close()
+        if self.server is not None:
+            await asyncio.to_thread(self.server.release)
+
+
+def say_nothing(sentence: str) -> None:
+    """Nobody listens."""
+
+
+async def open_database(place: Place, say: Callable[[str], None] = say_nothing) -> Store:
+    """Reach the database; an embedded server is started. Its schema is not looked at yet."""
+    if place.url is not None:
+        return Store(Database(place.url), 0, None)
+    assert place.data_directory is not None
+    server = await asyncio.to_thread(EmbeddedServer.acquire, place.data_directory, say=say)
+    return Store(Database(server.dsn, revive=server.ensure_running), 0, server)
+
+
+async def open_store(place: Place, say: Callable[[str], None] = say_nothing) -> Store:
+    """Open the database for work. The embedded one is migrated by whoever opens it; a server only on command."""
+    store = await open_database(place, say)
+    try:
+        connection = await store.database.connect("start")
+        try:
+            if store.server is not None:
+                await migrate(connection, say=say)
+            store.lanes = await check_schema(connection)
+            store.installation = await installation_of(connection)
+        finally:
+            await connection.close()
+    except BaseException:
+        await store.close()
+        raise
+    return store
