@@ -9,6 +9,7 @@ import msgspec
 
 from benchmarks.jobs import app, noop
 from benchmarks.payload import CALL
+from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.run import NewRun
 from mainspring.store import jobs, submissions
 from mainspring.store.database import Database
@@ -34,11 +35,12 @@ async def fill(url: str, count: int, *, priority: int = 5) -> NewRun:
 
 
 async def new_run(connection: Connection, priority: int) -> NewRun:
-    lines = await jobs.open_queues(connection, app.registry.queues)
-    reference = await jobs.register(connection, noop.name, noop.handler.definition.as_document(), actor="benchmark")
+    lines = await jobs.open_queues(connection, app.registry.queues, tenant_id=DEFAULT_TENANT)
+    definition = noop.handler.definition.as_document()
+    reference = await jobs.register(connection, noop.name, definition, actor="benchmark", tenant_id=DEFAULT_TENANT)
     return NewRun(reference.id, reference.version, lines[noop.line.queue], priority, msgspec.json.encode(CALL))
 
 
 async def add(connection: Connection, lane: int, count: int, run: NewRun) -> None:
     ids = submissions.new_run_ids(count, lane, datetime.now(UTC))
-    await submissions.copy_plain(connection, jobs.DEFAULT_TENANT, ids, [run] * count)
+    await submissions.copy_plain(connection, DEFAULT_TENANT, ids, [run] * count)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.harness import Numbers, bar, durable_server, fresh_database, observer, percentile, say
 from mainspring import Mainspring
+from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.store import jobs
 from mainspring.store.database import Database
 
@@ -65,9 +66,9 @@ async def run(seconds: float, *, small: bool = False) -> Numbers:
 
 async def _fill(url: str, *, ready: int, attempts: int) -> datetime:
     registering = await Database(url).connect("benchmark")
-    await jobs.open_queues(registering, [f"queue-{n}" for n in range(QUEUES)])
+    await jobs.open_queues(registering, [f"queue-{n}" for n in range(QUEUES)], tenant_id=DEFAULT_TENANT)
     for n in range(JOBS):
-        await jobs.register(registering, f"job-{n}", {}, actor="benchmark")
+        await jobs.register(registering, f"job-{n}", {}, actor="benchmark", tenant_id=DEFAULT_TENANT)
     await registering.close()
     async with observer(url) as connection:
         for day in range(DAYS + 1):

@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import pytest
 
+from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.lifecycle import State
 from mainspring.model.line import Delivery, Line
 from mainspring.store import jobs
@@ -101,7 +102,8 @@ async def delivered(stage: Stage, delivery: Delivery) -> None:
     """What history has was delivered like this."""
     line = Line("default", (), delivery)
     await stage.observer.execute(
-        "update attempt set line_id = $1", (await jobs.open_lines(stage.observer, [line]))[line]
+        "update attempt set line_id = $1",
+        (await jobs.open_lines(stage.observer, [line], tenant_id=DEFAULT_TENANT))[line],
     )
 
 

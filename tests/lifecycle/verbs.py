@@ -16,6 +16,7 @@ from tests.registering import registered_worker
 
 from mainspring.control.dead import DeadLetters
 from mainspring.control.runs import Changes, Runs
+from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.ids import lane_of
 from mainspring.model.job import JobDefinition
 from mainspring.model.lifecycle import ENDS, State
@@ -343,8 +344,8 @@ class Stage:
     @classmethod
     async def opens(cls, database: Database) -> Stage:
         observer = await database.connect("observer")
-        job = await jobs.register(observer, "on_stage", {}, actor="tester")
-        lines = await jobs.open_queues(observer, ["default"])
+        job = await jobs.register(observer, "on_stage", {}, actor="tester", tenant_id=DEFAULT_TENANT)
+        lines = await jobs.open_queues(observer, ["default"], tenant_id=DEFAULT_TENANT)
         actors = [await Actor.arrives(database) for _ in range(2)]
         return cls(observer, actors, job, lines["default"])
 

@@ -18,6 +18,7 @@ from mainspring.errors import (
     RunAlreadyStarted,
     RunNotFound,
 )
+from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.ids import lane_of
 from mainspring.model.lifecycle import WAITING, State
 from mainspring.store import jobs, notify, runs
@@ -56,7 +57,7 @@ async def stage(database: Database, app: Mainspring) -> AsyncIterator[Stage]:
         return a
 
     stage = await Stage.opens(database)
-    await jobs.open_queues(stage.observer, ["mail"])
+    await jobs.open_queues(stage.observer, ["mail"], tenant_id=DEFAULT_TENANT)
     yield stage
     await stage.closes()
 
@@ -231,7 +232,14 @@ async def test_the_statement_itself_refuses_a_revision_that_has_passed(
     before = await stage.contents()
 
     late = await runs.change(
-        stage.observer, lane_of(run.id), [run.id], {"priority": 2}, revision=0, actor="late", detail="{}"
+        stage.observer,
+        lane_of(run.id),
+        [run.id],
+        {"priority": 2},
+        tenant_id=DEFAULT_TENANT,
+        revision=0,
+        actor="late",
+        detail="{}",
     )
 
     assert late == []

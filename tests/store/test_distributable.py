@@ -24,6 +24,7 @@ SEVERAL_LANES = {
     "health/failures": "for people who watch",
     "health/lateness": "for people who watch",
     "leases/of_worker": "a worker has leases in all lanes, and asks once per beat",
+    "restoring/running": "for people, before all lanes are restored",
     "queues/depths": "one look that saves a look per lane and line",
     "lists/counts": "for people: each lane by its own index scan",
     "lists/running_counts": "for people: leases are few",

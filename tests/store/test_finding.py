@@ -231,14 +231,21 @@ async def test_a_run_is_found_in_a_crowd_without_reading_the_crowd(crowded: tupl
 
 async def expect_few_pages(connection: Connection, running: UUID, waiting: UUID) -> None:
     """The runs of its own lease for one that runs, since they lie together; next to nothing for all else."""
-    place = {"lane": LANE, "run": running}
-    assert ONE_LEASE <= await pages_touched(connection, "runs/find", **place) <= 2 * ONE_LEASE
-    by = {"actor": "tester", "reason": "", "detail": "{}"}
+    place, tenant = {"lane": LANE, "run": running}, {"tenant": 1}
+    by = tenant | {"actor": "tester", "reason": "", "detail": "{}"}
+    one_lease = {
+        "find it": await pages_touched(connection, "runs/find", **place, **tenant),
+        "ask it to stop": await pages_touched(connection, "leases/request_cancel", **place, **by),
+        "find its state": await pages_touched(
+            connection, "lists/whereabouts", lane=LANE, runs=[running], since=datetime.now(UTC), **tenant
+        ),
+    }
+    assert min(one_lease.values()) >= ONE_LEASE, one_lease
+    assert max(one_lease.values()) <= 2 * ONE_LEASE, one_lease
     few = {
-        "find a waiting run": await pages_touched(connection, "runs/find", lane=LANE, run=waiting),
-        "find nothing": await pages_touched(connection, "runs/find", lane=LANE, run=unknown_id(LANE)),
+        "find a waiting run": await pages_touched(connection, "runs/find", lane=LANE, run=waiting, **tenant),
+        "find nothing": await pages_touched(connection, "runs/find", lane=LANE, run=unknown_id(LANE), **tenant),
         "ask whether it exists": await pages_touched(connection, "runs/exists", **place),
-        "ask it to stop": await pages_touched(connection, "leases/request_cancel", **place, tenant=1, **by),
         "end it where it waits": await pages_touched(
             connection, "runs/cancel_waiting", lane=LANE, runs=[waiting], **by
         ),

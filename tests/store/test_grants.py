@@ -52,7 +52,8 @@ WORKING = """
     runs/promote runs/release runs/waiting_lines workers/beat workers/check_writable workers/lose workers/lost
     workers/prune workers/pulses workers/register workers/stop workers/tell_unsettled
 """
-OWNING = " restoring/begin restoring/end restoring/lift_fences restoring/waiting"  # by the role that migrates
+# By the role that migrates.
+OWNING = " restoring/begin restoring/end restoring/lift_fences restoring/running restoring/waiting"
 IN_TESTS = " history/outcomes_of_worker runs/of_job"
 
 # What is not in a file: COPY, functions that callers call, and what the oldest program that is served calls.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mainspring.errors import InvalidInput, QueueNotFound
+from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.line import Delivery, Line
 from mainspring.store import jobs
 from mainspring.testing import run_until_idle
@@ -74,7 +75,7 @@ async def test_a_run_that_moves_to_another_queue_keeps_its_labels_and_its_delive
 async def test_a_line_is_made_once_whoever_asks_first(connection: Connection) -> None:
     line = Line("mail", ("eu", "gpu"), Delivery.TRANSACTIONAL)
 
-    first, again = [await jobs.open_lines(connection, [line]) for _ in range(2)]
+    first, again = [await jobs.open_lines(connection, [line], tenant_id=DEFAULT_TENANT) for _ in range(2)]
 
     assert first == again
     assert set(first) == {Line("mail"), line}, "a queue always has its plain line"
@@ -84,10 +85,10 @@ async def test_labels_cannot_be_used_to_make_lines_without_end(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(jobs, "MAX_LINES", 3)
-    await jobs.open_lines(connection, [Line("mail", ("a",)), Line("mail", ("b",))])
+    await jobs.open_lines(connection, [Line("mail", ("a",)), Line("mail", ("b",))], tenant_id=DEFAULT_TENANT)
 
     with pytest.raises(InvalidInput, match="'mail' has 3 different sets of labels") as caught:
-        await jobs.open_lines(connection, [Line("mail", ("c",))])
+        await jobs.open_lines(connection, [Line("mail", ("c",))], tenant_id=DEFAULT_TENANT)
 
     assert (caught.value.code, caught.value.fields["field"]) == ("too-many-lines", "labels")
     assert caught.value.hint is not None
@@ -97,7 +98,9 @@ async def test_a_program_that_knows_no_labels_takes_no_line_with_requirements_fo
     connection: Connection,
 ) -> None:
     """What it does: the line of a queue is the one without labels."""
-    lines = await jobs.open_lines(connection, [Line("mail", (), Delivery.AT_MOST_ONCE), Line("mail", ("gpu",))])
+    lines = await jobs.open_lines(
+        connection, [Line("mail", (), Delivery.AT_MOST_ONCE), Line("mail", ("gpu",))], tenant_id=DEFAULT_TENANT
+    )
     rows = await connection.fetch("select id, queue, labels from line")
 
     assert {row["queue"]: row["id"] for row in rows if not row["labels"]} == {"mail": lines[Line("mail")]}
@@ -127,7 +130,7 @@ async def test_a_line_that_appears_later_is_noticed_by_its_wake_up(shop: Mainspr
 
 async def test_a_line_that_appears_later_is_noticed_at_a_beat(shop: Mainspring, connection: Connection) -> None:
     async with working(shop, labels=("eu",), beat_interval=0.2) as worker:
-        await jobs.open_lines(connection, [Line("default", ("eu",))])
+        await jobs.open_lines(connection, [Line("default", ("eu",))], tenant_id=DEFAULT_TENANT)
         async with asyncio.timeout(20):
             while Line("default", ("eu",)) not in {worker.lines[number] for number in worker.lines}:
                 await asyncio.sleep(0.01)

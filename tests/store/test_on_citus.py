@@ -12,6 +12,7 @@ from tests.registering import registered_worker
 
 from mainspring import Context, Mainspring, RetryPolicy
 from mainspring.errors import RunFailed, RunNotFound
+from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.ids import lane_of
 from mainspring.model.run import PRIORITIES
 from mainspring.store import history, jobs, leases, workers
@@ -238,7 +239,7 @@ async def test_the_runs_of_a_lost_worker_are_rescued(citus_app: Mainspring, coor
         lease_seconds=30.0,
         version="test",
     )
-    line = (await jobs.lines_of(coordinator))["default"]
+    line = (await jobs.lines_of(coordinator, tenant_id=DEFAULT_TENANT))["default"]
     claimed = [await claim(coordinator, lane, line, worker_id) for lane in range(LANES_ON_CITUS)]
     assert sum(claimed) == 20
 

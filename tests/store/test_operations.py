@@ -13,6 +13,7 @@ from tests.registering import registered_worker
 from mainspring import Mainspring, RetryPolicy, RunFilter
 from mainspring.control import lists, looking
 from mainspring.errors import FilterTooWide, InvalidInput, OperationNotFound, QueueNotFound, RunNotEnded
+from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.filter import run_filter
 from mainspring.model.ids import lane_of
 from mainspring.model.lifecycle import State
@@ -120,7 +121,7 @@ async def claim(connection: Any, lane: int) -> None:
     await leases.claim(
         connection,
         lane=lane,
-        line=(await jobs.lines_of(connection))["default"],
+        line=(await jobs.lines_of(connection, tenant_id=DEFAULT_TENANT))["default"],
         priorities=range(10),
         fronts=[0] * 10,
         count=100,

@@ -13,6 +13,7 @@ from tests.registering import registered_worker
 
 from mainspring import Cancel, Context, Fail, Retry, RetryPolicy, Snooze, State
 from mainspring.errors import IdempotencyConflict, InvalidInput, RunCancelled, RunExpired, RunFailed
+from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.ids import lane_of
 from mainspring.model.policy import Overrides
 from mainspring.model.run import PRIORITIES
@@ -439,7 +440,7 @@ async def test_a_run_that_lost_its_worker_has_all_the_time_to_start_again(
     claimed = await leases.claim(
         connection,
         lane=lane,
-        line=(await jobs.lines_of(connection))["default"],
+        line=(await jobs.lines_of(connection, tenant_id=DEFAULT_TENANT))["default"],
         priorities=PRIORITIES,
         fronts=[0] * len(PRIORITIES),
         count=1,

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from mainspring.errors import InvalidInput, QueueNotFound, WorkerNotFound
+from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.store import queues, workers
 from mainspring.testing import run_until_idle
 
@@ -138,15 +139,15 @@ async def test_a_worker_wants_no_slots_for_what_it_lacks_the_labels_of(
     await jobs["send"].submit_many([{"n": n} for n in range(60)])
     await jobs["send"].options(labels={"gpu"}).submit_many([{"n": n} for n in range(90)])
 
-    assert await queues.wanted_slots(connection, ["mail"], []) == 2
-    assert await queues.wanted_slots(connection, ["mail"], [], labels=["gpu"]) == 5
-    assert await queues.wanted_slots(connection, ["reports"], [], labels=["gpu"]) == 0
+    assert await queues.wanted_slots(connection, ["mail"], [], tenant_id=DEFAULT_TENANT) == 2
+    assert await queues.wanted_slots(connection, ["mail"], [], tenant_id=DEFAULT_TENANT, labels=["gpu"]) == 5
+    assert await queues.wanted_slots(connection, ["reports"], [], tenant_id=DEFAULT_TENANT, labels=["gpu"]) == 0
 
     plain = await registered(connection, slots=100)
-    assert await queues.wanted_slots(connection, ["mail"], [], labels=["gpu"]) == 3
-    assert await queues.wanted_slots(connection, ["mail"], [plain], labels=["gpu"]) == 5
+    assert await queues.wanted_slots(connection, ["mail"], [], tenant_id=DEFAULT_TENANT, labels=["gpu"]) == 3
+    assert await queues.wanted_slots(connection, ["mail"], [plain], tenant_id=DEFAULT_TENANT, labels=["gpu"]) == 5
     await frozen_app.queues.pause("mail")
-    assert await queues.wanted_slots(connection, ["mail"], [], labels=["gpu"]) == 0
+    assert await queues.wanted_slots(connection, ["mail"], [], tenant_id=DEFAULT_TENANT, labels=["gpu"]) == 0
 
 
 async def registered(connection: Connection, *, slots: int) -> UUID:

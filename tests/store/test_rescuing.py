@@ -11,6 +11,7 @@ from tests.unit.hands import HandClock
 
 from mainspring.errors import DatabaseBusy, RunFailed, RunLost
 from mainspring.keeper.rescuer import READS_PER_LEASE, Rescuer
+from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.ids import lane_of
 from mainspring.model.lifecycle import MOST_CRASHES
 from mainspring.model.line import Delivery
@@ -39,7 +40,7 @@ async def crash(connection: Connection, handle: Handle[None]) -> workers.Rescued
     """A worker claims the run and is lost."""
     worker_id = uuid4()
     run = await handle.find()
-    lines = await jobs.lines(connection)
+    lines = await jobs.lines(connection, tenant_id=DEFAULT_TENANT)
     (line,) = {number for line, number in lines.items() if line.delivery is run.delivery}
     await claim(connection, lane_of(handle.id), line, worker_id)
     return await workers.rescue_all(connection, 8, worker_id)

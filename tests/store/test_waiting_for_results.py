@@ -52,14 +52,14 @@ class Looks:
         self._look = history.ends_of
         monkeypatch.setattr(history, "ends_of", self._ends_of)
 
-    async def _ends_of(self, connection: Connection, run_ids: Sequence[UUID]) -> Any:
+    async def _ends_of(self, connection: Connection, run_ids: Sequence[UUID], *, tenant_id: int) -> Any:
         self.count += 1
         self.seen.append(WHOSE.get())
         if self.always is not None:
             raise self.always
         if self.errors:
             raise self.errors.pop(0)
-        return await self._look(connection, run_ids)
+        return await self._look(connection, run_ids, tenant_id=tenant_id)
 
     async def more(self, count: int = 2) -> None:
         """Wait until so many more have begun: of two, one is over and began after this was asked."""
@@ -214,8 +214,8 @@ async def test_a_row_that_cannot_be_read_is_told_to_who_waits_for_it_only(
     await run_until_idle(app)
     look = history.ends_of
 
-    async def ends_of(connection: Connection, run_ids: Sequence[UUID]) -> Any:
-        rows = [dict(row) for row in await look(connection, run_ids)]
+    async def ends_of(connection: Connection, run_ids: Sequence[UUID], *, tenant_id: int) -> Any:
+        rows = [dict(row) for row in await look(connection, run_ids, tenant_id=tenant_id)]
         rows.sort(key=lambda row: row["run_id"] != bad.id)
         return [row | ({"state": "transcended"} if row["run_id"] == bad.id else {}) for row in rows]
 

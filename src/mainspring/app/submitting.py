@@ -8,7 +8,7 @@ from mainspring.app.handle import Handle
 from mainspring.control.definitions import Wanted, document_of
 from mainspring.control.submitter import check_verdicts
 from mainspring.errors import ForeignDatabase
-from mainspring.store import jobs
+from mainspring.model.actor import DEFAULT_TENANT
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -122,7 +122,7 @@ class Submissions:
         async def submit() -> list[Handle[R]]:
             assert job.connection is not None
             batch = await self._batch(job, payloads)
-            verdicts = await job.connection.submit(jobs.DEFAULT_TENANT, batch.ids, batch.runs, batch.known)
+            verdicts = await job.connection.submit(DEFAULT_TENANT, batch.ids, batch.runs, batch.known)
             handles = batch.accepted(self._app, verdicts)
             batch.wake()
             return handles
@@ -141,7 +141,7 @@ class Submissions:
     def _try_on_callers_sync(self, job: Job[Any, R], payloads: list[bytes]) -> list[Handle[R]]:
         assert job.connection is not None
         batch = self._app.blocking(self._batch(job, payloads))
-        verdicts = job.connection.submit_sync(jobs.DEFAULT_TENANT, batch.ids, batch.runs, batch.known)
+        verdicts = job.connection.submit_sync(DEFAULT_TENANT, batch.ids, batch.runs, batch.known)
         handles = batch.accepted(self._app, verdicts)
         self._app.blocking(_called(batch.wake))
         return handles

@@ -17,6 +17,7 @@ import msgspec
 import structlog
 
 from mainspring.cli.text import as_json, as_span, safe
+from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.store import health
 from mainspring.store.failures import DATABASE_ERRORS
 
@@ -90,14 +91,16 @@ class Watch:
 
     async def _look(self) -> Status:
         async with self._database.acquire() as connection:
-            row = await health.activity(connection, self._lanes, BOUND)
+            row = await health.activity(connection, self._lanes, BOUND, tenant_id=DEFAULT_TENANT)
             until = row["now"] - VISIBLE
             after, self._seen_until = self._seen_until or until, until
-            rows = await health.finished_between(connection, self._lanes, after, until)
+            rows = await health.finished_between(connection, self._lanes, after, until, tenant_id=DEFAULT_TENANT)
             finished = sum(each["count"] for each in rows)
             latest: Sequence[Record] = ()
             if self._is_live and finished:
-                latest = await health.latest_attempts(connection, self._lanes, after, until, RUNS_PER_LOOK)
+                latest = await health.latest_attempts(
+                    connection, self._lanes, after, until, RUNS_PER_LOOK, tenant_id=DEFAULT_TENANT
+                )
         for each in rows:
             self._totals[each["outcome"]] += each["count"]
         span = (until - after).total_seconds()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from mainspring.app.job import Job
 from mainspring.app.mainspring import who_am_i
+from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.job import definition_of
 from mainspring.model.payload import MAX_PAYLOAD_BYTES, encode
 from mainspring.store import jobs
@@ -33,9 +34,9 @@ async def submit_by_name(client: Mainspring, name: str, arguments: dict[str, Any
     payload = encode(arguments, what="payload", limit=MAX_PAYLOAD_BYTES)
     services = await client.services()
     async with services.store.database.acquire() as connection:
-        reference, document = await jobs.find(connection, name)
+        reference, document = await jobs.find(connection, name, tenant_id=DEFAULT_TENANT)
         job: Job[Any, Any] = Job(client, handler_of(definition_of(document), _elsewhere), options)
-        line, _ = await jobs.line_in_known_queue(connection, job.line)
+        line, _ = await jobs.line_in_known_queue(connection, job.line, tenant_id=DEFAULT_TENANT)
     numbers = services.definitions.learn(name, reference, job.line, line)
     template = job.template(reference.id, reference.version, line, who_am_i())
     return await services.submitter.submit_one(job.filled(template, payload), numbers.known)

@@ -62,7 +62,14 @@ class Acting:
                 if not left:
                     break
                 rows = await store.change(
-                    connection, lane, left, changes, present_line=line, actor=act.actor, detail=act.detail
+                    connection,
+                    lane,
+                    left,
+                    changes,
+                    tenant_id=act.tenant_id,
+                    present_line=line,
+                    actor=act.actor,
+                    detail=act.detail,
                 )
                 await wake_changed(connection, lane, rows)
                 done |= {row["id"] for row in rows}
@@ -73,7 +80,7 @@ class Acting:
     ) -> int:
         """Where they wait; then in their leases; then once more where they wait, for those that went back."""
         said: dict[str, str] = {"actor": act.actor, "reason": operation.reason, "detail": act.detail}
-        done = set(await store.cancel_waiting(connection, lane, run_ids, **said))
+        done = set(await store.cancel_waiting(connection, lane, run_ids, tenant_id=act.tenant_id, **said))
         for run_id in run_ids:
             if run_id not in done:
                 worker = await store.request_cancel(connection, run_id, tenant_id=act.tenant_id, **said)
@@ -82,7 +89,7 @@ class Acting:
                     notify.send(connection, [notify.cancel(worker)])
         left = [run_id for run_id in run_ids if run_id not in done]
         if left:
-            done |= set(await store.cancel_waiting(connection, lane, left, **said))
+            done |= set(await store.cancel_waiting(connection, lane, left, tenant_id=act.tenant_id, **said))
         return len(done)
 
 

@@ -9,9 +9,10 @@ import msgspec
 
 from mainspring.errors import InvalidInput, RunNotDead
 from mainspring.model import job as rules
+from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.ids import by_lane
 from mainspring.model.payload import JSON_CODEC
-from mainspring.store import dead, jobs, notify
+from mainspring.store import dead, notify
 from mainspring.store.confirming import confirm_at_commit
 from mainspring.store.connection import transaction, uncancelled
 
@@ -37,7 +38,7 @@ class Moved(NamedTuple):
 class DeadLetters:
     """Acts on the dead letters of one tenant."""
 
-    def __init__(self, *, database: Database, runs: Runs, tenant_id: int = jobs.DEFAULT_TENANT) -> None:
+    def __init__(self, *, database: Database, runs: Runs, tenant_id: int = DEFAULT_TENANT) -> None:
         self._database = database
         self._runs = runs
         self._tenant_id = tenant_id

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mainspring.errors import SchemaMismatch
+from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.store import jobs
 from mainspring.store.confirming import REGISTRATIONS_LANE, confirm
 from mainspring.store.migrate import check_schema, installation_of
@@ -66,9 +67,7 @@ def document_of(known: frozenset[Known]) -> str:
 class Definitions:
     """The jobs and lines of one tenant, registered when first needed."""
 
-    def __init__(
-        self, *, database: Database, lanes: int, installation: str, tenant_id: int = jobs.DEFAULT_TENANT
-    ) -> None:
+    def __init__(self, *, database: Database, lanes: int, installation: str, tenant_id: int = DEFAULT_TENANT) -> None:
         self._database = database
         self._lanes = lanes
         self._tenant_id = tenant_id

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.job import MAX_NAME_LENGTH, checked_text
 from mainspring.model.lifecycle import State
 from mainspring.model.listing import checked_limit
@@ -40,7 +41,7 @@ class JobSummary:
 class Jobs:
     """Shows the jobs of one tenant."""
 
-    def __init__(self, *, database: Database, lanes: int, tenant_id: int = jobs.DEFAULT_TENANT) -> None:
+    def __init__(self, *, database: Database, lanes: int, tenant_id: int = DEFAULT_TENANT) -> None:
         self._database = database
         self._lanes = lanes
         self._tenant_id = tenant_id
@@ -63,7 +64,9 @@ class Jobs:
     ) -> list[JobSummary]:
         rows = await jobs.latest(connection, names, after, count, tenant_id=self._tenant_id)
         await lists.begin(connection)
-        counts = await lists.counts(connection, self._lanes, [row["id"] for row in rows], BOUND)
+        counts = await lists.counts(
+            connection, self._lanes, [row["id"] for row in rows], BOUND, tenant_id=self._tenant_id
+        )
         return [
             JobSummary(
                 name=row["name"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from mainspring.control.looking import Found, Looking, Names, error_of, scope_of, with_errors
+from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.lifecycle import State
 from mainspring.model.listing import Page, Position, RunSummary, checked_limit, cursor_of, parse_cursor
 from mainspring.store import distribute, jobs, lists
@@ -33,7 +34,7 @@ class Count(NamedTuple):
 class Lists:
     """Lists the runs of one tenant."""
 
-    def __init__(self, *, database: Database, lanes: int, tenant_id: int = jobs.DEFAULT_TENANT) -> None:
+    def __init__(self, *, database: Database, lanes: int, tenant_id: int = DEFAULT_TENANT) -> None:
         self._database = database
         self._lanes = lanes
         self._tenant_id = tenant_id
@@ -45,7 +46,7 @@ class Lists:
         async with self._database.acquire() as connection, snapshot(connection):
             names = await self._names(connection)
             found = await self._look(connection, wanted, names, start, limit + 1)
-            shown = await with_errors(connection, found[:limit])
+            shown = await with_errors(connection, found[:limit], tenant_id=self._tenant_id)
         return Page(
             runs=[_summary(each, names) for each in shown],
             cursor=cursor_of(shown[-1].position, wanted) if len(found) > limit else None,

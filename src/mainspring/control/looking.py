@@ -119,7 +119,8 @@ class Looking:
         """Runs with a failed attempt; where they are now is looked up, so a state is a filter over what was found."""
 
         async def now(some: list[Found]) -> list[Found]:
-            states = await lists.states_of(self._connection, [each.row["id"] for each in some])
+            wanted = [each.row["id"] for each in some]
+            states = await lists.states_of(self._connection, wanted, tenant_id=self._scope.tenant_id)
             found = [each._replace(state=states.get(each.row["id"], each.state)) for each in some]
             return [each for each in found if each.state in self._wanted.wanted_states]
 
@@ -129,7 +130,7 @@ class Looking:
         """Dead letters by what killed them."""
 
         async def fitting(some: list[Found]) -> list[Found]:
-            found = await with_errors(self._connection, some)
+            found = await with_errors(self._connection, some, tenant_id=self._scope.tenant_id)
             return [each for each in found if _is_about(each.error, self._wanted.error)]
 
         async def more(start: Position | None) -> list[Found]:
@@ -205,10 +206,10 @@ def _found(row: Record, position: Position) -> Found:
     return Found(position, State(row["state"]), row, row["is_match"], row["is_last"], row["error"])
 
 
-async def with_errors(connection: Connection, found: list[Found]) -> list[Found]:
+async def with_errors(connection: Connection, found: list[Found], *, tenant_id: int) -> list[Found]:
     """A dead letter's place does not hold its error; history does."""
     dead = [each.row for each in found if each.state is State.DEAD and each.error is None]
-    errors = await lists.last_errors(connection, dead)
+    errors = await lists.last_errors(connection, dead, tenant_id=tenant_id)
     return [each._replace(error=each.error or errors.get(each.row["id"])) for each in found]
 
 

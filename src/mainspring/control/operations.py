@@ -17,6 +17,7 @@ from mainspring.control.acting import Acting, changes_of
 from mainspring.control.runs import checked
 from mainspring.errors import DatabaseBusy, InvalidInput, OperationNotFound, OutcomeUnknown, StoreError
 from mainspring.model import job as rules
+from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.filter import filter_of
 from mainspring.model.listing import checked_limit, cursor_of, parse_cursor
 from mainspring.model.operation import Operation, OperationKind, fitting_states
@@ -50,7 +51,7 @@ class Operations:
         lists: Lists,
         runs: Runs,
         retries: Retries,
-        tenant_id: int = jobs.DEFAULT_TENANT,
+        tenant_id: int = DEFAULT_TENANT,
     ) -> None:
         self._database = database
         self._lists = lists

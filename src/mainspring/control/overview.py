@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.store import health, queues, workers
 
 if TYPE_CHECKING:
@@ -43,18 +44,19 @@ class Overview:
     failures: list[Failure]
 
 
-async def overview(connection: Connection, lanes: int) -> Overview:
-    counts = dict(await health.activity(connection, lanes, COUNTED))
+async def overview(connection: Connection, lanes: int, *, tenant_id: int = DEFAULT_TENANT) -> Overview:
+    counts = dict(await health.activity(connection, lanes, COUNTED, tenant_id=tenant_id))
     at = counts.pop("now")
-    late = await health.lateness(connection, WINDOW_SECONDS, SAMPLED)
+    late = await health.lateness(connection, WINDOW_SECONDS, SAMPLED, tenant_id=tenant_id)
+    failures = await health.failures(connection, WINDOW_SECONDS, FAILURES, tenant_id=tenant_id)
     return Overview(
         at=at,
         counts={name: int(count) for name, count in counts.items()},
-        queues=await queues.queues(connection),
+        queues=await queues.queues(connection, tenant_id=tenant_id),
         workers=[dict(row) for row in await workers.list_workers(connection, WINDOW_SECONDS)],
         lateness_p50=_percentile(late, 0.5),
         lateness_p95=_percentile(late, 0.95),
-        failures=[_failure(row) for row in await health.failures(connection, WINDOW_SECONDS, FAILURES)],
+        failures=[_failure(row) for row in failures],
     )
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from mainspring.errors import WorkerNotFound
+from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.job import checked_name, checked_reason
 from mainspring.model.payload import quoted
 from mainspring.store import jobs, notify, queues, workers
@@ -26,7 +27,7 @@ class Queues:
     async def list(self) -> list[Queue]:
         """Every queue: what waits, since when, how fast it moves, how many slots it wants."""
         async with self._database.acquire() as connection:
-            return await queues.queues(connection)
+            return await queues.queues(connection, tenant_id=DEFAULT_TENANT)
 
     async def pause(self, name: str, *, actor: str, reason: str = "") -> bool:
         """Nothing of this queue is claimed any more; what runs goes on. False when it was paused before."""
@@ -37,7 +38,7 @@ class Queues:
             await _check_exists(connection, name)
             async with transaction(connection):
                 await confirm_at_commit(connection, REGISTRATIONS_LANE)  # it may have been paused before
-                return await queues.pause(connection, name, actor=actor, reason=reason)
+                return await queues.pause(connection, name, tenant_id=DEFAULT_TENANT, actor=actor, reason=reason)
 
     async def resume(self, name: str, *, actor: str, reason: str = "") -> bool:
         """What waits there is claimed again, at once. False when it was not paused."""
@@ -48,8 +49,8 @@ class Queues:
             await _check_exists(connection, name)
             async with transaction(connection):
                 await confirm_at_commit(connection, REGISTRATIONS_LANE)
-                resumed = await queues.resume(connection, name, actor=actor, reason=reason)
-                lines = await jobs.all_lines_of(connection, name)
+                resumed = await queues.resume(connection, name, tenant_id=DEFAULT_TENANT, actor=actor, reason=reason)
+                lines = await jobs.all_lines_of(connection, name, tenant_id=DEFAULT_TENANT)
                 notify.send(connection, [notify.ready(lane, line, 0) for lane in range(self._lanes) for line in lines])
             return resumed
 
@@ -75,7 +76,9 @@ class Workers:
 
     async def _drain(self, worker_id: UUID, actor: str, reason: str) -> bool:
         async with self._database.acquire() as connection, transaction(connection):
-            return await workers.request_drain(connection, worker_id, actor=actor, reason=reason)
+            return await workers.request_drain(
+                connection, worker_id, tenant_id=DEFAULT_TENANT, actor=actor, reason=reason
+            )
 
 
 def _parsed(worker_id: UUID | str) -> UUID | None:
@@ -86,4 +89,4 @@ def _parsed(worker_id: UUID | str) -> UUID | None:
 
 
 async def _check_exists(connection: Connection, name: str) -> None:
-    jobs.line_of(await jobs.lines_of(connection), checked_name(name, "queue"))
+    jobs.line_of(await jobs.lines_of(connection, tenant_id=DEFAULT_TENANT), checked_name(name, "queue"))

@@ -16,8 +16,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from mainspring.errors import Conflict
+from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.job import checked_text
-from mainspring.store import health, restoring, workers
+from mainspring.store import restoring, workers
 from mainspring.store.connection import transaction, uncancelled
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class Restoration:
         """What `work` would act on."""
         async with self._connection() as connection:
             pulses = await workers.pulses(connection)
-            running = int((await health.activity(connection, self._lanes, 1))["running"])
+            running = await restoring.running(connection, self._lanes)
             waiting = await restoring.waiting(connection, self._lanes)
         return Outlook(workers=len(pulses), watch_seconds=_longest_pause(pulses), running=running, waiting=waiting.runs)
 
@@ -105,11 +106,17 @@ class Restoration:
 
     async def _begin(self, connection: Connection, actor: str, reason: str) -> tuple[str, int]:
         async with transaction(connection):
-            return await restoring.begin(connection, actor=actor, reason=reason)
+            return await restoring.begin(connection, tenant_id=DEFAULT_TENANT, actor=actor, reason=reason)
 
     async def _end(self, connection: Connection, actor: str, done: Restored) -> None:
         async with transaction(connection):
-            await restoring.end(connection, actor=actor, installation=done.installation, detail=asdict(done))
+            await restoring.end(
+                connection,
+                tenant_id=DEFAULT_TENANT,
+                actor=actor,
+                installation=done.installation,
+                detail=asdict(done),
+            )
 
     # ── workers and their leases ────────────────────────────────────────────────────────────────────────────
 

@@ -26,6 +26,7 @@ from mainspring.errors import (
     RunLost,
     RunNotSucceeded,
 )
+from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.ids import lane_of, made_at
 from mainspring.model.lifecycle import State
 from mainspring.model.payload import decode
@@ -203,7 +204,7 @@ class Results:
     async def _ask(self, wanted: Sequence[UUID]) -> bool:
         """Tell those whose runs have ended; answers whether there were some."""
         async with self._database.acquire() as connection:
-            rows = await history.ends_of(connection, wanted)
+            rows = await history.ends_of(connection, wanted, tenant_id=DEFAULT_TENANT)
             await confirm(connection, {lane_of(row["run_id"]) for row in rows})
         for row in rows:
             self._tell(row)
@@ -224,7 +225,8 @@ class Results:
         for start in range(0, len(judged), AT_ONCE):
             some = judged[start : start + AT_ONCE]
             async with self._database.acquire() as connection:
-                found = await lists.states_of(connection, [each.run_id for each in some])
+                wanted = [each.run_id for each in some]
+                found = await lists.states_of(connection, wanted, tenant_id=DEFAULT_TENANT)
             self._somewhere.update(found)
             for waiter in some:
                 if waiter.run_id not in found:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from mainspring.clock import instant
 from mainspring.control.dead import requeue_in_lane
 from mainspring.errors import RunNotEnded
+from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.ids import lane_of
-from mainspring.store import jobs, notify, submissions
+from mainspring.store import notify, submissions
 from mainspring.store import runs as store
 from mainspring.store.connection import transaction, uncancelled
 
@@ -33,7 +34,7 @@ class Retries:
         clock: Clock,
         runs: Runs,
         dead: DeadLetters,
-        tenant_id: int = jobs.DEFAULT_TENANT,
+        tenant_id: int = DEFAULT_TENANT,
     ) -> None:
         self._database = database
         self._clock = clock

@@ -20,6 +20,7 @@ from mainspring.errors import (
     StoreError,
 )
 from mainspring.model import job as rules
+from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.ids import lane_of, parse_run_id
 from mainspring.model.lifecycle import WAITING, State
 from mainspring.model.line import Line
@@ -81,7 +82,7 @@ def checked(changes: Changes) -> dict[str, Any]:
 class Runs:
     """Acts on single runs of one tenant."""
 
-    def __init__(self, *, database: Database, lanes: int, tenant_id: int = jobs.DEFAULT_TENANT) -> None:
+    def __init__(self, *, database: Database, lanes: int, tenant_id: int = DEFAULT_TENANT) -> None:
         self._database = database
         self._lanes = lanes
         self._tenant_id = tenant_id
@@ -92,12 +93,12 @@ class Runs:
         """A run wherever it is, with its attempts and transitions."""
         parsed = self.parse(run_id)
         async with self._database.acquire() as connection:
-            row, attempts, acts = await _read(connection, parsed)
+            row, attempts, acts = await _read(connection, parsed, self._tenant_id)
             progress = None if row is None else await reports.progress_of(connection, parsed)
             if row is None and not attempts:
                 raise not_found(parsed)
             latest = row if row is not None else attempts[-1]
-            names = await jobs.names_of(connection, [latest["job_id"]])
+            names = await jobs.names_of(connection, [latest["job_id"]], tenant_id=self._tenant_id)
             line = await self._line(connection, latest["line_id"])
             lacks = await _lacks(connection, line) if latest["state"] == State.READY else None
         return as_run(
@@ -142,7 +143,7 @@ class Runs:
             for _ in range(LOOKS):
                 async with transaction(connection):
                     ended = await store.cancel_waiting(
-                        connection, lane_of(run_id), [run_id], actor=actor, reason=reason
+                        connection, lane_of(run_id), [run_id], tenant_id=self._tenant_id, actor=actor, reason=reason
                     )
                 if ended:
                     return State.CANCELLED
@@ -158,7 +159,7 @@ class Runs:
 
     async def _raise_if_settled(self, connection: Connection, run_id: UUID, verb: str) -> Record | None:
         """Raise if the run can no longer be acted upon; answers with where it is, if anywhere."""
-        row, attempts, _ = await _read(connection, run_id)
+        row, attempts, _ = await _read(connection, run_id, self._tenant_id)
         if row is None and not attempts:
             raise not_found(run_id)
         state = State(row["state"]) if row is not None else State(attempts[-1]["state"])
@@ -217,7 +218,14 @@ class Runs:
     ) -> bool:
         async with transaction(connection):
             changed = await store.change(
-                connection, lane_of(run_id), [run_id], values, revision=revision, actor=actor, detail=detail
+                connection,
+                lane_of(run_id),
+                [run_id],
+                values,
+                tenant_id=self._tenant_id,
+                revision=revision,
+                actor=actor,
+                detail=detail,
             )
             await wake_changed(connection, lane_of(run_id), changed)
         return bool(changed)
@@ -232,13 +240,15 @@ async def wake_changed(connection: Connection, lane: int, changed: list[Record])
     notify.send(connection, list(dict.fromkeys(wake_ups)))
 
 
-async def _read(connection: Connection, run_id: UUID) -> tuple[Record | None, list[Record], list[Record]]:
+async def _read(
+    connection: Connection, run_id: UUID, tenant_id: int
+) -> tuple[Record | None, list[Record], list[Record]]:
     """Place, history and audit of a run in one snapshot: between two, it could slip from one into the other."""
     async with snapshot(connection):
         return (
-            await store.find(connection, run_id),
-            await history.attempts_of(connection, run_id),
-            await history.acts_on(connection, run_id),
+            await store.find(connection, run_id, tenant_id=tenant_id),
+            await history.attempts_of(connection, run_id, tenant_id=tenant_id),
+            await history.acts_on(connection, run_id, tenant_id=tenant_id),
         )
 
 

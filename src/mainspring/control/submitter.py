@@ -27,13 +27,13 @@ from mainspring.errors import (
     StoreError,
     ValueNotStorable,
 )
+from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.ids import lane_of, lane_of_key
 from mainspring.store import notify, submissions
 from mainspring.store.confirming import confirm
 from mainspring.store.connection import patience, transaction, uncancelled
 from mainspring.store.database import end_connections
 from mainspring.store.failures import DATABASE_ERRORS
-from mainspring.store.jobs import DEFAULT_TENANT
 from mainspring.store.link import Link
 
 if TYPE_CHECKING:

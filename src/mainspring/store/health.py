@@ -71,29 +71,34 @@ async def tables_with_dead_rows(connection: Connection, at_least: int) -> list[R
 # ── work, for those who watch ───────────────────────────────────────────────────────────────────────────────
 
 
-async def activity(connection: Connection, lanes: int, bound: int) -> Record:
+async def activity(connection: Connection, lanes: int, bound: int, *, tenant_id: int) -> Record:
     """How many runs are where, each counted up to a bound."""
-    row = await load("health/activity").fetchrow(connection, lanes=list(range(lanes)), bound=bound)
+    row = await load("health/activity").fetchrow(connection, lanes=list(range(lanes)), bound=bound, tenant=tenant_id)
     assert row is not None
     return row
 
 
-async def finished_between(connection: Connection, lanes: int, after: datetime, until: datetime) -> list[Record]:
-    return await load("health/finished").fetch(connection, lanes=list(range(lanes)), after=after, until=until)
-
-
-async def latest_attempts(
-    connection: Connection, lanes: int, after: datetime, until: datetime, count: int
-) -> Sequence[Record]:
-    return await load("health/latest").fetch(
-        connection, lanes=list(range(lanes)), after=after, until=until, count=count
+async def finished_between(
+    connection: Connection, lanes: int, after: datetime, until: datetime, *, tenant_id: int
+) -> list[Record]:
+    return await load("health/finished").fetch(
+        connection, lanes=list(range(lanes)), after=after, until=until, tenant=tenant_id
     )
 
 
-async def lateness(connection: Connection, window: float, count: int) -> list[float]:
+async def latest_attempts(
+    connection: Connection, lanes: int, after: datetime, until: datetime, count: int, *, tenant_id: int
+) -> Sequence[Record]:
+    return await load("health/latest").fetch(
+        connection, lanes=list(range(lanes)), after=after, until=until, count=count, tenant=tenant_id
+    )
+
+
+async def lateness(connection: Connection, window: float, count: int, *, tenant_id: int) -> list[float]:
     """How late the latest attempts began, in seconds, those of the last `window` seconds, up to `count` of each job."""
-    return sorted(row["seconds"] for row in await load("health/lateness").fetch(connection, window=window, count=count))
+    rows = await load("health/lateness").fetch(connection, window=window, count=count, tenant=tenant_id)
+    return sorted(row["seconds"] for row in rows)
 
 
-async def failures(connection: Connection, window: float, count: int) -> list[Record]:
-    return await load("health/failures").fetch(connection, window=window, count=count)
+async def failures(connection: Connection, window: float, count: int, *, tenant_id: int) -> list[Record]:
+    return await load("health/failures").fetch(connection, window=window, count=count, tenant=tenant_id)

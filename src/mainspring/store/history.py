@@ -58,22 +58,24 @@ async def record_attempts(connection: Connection, records: Sequence[tuple[Any, .
     await connection.copy_records_to_table("attempt", columns=AttemptRecord._fields, records=records)
 
 
-async def attempts_of(connection: Connection, run_id: UUID) -> list[Record]:
+async def attempts_of(connection: Connection, run_id: UUID, *, tenant_id: int) -> list[Record]:
     return await load("history/attempts_of_run").fetch(
-        connection, lane=lane_of(run_id), run=run_id, since=made_at(run_id) - HOST_CLOCK_SLACK
+        connection, lane=lane_of(run_id), run=run_id, since=made_at(run_id) - HOST_CLOCK_SLACK, tenant=tenant_id
     )
 
 
-async def acts_on(connection: Connection, run_id: UUID) -> list[Record]:
-    return await load("history/audit_of_run").fetch(connection, lane=lane_of(run_id), subject=str(run_id))
+async def acts_on(connection: Connection, run_id: UUID, *, tenant_id: int) -> list[Record]:
+    return await load("history/audit_of_run").fetch(
+        connection, lane=lane_of(run_id), subject=str(run_id), tenant=tenant_id
+    )
 
 
-async def ends_of(connection: Connection, run_ids: Sequence[UUID]) -> list[Record]:
+async def ends_of(connection: Connection, run_ids: Sequence[UUID], *, tenant_id: int) -> list[Record]:
     """How these runs ended, those that have."""
     rows: list[Record] = []
     for lane, some in by_lane(run_ids):
         since = made_at(min(some)) - HOST_CLOCK_SLACK
-        rows += await load("history/ends").fetch(connection, lane=lane, runs=some, since=since)
+        rows += await load("history/ends").fetch(connection, lane=lane, runs=some, since=since, tenant=tenant_id)
     return rows
 
 

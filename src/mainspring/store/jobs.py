@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from mainspring.store.connection import Connection, Record
 
-DEFAULT_TENANT = 1
 MOST_JOBS = 10_000
 REGISTER_TRIES = 5
 MAX_LINES = 100  # per queue: each of them is one more place for a worker to look
@@ -37,7 +36,7 @@ async def register(
     definition: dict[str, Any],
     *,
     actor: str,
-    tenant_id: int = DEFAULT_TENANT,
+    tenant_id: int,
 ) -> JobRef:
     """Make sure the job exists with this definition; two deploys that alternate keep their two versions."""
     for _ in range(REGISTER_TRIES):
@@ -72,7 +71,7 @@ async def _register(
     return JobRef(*found)
 
 
-async def find(connection: Connection, name: str, *, tenant_id: int = DEFAULT_TENANT) -> tuple[JobRef, dict[str, Any]]:
+async def find(connection: Connection, name: str, *, tenant_id: int) -> tuple[JobRef, dict[str, Any]]:
     row = await load("jobs/find").fetchrow(connection, tenant=tenant_id, name=checked_name(name, "job"))
     if row is None:
         names = await load("jobs/names").fetch(connection, tenant=tenant_id)
@@ -81,18 +80,18 @@ async def find(connection: Connection, name: str, *, tenant_id: int = DEFAULT_TE
 
 
 async def latest(
-    connection: Connection, names: Sequence[str] | None, after: str, count: int, *, tenant_id: int = DEFAULT_TENANT
+    connection: Connection, names: Sequence[str] | None, after: str, count: int, *, tenant_id: int
 ) -> list[Record]:
     """Jobs by name, with their newest definitions."""
     return await load("jobs/list").fetch(connection, tenant=tenant_id, names=names, after=after, count=count)
 
 
-async def names_of(connection: Connection, job_ids: Iterable[int]) -> dict[int, str]:
-    rows = await load("jobs/names_of").fetch(connection, jobs=list(job_ids))
+async def names_of(connection: Connection, job_ids: Iterable[int], *, tenant_id: int) -> dict[int, str]:
+    rows = await load("jobs/names_of").fetch(connection, tenant=tenant_id, jobs=list(job_ids))
     return {row["id"]: row["name"] for row in rows}
 
 
-async def all_names(connection: Connection, *, tenant_id: int = DEFAULT_TENANT) -> dict[int, str]:
+async def all_names(connection: Connection, *, tenant_id: int) -> dict[int, str]:
     """The jobs there are, by id."""
     rows = await load("jobs/ids").fetch(connection, tenant=tenant_id, count=MOST_JOBS)
     return {row["id"]: row["name"] for row in rows}
@@ -117,7 +116,7 @@ def _no_such_job(name: str, known: Iterable[str]) -> JobNotFound:
     )
 
 
-async def queue_names(connection: Connection, *, tenant_id: int = DEFAULT_TENANT) -> dict[int, str]:
+async def queue_names(connection: Connection, *, tenant_id: int) -> dict[int, str]:
     """The queue of each line, whatever labels it requires."""
     return {row["id"]: row["queue"] for row in await load("jobs/lines").fetch(connection, tenant=tenant_id)}
 
@@ -133,15 +132,13 @@ def lines_of_queues(queues: dict[int, str], wanted: Sequence[str]) -> list[int]:
 # ── lines ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def lines(connection: Connection, *, tenant_id: int = DEFAULT_TENANT) -> dict[Line, int]:
+async def lines(connection: Connection, *, tenant_id: int) -> dict[Line, int]:
     """Every line there is, with its number."""
     rows = await load("jobs/lines").fetch(connection, tenant=tenant_id)
     return {Line.of(row["queue"], row["labels"]): row["id"] for row in rows}
 
 
-async def open_lines(
-    connection: Connection, wanted: Iterable[Line], *, tenant_id: int = DEFAULT_TENANT
-) -> dict[Line, int]:
+async def open_lines(connection: Connection, wanted: Iterable[Line], *, tenant_id: int) -> dict[Line, int]:
     """Make sure these lines exist, and the plain line of each of their queues; answers with every line there is."""
     known = await lines(connection, tenant_id=tenant_id)
     missing = {each for line in wanted for each in (Line(line.queue), line)} - set(known)
@@ -163,9 +160,7 @@ async def open_lines(
     return known
 
 
-async def line_in_known_queue(
-    connection: Connection, line: Line, *, tenant_id: int = DEFAULT_TENANT
-) -> tuple[int, dict[Line, int]]:
+async def line_in_known_queue(connection: Connection, line: Line, *, tenant_id: int) -> tuple[int, dict[Line, int]]:
     """The number of a line, opened if need be, and every line there is. A queue that nobody uses is refused."""
     known = await lines(connection, tenant_id=tenant_id)
     queues = {each.queue for each in known}
@@ -176,19 +171,17 @@ async def line_in_known_queue(
     return known[line], known
 
 
-async def open_queues(
-    connection: Connection, queues: Iterable[str], *, tenant_id: int = DEFAULT_TENANT
-) -> dict[str, int]:
+async def open_queues(connection: Connection, queues: Iterable[str], *, tenant_id: int) -> dict[str, int]:
     """Make sure these queues exist; answers with the plain line of each queue there is."""
     return _plain(await open_lines(connection, map(Line, queues), tenant_id=tenant_id))
 
 
-async def lines_of(connection: Connection, *, tenant_id: int = DEFAULT_TENANT) -> dict[str, int]:
+async def lines_of(connection: Connection, *, tenant_id: int) -> dict[str, int]:
     """The plain line of each queue there is: no labels, delivered at least once."""
     return _plain(await lines(connection, tenant_id=tenant_id))
 
 
-async def all_lines_of(connection: Connection, queue: str, *, tenant_id: int = DEFAULT_TENANT) -> list[int]:
+async def all_lines_of(connection: Connection, queue: str, *, tenant_id: int) -> list[int]:
     """Every line of a queue, whatever it requires."""
     return [number for line, number in (await lines(connection, tenant_id=tenant_id)).items() if line.queue == queue]
 

@@ -136,30 +136,32 @@ async def _unsuccessful(
     )
 
 
-async def last_errors(connection: Connection, rows: Sequence[Record]) -> dict[UUID, str | None]:
+async def last_errors(connection: Connection, rows: Sequence[Record], *, tenant_id: int) -> dict[UUID, str | None]:
     """What made dead letters of these runs, by their rows in a list."""
     died = {row["id"]: row["since_at"] for row in rows}
     errors: dict[UUID, str | None] = {}
     for lane, some in by_lane(died):
         since = min(died[run_id] for run_id in some) - DEATH_SLACK
-        found = await load("lists/last_errors").fetch(connection, lane=lane, runs=some, since=since)
+        found = await load("lists/last_errors").fetch(connection, lane=lane, runs=some, since=since, tenant=tenant_id)
         errors |= {row["run_id"]: row["error"] for row in found}
     return errors
 
 
-async def states_of(connection: Connection, run_ids: Sequence[UUID]) -> dict[UUID, State]:
+async def states_of(connection: Connection, run_ids: Sequence[UUID], *, tenant_id: int) -> dict[UUID, State]:
     """In which states these runs are now."""
     found: dict[UUID, State] = {}
     for lane, some in by_lane(run_ids):
         since = made_at(min(some)) - HOST_CLOCK_SLACK
-        rows = await load("lists/whereabouts").fetch(connection, lane=lane, runs=some, since=since)
+        rows = await load("lists/whereabouts").fetch(connection, lane=lane, runs=some, since=since, tenant=tenant_id)
         found |= {row["id"]: State(row["state"]) for row in rows}
     return found
 
 
-async def counts(connection: Connection, lanes: int, job_ids: Sequence[int], bound: int) -> dict[int, dict[str, int]]:
+async def counts(
+    connection: Connection, lanes: int, job_ids: Sequence[int], bound: int, *, tenant_id: int
+) -> dict[int, dict[str, int]]:
     """How many runs of these jobs are where; `is_more` if some lane has more than were counted."""
-    asked = {"lanes": list(range(lanes)), "jobs": list(job_ids)}
+    asked = {"lanes": list(range(lanes)), "jobs": list(job_ids), "tenant": tenant_id}
     found: dict[int, dict[str, int]] = {job_id: {} for job_id in job_ids}
     for row in await load("lists/counts").fetch(connection, bound=bound, **asked):
         found[row["job_id"]] |= dict(row)

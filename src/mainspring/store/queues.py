@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from mainspring.model.capacity import Line, Queue, Room, Sample, lacking_slots, measured
 from mainspring.model.line import Line as Requirements
 from mainspring.model.run import PRIORITIES
-from mainspring.store.jobs import DEFAULT_TENANT
 from mainspring.store.statements import load
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ SAMPLE_SECONDS = 20.0
 WINDOW_SECONDS = 60.0  # over which rates are measured
 
 
-async def queues(connection: Connection, *, tenant_id: int = DEFAULT_TENANT) -> list[Queue]:
+async def queues(connection: Connection, *, tenant_id: int) -> list[Queue]:
     """Every queue with its depth, its rates and the slots it wants."""
     rows = await _depths(connection, tenant_id)
     lines = await _lines(connection, rows)
@@ -35,10 +34,10 @@ async def queues(connection: Connection, *, tenant_id: int = DEFAULT_TENANT) -> 
 
 
 async def wanted_slots(
-    connection: Connection, names: Sequence[str], ours: Sequence[UUID], *, labels: Sequence[str] = ()
+    connection: Connection, names: Sequence[str], ours: Sequence[UUID], *, tenant_id: int, labels: Sequence[str] = ()
 ) -> int:
     """How many slots are wanted of us: by the lines that we serve, less what other workers have for them."""
-    rows = await _depths(connection, DEFAULT_TENANT)
+    rows = await _depths(connection, tenant_id)
     paused = {row["queue"] for row in rows if row["paused_at"] is not None}
     served: dict[tuple[str, frozenset[str]], list[Line]] = {}
     for line in await _lines(connection, rows):
@@ -49,11 +48,11 @@ async def wanted_slots(
     return lacking_slots(wanted, [room for worker_id, room in rooms.items() if worker_id not in ours])
 
 
-async def take_samples(connection: Connection, *, tenant_id: int = DEFAULT_TENANT) -> bool:
-    """Remember what every line looks like now, unless someone just did."""
+async def take_samples(connection: Connection) -> bool:
+    """Remember what every line of every tenant looks like now, unless someone just did."""
     if await load("queues/is_sampled").fetchval(connection, every=SAMPLE_SECONDS * 0.8):
         return False
-    rows = await _depths(connection, tenant_id)
+    rows = await _depths(connection, None)
     tallies = await _tallies(connection)
     samples = [(row["line_id"], _sample(row, tallies)) for row in rows]
     await load("queues/add_samples").execute(
@@ -85,21 +84,21 @@ async def tell(connection: Connection, worker_id: UUID, lines: Mapping[int, tupl
     )
 
 
-async def pause(connection: Connection, name: str, *, actor: str, reason: str) -> bool:
+async def pause(connection: Connection, name: str, *, tenant_id: int, actor: str, reason: str) -> bool:
     """False when it was paused before."""
     return bool(
-        await load("queues/pause").fetchval(connection, tenant=DEFAULT_TENANT, queue=name, actor=actor, reason=reason)
+        await load("queues/pause").fetchval(connection, tenant=tenant_id, queue=name, actor=actor, reason=reason)
     )
 
 
-async def resume(connection: Connection, name: str, *, actor: str, reason: str) -> bool:
+async def resume(connection: Connection, name: str, *, tenant_id: int, actor: str, reason: str) -> bool:
     """False when it was not paused."""
     return bool(
-        await load("queues/resume").fetchval(connection, tenant=DEFAULT_TENANT, queue=name, actor=actor, reason=reason)
+        await load("queues/resume").fetchval(connection, tenant=tenant_id, queue=name, actor=actor, reason=reason)
     )
 
 
-async def _depths(connection: Connection, tenant_id: int) -> list[Record]:
+async def _depths(connection: Connection, tenant_id: int | None) -> list[Record]:
     return await load("queues/depths").fetch(connection, tenant=tenant_id, bound=COUNTED, priorities=list(PRIORITIES))
 
 

@@ -7,7 +7,6 @@ from uuid import UUID
 
 import msgspec
 
-from mainspring.store.jobs import DEFAULT_TENANT
 from mainspring.store.statements import load
 
 if TYPE_CHECKING:
@@ -39,21 +38,28 @@ class Batch(NamedTuple):
         return self.lifted == self.low
 
 
-async def begin(connection: Connection, *, actor: str, reason: str) -> tuple[str, int]:
+async def begin(connection: Connection, *, tenant_id: int, actor: str, reason: str) -> tuple[str, int]:
     """Note that the database was restored; answers with its new id, and the seconds since 1970."""
-    row = await load("restoring/begin").fetchrow(connection, tenant=DEFAULT_TENANT, actor=actor, reason=reason)
+    row = await load("restoring/begin").fetchrow(connection, tenant=tenant_id, actor=actor, reason=reason)
     assert row is not None
     return row["id"], row["now"]
 
 
-async def end(connection: Connection, *, actor: str, installation: str, detail: Mapping[str, object]) -> None:
+async def end(
+    connection: Connection, *, tenant_id: int, actor: str, installation: str, detail: Mapping[str, object]
+) -> None:
     await load("restoring/end").execute(
         connection,
-        tenant=DEFAULT_TENANT,
+        tenant=tenant_id,
         actor=actor,
         installation=installation,
         detail=msgspec.json.encode(detail).decode(),
     )
+
+
+async def running(connection: Connection, lanes: int) -> int:
+    """How many runs are in leases, of all tenants."""
+    return int(await load("restoring/running").fetchval(connection, lanes=list(range(lanes))))
 
 
 async def waiting(connection: Connection, lanes: int) -> Waiting:

@@ -10,7 +10,6 @@ from mainspring.model.lifecycle import HoldReason
 from mainspring.model.payload import JSON_CODEC
 from mainspring.model.run import PRIORITIES
 from mainspring.store.history import HOST_CLOCK_SLACK
-from mainspring.store.jobs import DEFAULT_TENANT
 from mainspring.store.statements import load
 
 if TYPE_CHECKING:
@@ -22,17 +21,24 @@ if TYPE_CHECKING:
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 
 
-async def find(connection: Connection, run_id: UUID) -> Record | None:
+async def find(connection: Connection, run_id: UUID, *, tenant_id: int) -> Record | None:
     """A run in its place, if it has not ended."""
-    return await load("runs/find").fetchrow(connection, lane=lane_of(run_id), run=run_id)
+    return await load("runs/find").fetchrow(connection, lane=lane_of(run_id), run=run_id, tenant=tenant_id)
 
 
 async def cancel_waiting(
-    connection: Connection, lane: int, run_ids: Sequence[UUID], *, actor: str, reason: str, detail: str = "{}"
+    connection: Connection,
+    lane: int,
+    run_ids: Sequence[UUID],
+    *,
+    tenant_id: int,
+    actor: str,
+    reason: str,
+    detail: str = "{}",
 ) -> list[UUID]:
     """End those of these runs of one lane that wait; answers with them."""
     rows = await load("runs/cancel_waiting").fetch(
-        connection, lane=lane, runs=list(run_ids), actor=actor, reason=reason, detail=detail
+        connection, lane=lane, runs=list(run_ids), tenant=tenant_id, actor=actor, reason=reason, detail=detail
     )
     return [row["id"] for row in rows]
 
@@ -53,6 +59,7 @@ async def change(
     run_ids: Sequence[UUID],
     changes: dict[str, Any],
     *,
+    tenant_id: int,
     revision: int | None = None,
     present_line: int | None = None,
     actor: str,
@@ -64,6 +71,7 @@ async def change(
         connection,
         lane=lane,
         runs=list(run_ids),
+        tenant=tenant_id,
         revision=revision,
         present_line=present_line,
         actor=actor,
@@ -144,6 +152,6 @@ async def forget_keys(connection: Connection, lane: int, count: int) -> int:
     return int(await load("runs/forget_keys").fetchval(connection, lane=lane, count=count))
 
 
-async def of_job(connection: Connection, job: str, *, tenant_id: int = DEFAULT_TENANT) -> list[Record]:
+async def of_job(connection: Connection, job: str, *, tenant_id: int) -> list[Record]:
     """Every run of a job, wherever it is. It reads everything: for tests."""
     return await load("runs/of_job").fetch(connection, tenant=tenant_id, job=job)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mainspring.model.lifecycle import MOST_CRASHES
 from mainspring.store.connection import transaction
-from mainspring.store.jobs import DEFAULT_TENANT
 from mainspring.store.statements import load
 
 if TYPE_CHECKING:
@@ -73,10 +72,10 @@ async def beat_if_live(connection: Connection, worker_ids: Sequence[UUID]) -> di
     return {row["id"]: row["is_to_drain"] for row in rows}
 
 
-async def request_drain(connection: Connection, worker_id: UUID, *, actor: str, reason: str) -> bool:
+async def request_drain(connection: Connection, worker_id: UUID, *, tenant_id: int, actor: str, reason: str) -> bool:
     """False when there is no such live worker."""
     asked = await load("workers/request_drain").fetchval(
-        connection, worker=worker_id, tenant=DEFAULT_TENANT, actor=actor, reason=reason
+        connection, worker=worker_id, tenant=tenant_id, actor=actor, reason=reason
     )
     return asked is not None
 

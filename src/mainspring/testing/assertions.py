@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.payload import decode
 from mainspring.store import jobs, runs
 
@@ -40,8 +41,8 @@ async def submissions(job: Job[Any, Any]) -> list[Submission]:
     """Every run of a job, in the order of submission."""
     store = (await job.app.services()).store
     async with store.database.acquire() as connection:
-        rows = await runs.of_job(connection, job.name)
-        queues = await jobs.queue_names(connection)
+        rows = await runs.of_job(connection, job.name, tenant_id=DEFAULT_TENANT)
+        queues = await jobs.queue_names(connection, tenant_id=DEFAULT_TENANT)
     return [
         Submission(
             run_id=row["id"],

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from mainspring import wiring
 from mainspring.errors import InvalidInput, MainspringError
 from mainspring.keeper.promoter import Promoter
+from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.lifecycle import Outcome
 from mainspring.model.run import PRIORITIES
 from mainspring.store import history, jobs, runs
@@ -80,7 +81,7 @@ async def run_until_idle(
 async def _all_labels(app: Mainspring, store: wiring.Store) -> tuple[str, ...]:
     """Whatever a run may require, this worker has it."""
     async with store.database.acquire() as connection:
-        lines = {*await jobs.lines(connection), *app.registry.lines}
+        lines = {*await jobs.lines(connection, tenant_id=DEFAULT_TENANT), *app.registry.lines}
     return tuple({label for line in lines for label in line.labels})
 
 
@@ -115,7 +116,7 @@ class _Work:
 
     async def _stir(self) -> bool:
         """Tell the worker which lines have something in them."""
-        self._worker.lines.learn(await jobs.lines(self._connection))
+        self._worker.lines.learn(await jobs.lines(self._connection, tenant_id=DEFAULT_TENANT))
         pairs = [(lane, line) for lane in range(self._lanes) for line in self._worker.lines]
         rows = await runs.waiting_lines(self._connection, pairs)
         for row in rows:

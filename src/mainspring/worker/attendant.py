@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from mainspring.clock import SystemClock
+from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.store import jobs, leases, notify, runs
 from mainspring.store.failures import ALL_DATABASE_ERRORS
 from mainspring.store.leases import Lease
@@ -106,7 +107,7 @@ class Attendant:
         self._beats_until_lines -= 1
         if self._has_news or self._beats_until_lines <= 0:
             self._has_news = False
-            self._lines.learn(await jobs.lines(connection))
+            self._lines.learn(await jobs.lines(connection, tenant_id=DEFAULT_TENANT))
             self._beats_until_lines = LINES_EVERY
 
     async def _begin(self, connection: Connection) -> None:

@@ -18,6 +18,7 @@ from mainspring.errors import (
     RowExists,
     did_you_mean,
 )
+from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.line import Delivery
 from mainspring.store import jobs, workers
 from mainspring.store.confirming import REGISTRATIONS_LANE, confirm
@@ -151,7 +152,7 @@ class WorkerProcess:
         return handlers
 
     async def _open_lines(self, connection: Connection) -> None:
-        found = await jobs.open_lines(connection, self._registry.lines)
+        found = await jobs.open_lines(connection, self._registry.lines, tenant_id=DEFAULT_TENANT)
         known = {line.queue for line in found}
         missing = [queue for queue in self._settings.queues if queue not in known]
         if missing:
@@ -332,7 +333,11 @@ async def register_jobs(connection: Connection, registry: Registry, actor: str) 
     handlers = {}
     for handler in registry:
         reference = await jobs.register(
-            connection, handler.name, handler.definition.as_document(), actor=f"mainspring {actor}"
+            connection,
+            handler.name,
+            handler.definition.as_document(),
+            actor=f"mainspring {actor}",
+            tenant_id=DEFAULT_TENANT,
         )
         handlers[reference.id] = handler
     return handlers

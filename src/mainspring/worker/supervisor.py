@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.store import queues, workers
 from mainspring.store.connection import patience
 from mainspring.store.failures import DATABASE_ERRORS
@@ -254,7 +255,9 @@ class Supervisor:
             return
         ours, served = [charge.worker_id for charge in self._charges], self._settings
         async with self._database.acquire() as connection:
-            wanted = await queues.wanted_slots(connection, served.queues, ours, labels=served.labels)
+            wanted = await queues.wanted_slots(
+                connection, served.queues, ours, tenant_id=DEFAULT_TENANT, labels=served.labels
+            )
         if not self._is_ending:  # nor meanwhile
             self._adapt_to(wanted, self._autoscaler)
 

@@ -1,14 +1,20 @@
--- What there is to do and what is being done, counted up to a bound: for people who watch.
--- Index: primary keys; lease is small.
-select (select count(*) from (select lane from ready where lane = any (:lanes::smallint[]) limit :bound::int) as few)
-           as ready,
-       (select count(*) from (select lane from later where lane = any (:lanes::smallint[]) limit :bound::int) as few)
+-- What there is to do and what is being done for a tenant, counted up to a bound: for people who watch.
+-- Index: ready_job_idx, later_job_idx, held_list_idx, dead_job_idx; leases are few.
+select (select count(*) from (
+            select lane from ready where lane = any (:lanes::smallint[])
+            and job_id = any (array(select id from job where tenant_id = :tenant::int)) limit :bound::int) as few) as ready,
+       (select count(*) from (
+            select lane from later where lane = any (:lanes::smallint[])
+            and job_id = any (array(select id from job where tenant_id = :tenant::int)) limit :bound::int) as few)
            as scheduled,
-       (select count(*) from (select lane from held where lane = any (:lanes::smallint[]) limit :bound::int) as few)
-           as held,
-       (select count(*) from (select lane from dead where lane = any (:lanes::smallint[]) limit :bound::int) as few)
-           as dead,
-       (select coalesce(sum(length(done) - bit_count(done)), 0)
-        from lease where lane = any (:lanes::smallint[])) as running,
+       (select count(*) from (
+            select lane from held where lane = any (:lanes::smallint[])
+            and job_id = any (array(select id from job where tenant_id = :tenant::int)) limit :bound::int) as few) as held,
+       (select count(*) from (
+            select lane from dead where lane = any (:lanes::smallint[])
+            and job_id = any (array(select id from job where tenant_id = :tenant::int)) limit :bound::int) as few) as dead,
+       (select count(*) from lease cross join lateral unnest(lease.runs) with ordinality as run
+        where lease.lane = any (:lanes::smallint[]) and get_bit(lease.done, run.ordinality::int - 1) = 0
+          and run.tenant_id = :tenant::int) as running,
        (select count(*) from worker where state = 'live') as workers,
        clock_now() as now

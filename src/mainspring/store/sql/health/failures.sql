@@ -2,9 +2,10 @@
 -- Index: attempt_failure_idx, in the partitions of the window.
 -- Jobs and lines are unnested beside their lane: see queues/depths.
 with of_job as (
-    select lane.lane, unnest(array(select id from job)) as job_id from lane
+    select lane.lane, unnest(array(select id from job where tenant_id = :tenant::int)) as job_id from lane
 ), place as (
-    select of_job.lane, of_job.job_id, unnest(array(select id from line)) as line_id from of_job
+    select of_job.lane, of_job.job_id, unnest(array(select id from line where tenant_id = :tenant::int)) as line_id
+    from of_job
 )
 select latest.run_id, job.name as job, latest.outcome, latest.state, latest.recorded_at, latest.error
 from place cross join lateral (

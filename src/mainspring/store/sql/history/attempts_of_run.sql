@@ -5,4 +5,5 @@ select fence, attempt, tenant_id, job_id, job_version, line_id, priority, outcom
        submitted_by, submitted_at
 from attempt
 where lane = :lane::smallint and run_id = :run::uuid and recorded_at >= :since::timestamptz
+  and tenant_id = :tenant::int
 order by recorded_at, fence

@@ -1,2 +1,2 @@
--- The names behind job ids.
-select id, name from job where id = any (:jobs::int[])
+-- The names behind job ids of a tenant.
+select id, name from job where tenant_id = :tenant::int and id = any (:jobs::int[])

@@ -21,6 +21,7 @@ from (
                where dead.lane = lane.lane and dead.job_id = job.id and dead.line_id = line.id
                limit :bound::int) as few) as dead
     from lane cross join job cross join line
-    where lane.lane = any (:lanes::smallint[]) and job.id = any (:jobs::int[]) and line.tenant_id = job.tenant_id
+    where lane.lane = any (:lanes::smallint[]) and job.id = any (:jobs::int[])
+      and job.tenant_id = :tenant::int and line.tenant_id = :tenant::int
 ) as counted
 group by job_id

@@ -1,8 +1,8 @@
 -- What waits in each line, counted up to a bound per lane, and since when the oldest does.
--- Index: ready_claim_idx.
+-- Index: ready_claim_idx. Without a tenant, the lines of all of them.
 -- Lines and priorities are unnested beside their lane: a LIMIT may refer to that on Citus, and to no shared table.
 with place as (
-    select lane.lane, unnest(array(select id from line where tenant_id = :tenant::int)) as line_id from lane
+    select lane.lane, unnest(array(select id from line where tenant_id = coalesce(:tenant::int, tenant_id))) as line_id from lane
 ), front as (
     select place.lane, place.line_id, unnest(:priorities::smallint[]) as priority from place
 ), oldest as (

@@ -2,11 +2,14 @@
 -- Moves: cancel.  Index: primary keys.
 -- One that does not come back is running, has ended, never was, or moved while we looked: the caller looks again.
 with from_ready as (
-    delete from ready where lane = :lane::smallint and id = any (:runs::uuid[]) returning *
+    delete from ready where lane = :lane::smallint and id = any (:runs::uuid[])
+      and tenant_id = :tenant::int returning *
 ), from_later as (
-    delete from later where lane = :lane::smallint and id = any (:runs::uuid[]) returning *
+    delete from later where lane = :lane::smallint and id = any (:runs::uuid[])
+      and tenant_id = :tenant::int returning *
 ), from_held as (
-    delete from held where lane = :lane::smallint and id = any (:runs::uuid[]) returning *
+    delete from held where lane = :lane::smallint and id = any (:runs::uuid[])
+      and tenant_id = :tenant::int returning *
 ), cancelled as materialized (
     select lane, id, tenant_id, job_id, job_version, line_id, priority, fence, due_at, ready_at, codec, payload,
            headers, tags, idempotency_key, submitted_by, submitted_at from from_ready

@@ -4,10 +4,10 @@
 -- does not put off the first start.
 -- Moves: change.  Index: primary keys.
 with from_ready as (
-    delete from ready where lane = :lane::smallint and id = any (:runs::uuid[])
+    delete from ready where lane = :lane::smallint and id = any (:runs::uuid[]) and tenant_id = :tenant::int
       and revision = coalesce(:revision::int, revision) and line_id = coalesce(:present_line::int, line_id) returning *
 ), from_later as (
-    delete from later where lane = :lane::smallint and id = any (:runs::uuid[])
+    delete from later where lane = :lane::smallint and id = any (:runs::uuid[]) and tenant_id = :tenant::int
       and revision = coalesce(:revision::int, revision) and line_id = coalesce(:present_line::int, line_id) returning *
 ), taken as materialized (
     select lane, id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes, revision, due_at,
@@ -58,7 +58,7 @@ with from_ready as (
                case when :max_age::double precision is not null
                     then coalesce(:due_at::timestamptz, due_at) + :max_age::double precision * interval '1 second'
                     else retry_until + (coalesce(:due_at::timestamptz, due_at) - due_at) end as retry_until
-    from held where lane = :lane::smallint and id = any (:runs::uuid[])
+    from held where lane = :lane::smallint and id = any (:runs::uuid[]) and tenant_id = :tenant::int
       and revision = coalesce(:revision::int, revision) and line_id = coalesce(:present_line::int, line_id)
     for update
 ), in_held as (
