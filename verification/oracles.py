@@ -18,7 +18,7 @@ from cron_converter import Cron as ConvertedCron
 from croniter import croniter  # type: ignore[import-untyped]
 from cronsim import CronSim
 
-from mainspring.schedule.daylight import GapPolicy, RepeatPolicy
+from mainspring.schedule.timeline import GapPolicy, RepeatPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

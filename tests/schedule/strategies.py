@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from mainspring.schedule.calendar import BlackoutPolicy, Calendar, CalendarUse, Use
 from mainspring.schedule.cron import Cron
-from mainspring.schedule.daylight import GapPolicy, RepeatPolicy
 from mainspring.schedule.instants import Instants
 from mainspring.schedule.interval import Interval
 from mainspring.schedule.rule import Rule
 from mainspring.schedule.schedule import Schedule
 from mainspring.schedule.sets import Except, When, union_of
+from mainspring.schedule.timeline import GapPolicy, RepeatPolicy
 
 ZONES = ["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Africa/Casablanca", "Antarctica/Troll",
          "Asia/Kathmandu", "Pacific/Apia", "America/Sao_Paulo", "Asia/Gaza"]  # fmt: skip

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.schedule.asking import instants, walls, walls_before
 
-from mainspring.schedule.daylight import GapPolicy, RepeatPolicy
 from mainspring.schedule.text import parse
+from mainspring.schedule.timeline import GapPolicy, RepeatPolicy
 
 SPRING = ("2026-03-28T12:00", "2026-03-29T12:00")  # Europe/Berlin: 02:00 becomes 03:00 at 01:00 UTC
 AUTUMN = ("2026-10-24T12:00", "2026-10-25T12:00")  # Europe/Berlin: 03:00 becomes 02:00 at 01:00 UTC

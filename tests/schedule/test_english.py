@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mainspring.errors import InvalidSchedule
-from mainspring.schedule.english.errors import FORMS
-from mainspring.schedule.english.reading import read
-from mainspring.schedule.english.vocabulary import AMBIGUOUS, EVERYTHING
+from mainspring.schedule.english.sentence import read
+from mainspring.schedule.english.vocabulary import AMBIGUOUS, EVERYTHING, FORMS
 from mainspring.schedule.schedule import Schedule
 from mainspring.schedule.text import parse
 from mainspring.schedule.words.sentence import in_words

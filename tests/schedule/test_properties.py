@@ -13,11 +13,11 @@ from tests.schedule import strategies as some
 
 from mainspring.errors import InvalidSchedule
 from mainspring.schedule.cron import Cron
-from mainspring.schedule.daylight import GapPolicy, RepeatPolicy
 from mainspring.schedule.document import schedule_of
 from mainspring.schedule.schedule import Schedule
 from mainspring.schedule.sets import Except, When, union_of
 from mainspring.schedule.text import parse
+from mainspring.schedule.timeline import GapPolicy, RepeatPolicy
 from mainspring.schedule.zones import segment_at, zone_named
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mainspring.schedule.calendar import Calendar, CalendarUse, Use
-from mainspring.schedule.daylight import GapPolicy, RepeatPolicy
 from mainspring.schedule.instants import instant_text
-from mainspring.schedule.spans import span_text
+from mainspring.schedule.interval import span_text
+from mainspring.schedule.timeline import GapPolicy, RepeatPolicy
 
 if TYPE_CHECKING:
     from mainspring.schedule.schedule import Schedule

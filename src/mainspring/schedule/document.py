@@ -9,12 +9,12 @@ import msgspec
 
 from mainspring.errors import InvalidSchedule
 from mainspring.schedule.calendar import MAX_DATES, BlackoutPolicy, Calendar, CalendarUse, Use
-from mainspring.schedule.daylight import GapPolicy, RepeatPolicy
 from mainspring.schedule.faults import broken_rule
-from mainspring.schedule.form_text import read_instant, read_when
+from mainspring.schedule.instants import read_instant
+from mainspring.schedule.interval import read_elapsed
 from mainspring.schedule.schedule import MAX_CALENDARS, Schedule
-from mainspring.schedule.spans import read_elapsed
-from mainspring.schedule.text import MAX_LENGTH
+from mainspring.schedule.text import MAX_LENGTH, read_when
+from mainspring.schedule.timeline import GapPolicy, RepeatPolicy
 from mainspring.schedule.zones import zone_named
 
 Document = TypeVar("Document", bound=msgspec.Struct)

@@ -1,4 +1,4 @@
-"""Instants: a list of points in time, each fired once."""
+"""Instants: a list of points in time, each fired once; and how one is read, checked and written."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from mainspring.schedule.faults import broken_rule
+from mainspring.schedule.faults import broken_rule, fault
 from mainspring.schedule.timeline import EARLIEST, LATEST
+from mainspring.schedule.zones import instant_of, wall_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from zoneinfo import ZoneInfo
 
     from mainspring.schedule.timeline import Setting, Timeline
 
 MAX_INSTANTS = 10_000
+DATES = "2026-12-24T18:00:00, also with Z or an offset"
 
 
 @dataclass(frozen=True)
@@ -77,3 +80,25 @@ def check_instant(value: object, field: str) -> datetime:
             field, value, f"must be between the years {EARLIEST.year} and {LATEST.year}", code="invalid-instant"
         )
     return value.astimezone(UTC)
+
+
+def read_instant(text: str, at: int, piece: str, zone: ZoneInfo) -> datetime:
+    """An instant, or a wall of the zone, which has to exist there; the first of two."""
+    found = read_datetime(piece)
+    if found is None:
+        raise fault(text, at, f"{piece.strip()[:40]!r} is no date and time", allowed=DATES, code="invalid-instant")
+    if found.tzinfo is not None:
+        return found.astimezone(UTC)
+    instant = instant_of(zone, found)
+    if wall_of(zone, instant) != found:
+        problem = f"{found} does not exist in {zone.key}: the clock jumps over it"
+        suggestion = wall_of(zone, instant).isoformat()
+        raise fault(text, at, problem, suggestion=suggestion, code="invalid-instant")
+    return instant
+
+
+def read_datetime(text: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text.strip()) if len(text) <= 40 else None
+    except ValueError:
+        return None

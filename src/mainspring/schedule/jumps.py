@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from mainspring.schedule.cron import Cron
-from mainspring.schedule.daylight import GapPolicy
 from mainspring.schedule.interval import DEFAULT_ANCHOR, Interval
 from mainspring.schedule.rule import Rule
 from mainspring.schedule.sets import Except, Union
-from mainspring.schedule.timeline import Setting
+from mainspring.schedule.timeline import GapPolicy, Setting
+from mainspring.schedule.walls import TICK
 from mainspring.schedule.words.phrases import MONTHS, clock, listed
 from mainspring.schedule.zones import NO_SHIFT, segment_at, wall_of, zone_named
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 MAX_SEGMENTS = 400
 MAX_NAMED = 4
-TICK = timedelta(microseconds=1)
 UTC_ZONE = zone_named("UTC")
 
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from mainspring.schedule.cron import Cron
 from mainspring.schedule.faults import broken_rule
 from mainspring.schedule.sets import forms_of
+from mainspring.schedule.walls import TICK
 from mainspring.schedule.zones import TZDATA_VERSION
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ MAX_BUCKETS = 100_000  # a day of seconds, or two months of minutes
 MAX_REMEMBERED = 4_000_000  # numbers over all groups: 32 MB
 STEPS = (timedelta(seconds=1), timedelta(minutes=1))
 WHOLE = 1 << 32  # shares are whole numbers of this fraction, so that taking away leaves exactly nothing
-NO_TIME, TICK = timedelta(0), timedelta(microseconds=1)
+NO_TIME = timedelta(0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from dateutil import rrule
 
-from mainspring.schedule.cron_pattern import month_length
-from mainspring.schedule.day_times import DayTimes, SteppedTimes
-from mainspring.schedule.walls import TICK
+from mainspring.schedule.walls import TICK, DayTimes, SteppedTimes, month_length
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

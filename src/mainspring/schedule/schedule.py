@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mainspring.errors import InvalidSchedule
-from mainspring.schedule import spread
-from mainspring.schedule.calendar_timeline import with_calendars
+from mainspring.schedule.calendar import CalendarUse, with_calendars
+from mainspring.schedule.canonical import document_of, text_of
 from mainspring.schedule.cron import Cron
-from mainspring.schedule.daylight import GapPolicy, RepeatPolicy
 from mainspring.schedule.faults import broken_rule
 from mainspring.schedule.instants import check_instant
 from mainspring.schedule.interval import Interval
-from mainspring.schedule.search import begin_search
 from mainspring.schedule.sets import When, forms_of
-from mainspring.schedule.timeline import EARLIEST, LATEST, Setting, Timeline
+from mainspring.schedule.timeline import EARLIEST, LATEST, GapPolicy, RepeatPolicy, Setting, Timeline, begin_search
 from mainspring.schedule.walls import TICK
 from mainspring.schedule.zones import TZDATA_VERSION, zone_named
 
@@ -26,12 +25,11 @@ if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
     from mainspring.schedule.preview import Preview
-from mainspring.schedule.calendar import CalendarUse
-from mainspring.schedule.canonical import document_of, text_of
 
 MAX_RUNS = 10_000
 MAX_CALENDARS = 32
 LONGEST_SPREAD = timedelta(days=366)
+_MILLISECOND = timedelta(milliseconds=1)
 REMEMBERED = 65_536  # answers, some 20 MB
 
 
@@ -162,7 +160,7 @@ class Schedule:
         assert self.spread is not None
         nominal_at, following = found.nominal_at, _next(self._timeline(job), found.nominal_at)
         window = self.spread if following is None else min(self.spread, following.nominal_at - nominal_at)
-        return found._replace(due_at=nominal_at + spread.delay(job, nominal_at, window))
+        return found._replace(due_at=nominal_at + _delay(job, nominal_at, window))
 
     @cached_property
     def _last_of_runs(self) -> Callable[[str], datetime]:
@@ -285,3 +283,10 @@ def _prev(timeline: Timeline, instant: datetime) -> Occurrence | None:
     begin_search()
     found = timeline.prev_before(instant)
     return None if found is None or found < EARLIEST else Occurrence(found, found, TZDATA_VERSION)
+
+
+def _delay(job: str, nominal_at: datetime, window: timedelta) -> timedelta:
+    """From nothing to just below the window, in whole milliseconds; always the same for the same job and instant."""
+    seed = f"{nominal_at.isoformat()}\0{job}".encode("utf-8", "surrogatepass")
+    number = int.from_bytes(hashlib.blake2b(seed, digest_size=8).digest())
+    return (number * (window // _MILLISECOND) >> 64) * _MILLISECOND

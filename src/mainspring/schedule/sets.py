@@ -11,7 +11,7 @@ from mainspring.schedule.faults import broken_rule
 from mainspring.schedule.instants import Instants, ListedTimeline
 from mainspring.schedule.interval import Interval
 from mainspring.schedule.rule import Rule
-from mainspring.schedule.search import step
+from mainspring.schedule.timeline import step
 from mainspring.schedule.walls import TICK
 from mainspring.schedule.zones import hour_around
 

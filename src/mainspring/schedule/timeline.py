@@ -1,17 +1,41 @@
-"""What every form of a schedule becomes: something that knows the instant after and the instant before another."""
+"""What every form of a schedule becomes: something that knows the instant after and the instant before another.
+
+Also by which policies walls that never come or come twice are read, and how long an answer may be searched for.
+"""
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
-from mainspring.schedule.daylight import GapPolicy, RepeatPolicy
+from mainspring.errors import InvalidSchedule
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
 EARLIEST, LATEST = datetime(1900, 1, 1, tzinfo=UTC), datetime(2500, 1, 1, tzinfo=UTC)
+MAX_STEPS = 10_000  # a few microseconds each
+
+
+class GapPolicy(StrEnum):
+    """The clock jumps from 02:00 to 03:00; what becomes of 02:30?"""
+
+    AS_CRON = "as-cron"  # Debian cron's rule: fixed times run right after the gap; wildcards follow elapsed time
+    RUN_AFTER = "run-after"  # at 03:00, once for the whole gap
+    SHIFT = "shift"  # at 03:30
+    SKIP = "skip"  # not at all
+
+
+class RepeatPolicy(StrEnum):
+    """The clock jumps from 03:00 to 02:00; which 02:30 is meant?"""
+
+    AS_CRON = "as-cron"  # Debian cron's rule: fixed times run once, the first time; wildcards follow elapsed time
+    FIRST = "first"
+    SECOND = "second"
+    BOTH = "both"
 
 
 class Timeline(Protocol):
@@ -33,3 +57,27 @@ class Setting:
     repeat: RepeatPolicy = RepeatPolicy.AS_CRON
     starts_at: datetime | None = None  # where intervals without an anchor begin
     job: str = ""  # what `H` hashes
+
+
+class _Search(threading.local):
+    left = MAX_STEPS
+
+
+_search = _Search()
+
+
+def begin_search() -> None:
+    _search.left = MAX_STEPS
+
+
+def step() -> None:
+    """One more candidate, or day of a calendar, was looked at in vain."""
+    _search.left -= 1
+    if _search.left < 0:
+        raise InvalidSchedule(
+            f"Nothing was found in {MAX_STEPS:,} steps: exclusions or calendars leave next to nothing of the schedule.",
+            code="schedule-too-sparse",
+            hint="Say when it shall run rather than when not.",
+            field="schedule",
+            rule="an instant must be found in so many steps",
+        )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from mainspring.schedule.cron import Cron
 from mainspring.schedule.faults import broken_rule
 from mainspring.schedule.sets import Union
+from mainspring.schedule.walls import TICK
 from mainspring.schedule.zones import TZDATA_VERSION, instant_of, segment_at, zone_named
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 MAX_COUNTED = 200_000  # so many occurrences are counted one by one
 LEVELS = 4
-DAY, TICK = timedelta(days=1), timedelta(microseconds=1)
+DAY = timedelta(days=1)
 WEEK = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 YEARS = range(1970, 2101)
 

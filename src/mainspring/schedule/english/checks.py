@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mainspring.schedule.english.errors import unclear
+from mainspring.schedule.english.reader import unclear
 
 if TYPE_CHECKING:
     from mainspring.errors import InvalidSchedule

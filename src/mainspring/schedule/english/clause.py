@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mainspring.schedule.english.dates import read_count, read_date, read_delay
 from mainspring.schedule.english.days import Days, read_days, read_month_names, read_months
-from mainspring.schedule.english.errors import unclear
+from mainspring.schedule.english.reader import unclear
 from mainspring.schedule.english.times import Window, read_minutes_past, read_time, read_times, read_window
 from mainspring.schedule.english.vocabulary import ADVERBS, AMBIGUOUS, DAY_NUMBERS, ORDINALS, UNIT_WORDS, WEEKDAYS
 

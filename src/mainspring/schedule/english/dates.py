@@ -6,12 +6,11 @@ from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
 from mainspring.schedule.english.days import LONGEST
-from mainspring.schedule.english.errors import needs_now, unclear
+from mainspring.schedule.english.reader import needs_now, unclear
 from mainspring.schedule.english.vocabulary import DAY_NUMBERS, MONTH_NUMBERS, NUMBERS, UNIT_WORDS, WEEKDAYS
 
 if TYPE_CHECKING:
-    from mainspring.schedule.english.reader import Reader
-    from mainspring.schedule.english.tokens import Token
+    from mainspring.schedule.english.reader import Reader, Token
 
 A_DATE = "a date such as 2026-12-24"
 MAX_COUNT = 10_000

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from mainspring.schedule.english.errors import unclear
-from mainspring.schedule.english.reader import Reader, listed
+from mainspring.schedule.english.reader import Reader, listed, unclear
 from mainspring.schedule.english.vocabulary import (
     DAY_NUMBERS,
     MONTH_NUMBERS,

@@ -1,19 +1,59 @@
 """A place in the text, what could have stood there, and the way back when a reading does not work out.
 
 The grammar is read by functions that take a `Reader` and answer with what they read, or None, having moved nowhere.
-Whatever was tried and not found is remembered for the furthest place reached: that is where an error points.
+Whatever was tried and not found is remembered for the furthest place reached: that is where an error points,
+and where it says what could stand there instead.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+import difflib
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeVar
 
-from mainspring.schedule.english.tokens import Kind, Token, tokens_of
+from mainspring.schedule.english.vocabulary import EVERYTHING, FORMS
+from mainspring.schedule.faults import fault
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from mainspring.errors import InvalidSchedule
+
+Kind = Literal["date", "time", "ordinal", "number", "word", "mark", "end"]
+
+_TOKEN = re.compile(
+    r"""(?P<date>\d{4}-\d\d?-\d\d?(?!\d))
+    | (?P<time>\d\d?:\d\d(?::\d\d)?(?!\d))
+    | (?P<ordinal>\d\d?(?:st|nd|rd|th)\b)
+    | (?P<number>\d+)
+    | (?P<word>[ap]\.m\.|[^\W\d_]+)
+    | (?P<mark>\S)""",
+    re.VERBOSE | re.IGNORECASE,
+)
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    kind: Kind
+    text: str  # in lower case
+    at: int
+
+
+def tokens_of(text: str) -> list[Token]:
+    """The tokens of a text, and one that stands for its end."""
+    found = [
+        Token(_kind(match), match[0].lower().replace(".m.", "m"), match.start())
+        for match in _TOKEN.finditer(text)
+        if not (match[0] == "." and text[match.end() :].strip() == "")  # a sentence may end with a full stop
+    ]
+    return [*found, Token("end", "", len(text))]
+
+
+def _kind(match: re.Match[str]) -> Kind:
+    kind: Kind = match.lastgroup  # type: ignore[assignment]  # the groups are named after the kinds
+    return kind
 
 
 class Reader:
@@ -118,3 +158,48 @@ def _joined(reader: Reader, read: Callable[[Reader], T | None]) -> T | None:
     if not reader.word("and", "&") and not comma:
         return None
     return read(reader)
+
+
+def unclear(text: str, position: int, problem: str, remedy: str, forms: Sequence[str]) -> InvalidSchedule:
+    """Something was understood, and may mean two things or nothing."""
+    offered = " or ".join(f"'{form}'" for form in forms)
+    return _refused(text, position, problem, f"{remedy} {offered}".strip(), suggestion=forms[0] if forms else "")
+
+
+def needs_now(text: str, position: int) -> InvalidSchedule:
+    """It is counted from now, and nobody said what time that is."""
+    words = "it is counted from now, and what time that is was not said"
+    forms = ("every day at 09:00", "on 2026-12-24 at 18:00")
+    return unclear(text, position, words, "Give the instant, or write", forms)
+
+
+def not_understood(reader: Reader) -> InvalidSchedule:
+    """Nothing that is known could stand here: what could, and the forms that look most like the text."""
+    token = reader.tokens[reader.furthest]
+    problem = f"'{token.text}' is not understood here" if token.kind != "end" else "it ends too early"
+    allowed, forms = _either(reader.wanted[:6]), nearest_forms(reader.text)
+    hint = f"{_spelling(token)}Allowed here: {allowed}. Forms like yours: {', '.join(map(repr, forms))}."
+    return _refused(reader.text, token.at, problem, hint, suggestion=forms[0], allowed=allowed)
+
+
+def _refused(
+    text: str, position: int, problem: str, hint: str, *, suggestion: str, allowed: str = ""
+) -> InvalidSchedule:
+    return fault(text, position, problem, allowed=allowed, suggestion=suggestion, code="invalid-english", hint=hint)
+
+
+def _spelling(token: Token) -> str:
+    if token.kind != "word" or token.text in EVERYTHING:
+        return ""
+    near = difflib.get_close_matches(token.text[:20], EVERYTHING, n=1, cutoff=0.7)
+    return f"Did you mean '{near[0]}'? " if near else ""
+
+
+def nearest_forms(text: str, count: int = 3) -> list[str]:
+    """The known forms that look most like this text."""
+    lowered = text[:200].lower()
+    return difflib.get_close_matches(lowered, FORMS, n=count, cutoff=0.35) or list(FORMS[2 : 2 + count])
+
+
+def _either(wanted: list[str]) -> str:
+    return wanted[0] if len(wanted) == 1 else f"{', '.join(wanted[:-1])} or {wanted[-1]}" if wanted else ""

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from datetime import time
 from typing import TYPE_CHECKING
 
-from mainspring.schedule.english.errors import unclear
-from mainspring.schedule.english.reader import Reader, listed
+from mainspring.schedule.english.reader import Reader, listed, unclear
 
 if TYPE_CHECKING:
-    from mainspring.schedule.english.tokens import Token
+    from mainspring.schedule.english.reader import Token
 
 A_TIME = "a time such as 09:00, 9am or noon"
 NAMED = {"noon": time(12), "midday": time(12), "midnight": time(0)}

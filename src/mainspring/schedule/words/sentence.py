@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from mainspring.schedule.calendar import BlackoutPolicy, CalendarUse, Use
 from mainspring.schedule.cron import Cron
-from mainspring.schedule.daylight import GapPolicy, RepeatPolicy
 from mainspring.schedule.instants import Instants
 from mainspring.schedule.interval import Interval
 from mainspring.schedule.rule import Rule
 from mainspring.schedule.sets import Except, Union
+from mainspring.schedule.timeline import GapPolicy, RepeatPolicy
 from mainspring.schedule.words.crons import cron_words, joined
 from mainspring.schedule.words.phrases import counted, listed, moment, span
 from mainspring.schedule.words.rules import instants_words, interval_words, rule_words
