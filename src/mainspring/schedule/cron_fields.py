@@ -30,7 +30,7 @@ LAST_HASHED_DAY = 28  # H never picks a day that some months do not have
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class Range:
     """`first-last/step`; a single number when first is last."""
 
     first: int
@@ -106,7 +106,7 @@ class Hashed:
 
 
 Special = LastDay | NearestWeekday | Nth | LastWeekday | Hashed
-Item = Span | Special
+Item = Range | Special
 
 
 @dataclass(frozen=True)
@@ -124,8 +124,8 @@ class CronField:
 
     @cached_property
     def items(self) -> tuple[Item, ...]:
-        """The numbers as spans, shortest first way to say them, then the special items."""
-        return (*spans_of(self.values), *self.specials)
+        """The numbers as ranges, shortest first way to say them, then the special items."""
+        return (*ranges_of(self.values), *self.specials)
 
     @cached_property
     def text(self) -> str:
@@ -141,7 +141,7 @@ class CronField:
         if not any(isinstance(each, Hashed) and each.whole for each in self.specials):
             step = next(n for n in range(1, len(everything) + 1) if chosen.issuperset(everything[::n]))
             head = "*" if step == 1 else f"*/{step}"
-            rest = (*spans_of(tuple(sorted(chosen.difference(everything[::step])))), *self.specials)
+            rest = (*ranges_of(tuple(sorted(chosen.difference(everything[::step])))), *self.specials)
         return ",".join([head, *map(str, rest)] if head else map(str, rest))
 
     def resolved(self, job: str) -> CronField:
@@ -154,21 +154,22 @@ class CronField:
         return CronField(self.unit, tuple(sorted(values)), others, self.star)
 
 
-def spans_of(values: tuple[int, ...]) -> tuple[Span, ...]:
-    """Sorted numbers as few spans: one with a step when that says it all, else runs of neighbours."""
+def ranges_of(values: tuple[int, ...]) -> tuple[Range, ...]:
+    """Sorted numbers as few ranges: one with a step when that says it all, else runs of neighbours."""
     if len(values) > 2:
         step = values[1] - values[0]
         if step > 1 and values == tuple(range(values[0], values[-1] + 1, step)):
-            return (Span(values[0], values[-1], step),)
-    spans: list[Span] = []
+            return (Range(values[0], values[-1], step),)
+    ranges: list[Range] = []
     for value in values:
-        if spans and spans[-1].last == value - 1:
-            spans[-1] = Span(spans[-1].first, value)
+        if ranges and ranges[-1].last == value - 1:
+            ranges[-1] = Range(ranges[-1].first, value)
         else:
-            spans.append(Span(value, value))
-    return tuple(part for span in spans for part in _apart(span))
+            ranges.append(Range(value, value))
+    return tuple(part for each in ranges for part in _apart(each))
 
 
-def _apart(span: Span) -> tuple[Span, ...]:
+def _apart(neighbours: Range) -> tuple[Range, ...]:
     """Two neighbours read better as `1,2` than as `1-2`."""
-    return (Span(span.first, span.first), Span(span.last, span.last)) if span.last == span.first + 1 else (span,)
+    first, last = neighbours.first, neighbours.last
+    return (Range(first, first), Range(last, last)) if last == first + 1 else (neighbours,)

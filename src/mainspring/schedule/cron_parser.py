@@ -53,7 +53,7 @@ def read_fields(text: str) -> tuple[CronField, ...]:
         raise _wrong_number(text, len(found))
     units = UNITS if len(found) == 6 else UNITS[1:]
     fields = [
-        _Reader(text, match.start(), match.group(), unit).read() for match, unit in zip(found, units, strict=True)
+        _FieldReader(text, match.start(), match.group(), unit).read() for match, unit in zip(found, units, strict=True)
     ]
     return tuple(fields) if len(fields) == 6 else (CronField(SECOND, (0,)), *fields)
 
@@ -70,7 +70,7 @@ def _wrong_number(text: str, count: int) -> InvalidSchedule:
     )
 
 
-class _Reader:
+class _FieldReader:
     """Reads one field. `begin` is where it stands in the whole text, so that errors can point."""
 
     def __init__(self, text: str, begin: int, field: str, unit: Unit) -> None:

@@ -49,7 +49,7 @@ class Rule:
     @staticmethod
     def parse(text: str, starts: datetime | None = None) -> Rule:
         """`[DTSTART:20260101T090000] RRULE:FREQ=…`; `starts`, a wall, takes the place of a missing DTSTART."""
-        return _Reader(text).read(starts)
+        return _RuleReader(text).read(starts)
 
     @cached_property
     def rrule(self) -> str:
@@ -72,7 +72,7 @@ class Rule:
         return WallTimeline(RulePattern(parts, self.starts, until or END), setting, follows_elapsed_time=within_a_day)
 
 
-class _Reader:
+class _RuleReader:
     def __init__(self, text: str) -> None:
         self._text = text
 

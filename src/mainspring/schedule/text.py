@@ -50,10 +50,10 @@ def read_when(
     text: str, zone: ZoneInfo, *, anchor: datetime | None = None, now: datetime | None = None
 ) -> When | Schedule:
     """What a text without settings says. Plain English may name a zone and bounds; then it is a schedule."""
-    return _Reader(text, zone, anchor, now).read()
+    return _WhenReader(text, zone, anchor, now).read()
 
 
-class _Reader:
+class _WhenReader:
     def __init__(self, text: str, zone: ZoneInfo, anchor: datetime | None, now: datetime | None) -> None:
         self._text, self._zone, self._anchor, self._now = text, zone, anchor, now
 

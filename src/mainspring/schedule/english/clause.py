@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mainspring.schedule.english.dates import read_count, read_date, read_delay
 from mainspring.schedule.english.days import Days, read_days, read_month_names, read_months
 from mainspring.schedule.english.reader import unclear
-from mainspring.schedule.english.times import Window, read_minutes_past, read_time, read_times, read_window
+from mainspring.schedule.english.times import TimeWindow, read_minutes_past, read_time, read_times, read_window
 from mainspring.schedule.english.vocabulary import ADVERBS, AMBIGUOUS, DAY_NUMBERS, ORDINALS, UNIT_WORDS, WEEKDAYS
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Clause:
     delay: timedelta | None = None
     times: list[time] | None = None
     minutes_past: list[int] | None = None
-    window: Window | None = None
+    window: TimeWindow | None = None
     months: frozenset[int] | None = None
     except_weekdays: frozenset[int] | None = None
     except_months: frozenset[int] | None = None

@@ -16,7 +16,7 @@ NAMED = {"noon": time(12), "midday": time(12), "midnight": time(0)}
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class TimeWindow:
     """A part of the day. Its end belongs to it, unless `before` was said."""
 
     begin: time
@@ -82,7 +82,7 @@ def _of_half(reader: Reader, token: Token, hour: int, half: str) -> int:
     return hour % 12 + (12 if half == "pm" else 0)
 
 
-def read_window(reader: Reader) -> Window | None:
+def read_window(reader: Reader) -> TimeWindow | None:
     """`between 8am and 6pm`, `from 8am to 6pm`: both ends included; `from 8am to before 6pm`: without the end."""
     between = reader.word("between", want="'between' and two times")
     if not between and not reader.word("from", want="'from' and two times"):
@@ -94,7 +94,7 @@ def read_window(reader: Reader) -> Window | None:
         return None
     is_before = reader.word("before") is not None
     end = reader.attempt(read_time)
-    return None if end is None else Window(begin, end, not is_before)
+    return None if end is None else TimeWindow(begin, end, not is_before)
 
 
 def _joins(reader: Reader, *, between: bool) -> bool:

@@ -21,19 +21,19 @@ BY_ID = "that the job's id decides"
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
+class TimesPhrase:
     """The words, and whether they name times (`at …`) rather than say how often (`every …`)."""
 
     words: str
     names_times: bool
 
 
-def clock_of(crons: Sequence[Cron]) -> Clock:
+def times_phrase(crons: Sequence[Cron]) -> TimesPhrase:
     """When during a day. Several expressions that differ in their times only are said as one."""
     if len(crons) == 1:
-        return _clock_of_one(crons[0])
+        return _phrase_of_one(crons[0])
     seconds = sorted(set().union(*(cron.seconds_of_day() for cron in crons)))
-    return _regular(seconds) or Clock(listed([_clock_of_one(cron).words for cron in crons]), names_times=False)
+    return _regular(seconds) or TimesPhrase(listed([_phrase_of_one(cron).words for cron in crons]), names_times=False)
 
 
 def can_be_joined(crons: Sequence[Cron]) -> bool:
@@ -41,10 +41,10 @@ def can_be_joined(crons: Sequence[Cron]) -> bool:
     return not any(cron.is_hashed for cron in crons) and sum(map(_count, crons)) <= MANY
 
 
-def _clock_of_one(cron: Cron) -> Clock:
+def _phrase_of_one(cron: Cron) -> TimesPhrase:
     second, minute, hour = cron.fields[:3]
     if any(_hashed(field) for field in (second, minute, hour)):
-        return _hashed_clock(second, minute, hour)
+        return _hashed_phrase(second, minute, hour)
     if _count(cron) <= MANY:
         seconds = cron.seconds_of_day()
         regular = _regular(seconds) or (_named(seconds) if len(seconds) == len(hour.values) else None)
@@ -58,7 +58,7 @@ def _count(cron: Cron) -> int:
     return len(second.values) * len(minute.values) * len(hour.values)
 
 
-def _regular(seconds: Sequence[int]) -> Clock | None:
+def _regular(seconds: Sequence[int]) -> TimesPhrase | None:
     """A few times by name; many with one distance by that distance."""
     if len(seconds) < 3:
         return _named(seconds)
@@ -67,14 +67,14 @@ def _regular(seconds: Sequence[int]) -> Clock | None:
     if step is None:
         return _named(seconds) if len(seconds) <= FEW else None
     if step * len(seconds) == DAY:
-        return Clock(_all_day(step, seconds[0]), names_times=False)
+        return TimesPhrase(_all_day(step, seconds[0]), names_times=False)
     if len(seconds) <= 3 and step >= 3600 * 2:
         return _named(seconds)
-    return Clock(f"{_every(step)} from {_at(begun[0])} through {_at(begun[-1] % DAY)}", names_times=False)
+    return TimesPhrase(f"{_every(step)} from {_at(begun[0])} through {_at(begun[-1] % DAY)}", names_times=False)
 
 
-def _named(seconds: Iterable[int]) -> Clock:
-    return Clock(f"at {listed([_at(each) for each in seconds], 24)}", names_times=True)
+def _named(seconds: Iterable[int]) -> TimesPhrase:
+    return TimesPhrase(f"at {listed([_at(each) for each in seconds], 24)}", names_times=True)
 
 
 def _from_longest_pause(seconds: Sequence[int]) -> list[int]:
@@ -112,11 +112,11 @@ def _at(second: int) -> str:
 # ── times without one distance ──────────────────────────────────────────────────────────────────────────────
 
 
-def _irregular(second: CronField, minute: CronField, hour: CronField) -> Clock:
+def _irregular(second: CronField, minute: CronField, hour: CronField) -> TimesPhrase:
     words = [_units(second, "second") if second.values != (0,) else "", _units(minute, "minute"), _hours(hour)]
     if minute.is_full and second.values != (0,):
         words[1] = "" if second.is_full or _is_step(second) else "of every minute"
-    return Clock(" ".join(filter(None, words)), names_times=False)
+    return TimesPhrase(" ".join(filter(None, words)), names_times=False)
 
 
 def _is_step(field: CronField) -> bool:
@@ -159,37 +159,39 @@ def _hashed(field: CronField) -> Hashed | None:
     return next((each for each in field.specials if isinstance(each, Hashed)), None)
 
 
-def _hashed_clock(second: CronField, minute: CronField, hour: CronField) -> Clock:
+def _hashed_phrase(second: CronField, minute: CronField, hour: CronField) -> TimesPhrase:
     """`once an hour, at a minute that the job's id decides`."""
     if hashed := _hashed(hour):
         return _hashed_hour(hashed, minute)
     if hashed := _hashed(minute):
         return _hashed_minute(hashed, hour)
     whole = CronField(SECOND, (0,))
-    rest = _clock_of_one(
+    rest = _phrase_of_one(
         Cron((whole, minute, hour, *(CronField(unit, (1,)) for unit in (DAY_OF_MONTH, MONTH, WEEKDAY))))
     )
-    return Clock(f"{rest.words}, at a second{_within(_hashed(second))} {BY_ID}", rest.names_times)
+    return TimesPhrase(f"{rest.words}, at a second{_within(_hashed(second))} {BY_ID}", rest.names_times)
 
 
-def _hashed_hour(hashed: Hashed, minute: CronField) -> Clock:
+def _hashed_hour(hashed: Hashed, minute: CronField) -> TimesPhrase:
     between = "" if hashed.whole else f" between {hashed.first:02}:00 and {hashed.last:02}:59"
     at = (
         "a time" if _hashed(minute) else "an hour" if minute.values == (0,) else f"an hour, {_units(minute, 'minute')},"
     )
     if hashed.step:
-        return Clock(f"every {hashed.step} hours{between}, from {at} {BY_ID}", names_times=False)
-    return Clock(f"at {at}{between} {BY_ID}", names_times=True)
+        return TimesPhrase(f"every {hashed.step} hours{between}, from {at} {BY_ID}", names_times=False)
+    return TimesPhrase(f"at {at}{between} {BY_ID}", names_times=True)
 
 
-def _hashed_minute(hashed: Hashed, hour: CronField) -> Clock:
+def _hashed_minute(hashed: Hashed, hour: CronField) -> TimesPhrase:
     hours = f" {_hours(hour)}".rstrip()
     if hashed.step:
-        return Clock(f"every {hashed.step} minutes{hours}, from a minute{_within(hashed)} {BY_ID}", names_times=False)
+        return TimesPhrase(
+            f"every {hashed.step} minutes{hours}, from a minute{_within(hashed)} {BY_ID}", names_times=False
+        )
     at = f"at a minute{_within(hashed)} {BY_ID}"
     if len(hour.values) == 1:
-        return Clock(f"{hours.strip()}, {at}", names_times=True)
-    return Clock(f"once an hour{hours}, {at}", names_times=False)
+        return TimesPhrase(f"{hours.strip()}, {at}", names_times=True)
+    return TimesPhrase(f"once an hour{hours}, {at}", names_times=False)
 
 
 def _within(hashed: Hashed | None) -> str:

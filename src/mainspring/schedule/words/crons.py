@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mainspring.schedule.cron_fields import Hashed, LastDay, LastWeekday, NearestWeekday, Nth
-from mainspring.schedule.words.clocks import BY_ID, can_be_joined, clock_of
+from mainspring.schedule.words.clocks import BY_ID, can_be_joined, times_phrase
 from mainspring.schedule.words.phrases import (
     MONTHS,
     WEEKDAYS,
@@ -28,10 +28,10 @@ NTH = ("", "first", "second", "third", "fourth", "fifth")
 
 def cron_words(crons: Sequence[Cron]) -> str:
     """One expression; or several that differ in their times only."""
-    clock, days = clock_of(crons), days_of(crons[0])
-    if clock.names_times:
-        return f"{days} {clock.words}"
-    return clock.words if days == "every day" else f"{clock.words}, {days.removesuffix(',')}"
+    times, days = times_phrase(crons), days_of(crons[0])
+    if times.names_times:
+        return f"{days} {times.words}"
+    return times.words if days == "every day" else f"{times.words}, {days.removesuffix(',')}"
 
 
 def joined(crons: Sequence[Cron]) -> list[list[Cron]]:
