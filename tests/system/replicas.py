@@ -25,10 +25,8 @@ from typing import TYPE_CHECKING, Any
 import asyncpg
 
 from mainspring.store.database import Database
-from mainspring.store.embedded.accounts import account_for
-from mainspring.store.embedded.binaries import find_binaries
-from mainspring.store.embedded.binaries_copy import reachable_binaries
-from mainspring.store.embedded.commands import ENVIRONMENT, PRIVATE, run_as
+from mainspring.store.embedded.accounts import ENVIRONMENT, PRIVATE, account_for, run_as
+from mainspring.store.embedded.binaries import find_binaries, reachable_binaries
 from mainspring.store.embedded.postmaster import forget_dead_postmaster, visible_postmaster
 from mainspring.store.migrate import migrate
 from mainspring.worker.isolation.processes import die_with_parent

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mainspring.errors import EmbeddedServerError
-from mainspring.store.embedded import commands
+from mainspring.store.embedded import accounts
 from mainspring.store.embedded.accounts import Account, account_for
 
 if TYPE_CHECKING:
@@ -55,5 +55,5 @@ def test_root_respects_who_owns_the_data(tmp_path: Path) -> None:
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may take any account")
 def test_an_account_we_may_not_take_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(EmbeddedServerError, match="may not run programs as") as caught:
-        commands.can_enter(Account(uid=1, gid=1, switches=True), tmp_path)
+        accounts.can_enter(Account(uid=1, gid=1, switches=True), tmp_path)
     assert caught.value.code == "embedded-account-refused"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mainspring.errors import EmbeddedServerError
-from mainspring.store.embedded import EmbeddedServer, binaries, binaries_copy
+from mainspring.store.embedded import EmbeddedServer, binaries
 from mainspring.store.embedded.accounts import Account, account_for
 
 from .users import query
@@ -135,9 +135,9 @@ async def test_programs_the_account_cannot_reach_are_copied(
 @only_as_root
 def test_programs_are_copied_once(hidden_wheel: Path, place: Path) -> None:
     account = account_for()
-    first = binaries_copy.reachable_binaries(binaries.find_binaries(), account)
+    first = binaries.reachable_binaries(binaries.find_binaries(), account)
     before = first.postgres.stat()
-    assert binaries_copy.reachable_binaries(binaries.find_binaries(), account) == first
+    assert binaries.reachable_binaries(binaries.find_binaries(), account) == first
     assert first.postgres.stat() == before
     assert len(os.listdir(place / "cache")) == 1
 
@@ -155,4 +155,4 @@ def test_a_chosen_folder_the_account_cannot_reach_is_refused(
 def test_an_ordinary_user_runs_what_is_there() -> None:
     found = binaries.find_binaries()
     ourselves = Account(uid=os.geteuid(), gid=os.getegid(), switches=False)
-    assert binaries_copy.reachable_binaries(found, ourselves) is found
+    assert binaries.reachable_binaries(found, ourselves) is found

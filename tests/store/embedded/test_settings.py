@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mainspring.errors import EmbeddedServerError
-from mainspring.store.embedded import memory, settings, starting
+from mainspring.store.embedded import postmaster, settings
 
 from .users import query
 
@@ -67,16 +67,16 @@ async def test_the_log_lies_in_the_data_directory(acquire: Callable[..., Embedde
 def test_logs_do_not_grow_from_start_to_start(acquire: Callable[..., EmbeddedServer], data_directory: Path) -> None:
     folder = data_directory / "postgresql" / "log"
     for name, size in (
-        ("server-Mon.log", starting.LARGEST_LOG + 1),
-        ("server-Tue.log", starting.LARGEST_LOG),
+        ("server-Mon.log", postmaster.LARGEST_LOG + 1),
+        ("server-Tue.log", postmaster.LARGEST_LOG),
     ):
         (folder / name).touch()
         os.truncate(folder / name, size)
     shutil.chown(folder / "server-Mon.log", folder.stat().st_uid)
     shutil.chown(folder / "server-Tue.log", folder.stat().st_uid)
     acquire()
-    assert not any(log.stat().st_size > starting.LARGEST_LOG + 10_000 for log in folder.iterdir())
-    assert (folder / "server-Tue.log").stat().st_size >= starting.LARGEST_LOG
+    assert not any(log.stat().st_size > postmaster.LARGEST_LOG + 10_000 for log in folder.iterdir())
+    assert (folder / "server-Tue.log").stat().st_size >= postmaster.LARGEST_LOG
 
 
 @pytest.mark.parametrize("name", ["fsync", "synchronous_commit", "full_page_writes", "FSYNC"])
@@ -129,8 +129,8 @@ def test_the_limit_of_a_control_group_counts(
     (tmp_path / "own").write_text(own_cgroup + "\n")
     (tmp_path / "tree" / file).parent.mkdir(parents=True)
     (tmp_path / "tree" / file).write_text(text)
-    monkeypatch.setattr(memory, "CGROUPS", tmp_path / "nowhere")
-    machine = memory.usable_memory()
-    monkeypatch.setattr(memory, "CGROUPS", tmp_path / "tree")
-    monkeypatch.setattr(memory, "OWN_CGROUPS", tmp_path / "own")
-    assert memory.usable_memory() == (expected or machine)
+    monkeypatch.setattr(settings, "CGROUPS", tmp_path / "nowhere")
+    machine = settings.usable_memory()
+    monkeypatch.setattr(settings, "CGROUPS", tmp_path / "tree")
+    monkeypatch.setattr(settings, "OWN_CGROUPS", tmp_path / "own")
+    assert settings.usable_memory() == (expected or machine)

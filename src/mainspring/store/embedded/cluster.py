@@ -8,8 +8,8 @@ import shutil
 from typing import TYPE_CHECKING
 
 from mainspring.errors import EmbeddedServerError
+from mainspring.store.embedded.accounts import run_as
 from mainspring.store.embedded.binaries import installed_binaries
-from mainspring.store.embedded.commands import run_as
 from mainspring.store.embedded.directory import refusals_explained
 
 if TYPE_CHECKING:

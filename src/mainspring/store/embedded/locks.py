@@ -1,7 +1,8 @@
-"""File locks that survive nobody: the kernel frees them when their last holder is gone, even by kill -9.
+"""File locks that survive nobody, and waiting for other processes.
 
-`flock` and not `fcntl` locks: it belongs to the open file, so two handles in one process count as two users,
-and a descriptor handed to PostgreSQL keeps the lock for as long as PostgreSQL lives.
+The kernel frees a lock when its last holder is gone, even by kill -9. `flock` and not `fcntl` locks: it belongs to the
+open file, so two handles in one process count as two users, and a descriptor handed to PostgreSQL keeps the lock for as
+long as PostgreSQL lives. Only spans of time are measured here; no instant is ever read or stored.
 """
 
 from __future__ import annotations
@@ -10,15 +11,17 @@ import fcntl
 import os
 import weakref
 from contextlib import contextmanager, suppress
+from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
 from mainspring.errors import EmbeddedServerError
-from mainspring.store.embedded.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 _open_locks: weakref.WeakSet[FileLock] = weakref.WeakSet()
+FIRST_PAUSE = 0.005
+LONGEST_PAUSE = 0.05
 
 
 class FileLock:
@@ -72,3 +75,15 @@ def _close_in_child() -> None:
 
 
 os.register_at_fork(after_in_child=_close_in_child)
+
+
+def wait_until(condition: Callable[[], bool], *, seconds: float) -> bool:
+    """Ask until the condition holds, ever more slowly; False when the time is up."""
+    give_up_at = monotonic() + seconds
+    pause = FIRST_PAUSE
+    while not condition():
+        if monotonic() >= give_up_at:
+            return False
+        sleep(pause)
+        pause = min(pause * 1.5, LONGEST_PAUSE)
+    return True

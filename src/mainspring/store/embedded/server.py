@@ -9,17 +9,13 @@ from typing import TYPE_CHECKING, Self
 from urllib.parse import quote
 
 from mainspring.errors import EmbeddedServerError
-from mainspring.store.embedded.binaries import find_binaries
-from mainspring.store.embedded.binaries_copy import reachable_binaries
-from mainspring.store.embedded.claiming import claim_directory
+from mainspring.store.embedded.binaries import find_binaries, reachable_binaries
 from mainspring.store.embedded.cluster import DATABASE, USER
-from mainspring.store.embedded.launch import Launch, remembered_launch
+from mainspring.store.embedded.directory import claim_directory, socket_directory_of
 from mainspring.store.embedded.locks import FileLock
-from mainspring.store.embedded.postmaster import ready_postmaster
-from mainspring.store.embedded.settings import server_settings
+from mainspring.store.embedded.postmaster import RECOVERY_PATIENCE, ready_postmaster
+from mainspring.store.embedded.settings import Launch, remembered_launch, server_settings
 from mainspring.store.embedded.sharing import provide_server, stop_server, stop_server_without_data
-from mainspring.store.embedded.sockets import socket_directory_of
-from mainspring.store.embedded.starting import RECOVERY_PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

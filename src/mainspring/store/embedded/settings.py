@@ -1,23 +1,28 @@
 """What the server is told on its command line, anew at each start, so that an upgrade of ours takes effect.
 
 The command line and not a file: it wins over ALTER SYSTEM, so nobody turns durability off by accident, and it
-can neither be half written nor misquoted.
+can neither be half written nor misquoted. How a server was started is remembered for those who join later.
 """
 
 from __future__ import annotations
 
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from mainspring.errors import EmbeddedServerError
-from mainspring.store.embedded.memory import usable_memory
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
+    from collections.abc import Iterator, Mapping
 
+    from mainspring.store.embedded.directory import DataDirectory
+
+CGROUPS = Path("/sys/fs/cgroup")
+OWN_CGROUPS = Path("/proc/self/cgroup")
 MIB = 1024 * 1024
 PRIVATE_PORT = 5432  # only names the socket file, unless TCP is asked for
-
 DURABLE = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"}
 # These are how we find, share and protect the server; changing them from outside would break that.
 RESERVED = frozenset(
@@ -35,7 +40,6 @@ RESERVED = frozenset(
         "unix_socket_permissions",
     }
 )
-
 FIXED = {
     "cluster_name": "mainspring",
     "unix_socket_permissions": "0700",
@@ -61,6 +65,46 @@ FIXED = {
     "log_line_prefix": "%m [%p] %q%u@%d ",
     "log_checkpoints": "off",
 }
+
+
+def usable_memory() -> int:
+    """Bytes; the smallest of the machine's memory and the limits of all control groups around us."""
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return min([machine, *_cgroup_limits()])
+
+
+def _cgroup_limits() -> Iterator[int]:
+    for file in _limit_files():
+        try:
+            text = file.read_text().strip()
+        except OSError:
+            continue
+        if text.isdigit():  # "max" means no limit
+            yield int(text)
+
+
+def _limit_files() -> Iterator[Path]:
+    """Version 2 has one tree, version 1 one for memory. A limit of any ancestor binds."""
+    for controllers, path in _own_cgroups():
+        if controllers == "":
+            yield from _up_from(CGROUPS, path, "memory.max")
+        elif "memory" in controllers.split(","):
+            yield from _up_from(CGROUPS / "memory", path, "memory.limit_in_bytes")
+
+
+def _own_cgroups() -> Iterator[tuple[str, PurePosixPath]]:
+    try:
+        lines = OWN_CGROUPS.read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        yield controllers, PurePosixPath(path.lstrip("/"))
+
+
+def _up_from(tree: Path, path: PurePosixPath, name: str) -> Iterator[Path]:
+    for folder in (path, *path.parents):
+        yield tree / folder / name
 
 
 def server_settings(
@@ -130,3 +174,52 @@ def _refuse_weakened(asked: Mapping[str, str]) -> None:
             setting=name,
             value=asked[name],
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Launch:
+    """Everything that makes one start different from another."""
+
+    folder: str
+    version: str
+    settings: dict[str, str]
+
+    @property
+    def tcp_port(self) -> int | None:
+        return int(self.settings["port"]) if self.settings["listen_addresses"] else None
+
+    @property
+    def durable(self) -> bool:
+        return not weakened(self.settings)
+
+    def remember_in(self, directory: DataDirectory) -> None:
+        directory.write_file(directory.started.name, json.dumps(asdict(self), indent=2) + "\n")
+
+
+def remembered_launch(directory: DataDirectory) -> Launch | None:
+    """How the server of this directory was last started, as far as it can be read."""
+    try:
+        launch = Launch(**json.loads(directory.started.read_text()))
+        return launch if launch.settings["port"] and "listen_addresses" in launch.settings else None
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def refuse_unmet_wishes(wanted: Launch, running: Launch) -> None:
+    """A server others use is not restarted; what it cannot give a newcomer is said, not dropped."""
+    if wanted.tcp_port not in (None, running.tcp_port):
+        raise _differs(f"listens on {_place(running)}, not on TCP port {wanted.tcp_port}")
+    if wanted.durable and not running.durable:
+        raise _differs("was started with unsafe_for_tests, so it may lose accepted runs")
+
+
+def _place(launch: Launch) -> str:
+    return "no TCP port" if launch.tcp_port is None else f"TCP port {launch.tcp_port}"
+
+
+def _differs(how: str) -> EmbeddedServerError:
+    return EmbeddedServerError(
+        f"The embedded PostgreSQL already runs for other processes and {how}.",
+        code="embedded-settings-differ",
+        hint="Stop the processes that use this data directory, or ask for what they asked for.",
+    )

@@ -10,20 +10,25 @@ from typing import TYPE_CHECKING
 
 from mainspring.errors import EmbeddedServerError
 from mainspring.store.embedded import cluster
-from mainspring.store.embedded.launch import refuse_unmet_wishes, remembered_launch
-from mainspring.store.embedded.locks import FileLock
-from mainspring.store.embedded.postmaster import is_postmaster_of, ready_postmaster, visible_postmaster
-from mainspring.store.embedded.sockets import remove_short_socket_directory
-from mainspring.store.embedded.starting import RECOVERY_PATIENCE, reap_child, start
-from mainspring.store.embedded.waiting import wait_until
+from mainspring.store.embedded.directory import remove_short_socket_directory
+from mainspring.store.embedded.locks import FileLock, wait_until
+from mainspring.store.embedded.postmaster import (
+    RECOVERY_PATIENCE,
+    is_postmaster_of,
+    ready_postmaster,
+    reap_child,
+    start,
+    visible_postmaster,
+)
+from mainspring.store.embedded.settings import refuse_unmet_wishes, remembered_launch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mainspring.store.embedded.binaries import Binaries
     from mainspring.store.embedded.directory import DataDirectory
-    from mainspring.store.embedded.launch import Launch
     from mainspring.store.embedded.postmaster import Postmaster
+    from mainspring.store.embedded.settings import Launch
 
 SERVER_LOCK = "server.lock"
 ORPHANS_PATIENCE = 60.0  # what a killed server leaves behind ends by itself, at the latest after its current query
