@@ -1,10 +1,16 @@
-"""What a command is made of: its options, the session it runs in, and notes with examples under its help."""
+"""What a command is made of: a function with its options, the session it runs in, and notes under its help."""
 
-from typing import Annotated
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Group, Parameter
 
 from mainspring.cli.session import Session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 InSession = Annotated[Session, Parameter(parse=False)]
 
@@ -12,6 +18,13 @@ Repeatable = Parameter(negative="", consume_multiple=False, show_default=False)
 Flag = Parameter(negative="", show_default=False)
 
 
-def command(name: str, notes: str) -> App:
-    """An empty command; its function is registered with `.default`."""
-    return App(name=name, help_epilogue=notes, group_parameters=Group("Options", sort_key=1))
+def command(name: str) -> Callable[[Callable[..., Any]], App]:
+    """Make a command of a function. What its docstring says after the first sentence stands below its help."""
+
+    def made(function: Callable[..., Any]) -> App:
+        summary, _, notes = (inspect.getdoc(function) or "").partition("\n\n")
+        app = App(name=name, help=summary, help_epilogue=notes, group_parameters=Group("Options", sort_key=1))
+        app.default(function)
+        return app
+
+    return made

@@ -8,15 +8,8 @@ from mainspring.cli.command import InSession, command
 from mainspring.cli.filters import DeadFilters
 from mainspring.cli.run_list import print_page
 
-NOTES = """\
-Examples:
-  mainspring dead-letter list --job report
-  mainspring dead-letter list --error "connection refused" -o json"""
 
-commands = command("list", NOTES)
-
-
-@commands.default
+@command("list")
 async def list_dead(
     *,
     filters: DeadFilters = DeadFilters(),  # noqa: B008  frozen
@@ -24,5 +17,10 @@ async def list_dead(
     cursor: Annotated[str | None, Parameter(help="Go on after the page that ended with this cursor.")] = None,
     session: InSession,
 ) -> None:
-    """List runs that are out of attempts."""
+    """List runs that are out of attempts.
+
+    Examples:
+      mainspring dead-letter list --job report
+      mainspring dead-letter list --error "connection refused" -o json
+    """
     await print_page(session, filters.wanted(), limit, cursor)

@@ -11,25 +11,23 @@ from mainspring.cli.session import Session
 from mainspring.control.dead import Moved
 from mainspring.model.operation import OperationKind
 
-NOTES = """\
-A purged run has ended as cancelled. Its history stays, with its arguments,
-and it can be run again with: mainspring run retry ID
 
-Examples:
-  mainspring dead-letter purge ID --reason "paid in cash"
-  mainspring dead-letter purge --job report --until 30d --yes"""
-
-commands = command("purge", NOTES)
-
-
-@commands.default
+@command("purge")
 async def purge(
     *run_ids: Annotated[str, Parameter(name="ids", help="The runs' ids.")],
     filters: DeadFilters = DeadFilters(),  # noqa: B008  frozen
     many: Many = Many(),  # noqa: B008  frozen
     session: InSession,
 ) -> int:
-    """End dead runs for good."""
+    """End dead runs for good.
+
+    A purged run has ended as cancelled. Its history stays, with its arguments,
+    and it can be run again with: mainspring run retry ID
+
+    Examples:
+      mainspring dead-letter purge ID --reason "paid in cash"
+      mainspring dead-letter purge --job report --until 30d --yes
+    """
     check_choice(run_ids, filters, many)
     async with session.client() as client:
         if not run_ids:

@@ -13,19 +13,8 @@ from mainspring.cli.filters import DeadFilters
 from mainspring.cli.parsing import parse_span
 from mainspring.model.operation import OperationKind
 
-NOTES = """\
-They are the same runs, with their history, and have all their attempts again.
-They do not expire, unless a new --max-age is given.
 
-Examples:
-  mainspring dead-letter requeue ID ID --reason "the bank is back"
-  mainspring dead-letter requeue ID --edit --app shop.jobs:app
-  mainspring dead-letter requeue --job report --error "timed out" --yes"""
-
-commands = command("requeue", NOTES)
-
-
-@commands.default
+@command("requeue")
 async def requeue(
     *run_ids: Annotated[str, Parameter(name="ids", help="The runs' ids.")],
     filters: DeadFilters = DeadFilters(),  # noqa: B008  frozen
@@ -37,7 +26,16 @@ async def requeue(
     max_age: Annotated[str | None, Parameter(help="Expire if not started so long after now.")] = None,
     session: InSession,
 ) -> int:
-    """Put dead runs back in line."""
+    """Put dead runs back in line.
+
+    They are the same runs, with their history, and have all their attempts again.
+    They do not expire, unless a new --max-age is given.
+
+    Examples:
+      mainspring dead-letter requeue ID ID --reason "the bank is back"
+      mainspring dead-letter requeue ID --edit --app shop.jobs:app
+      mainspring dead-letter requeue --job report --error "timed out" --yes
+    """
     check_choice(run_ids, filters, many)
     age = parse_span(max_age, "max-age")
     check_arguments(run_ids, arg, payload, edit)

@@ -13,21 +13,18 @@ from mainspring.errors import StoreError
 MARKS = {Level.OK: ("ok", "green"), Level.WARNING: ("warning", "yellow"), Level.PROBLEM: ("problem", "bold red")}
 
 
-NOTES = """\
-Looks at the server's version and settings, schema, permissions, search path,
-clocks, long transactions, lanes, history partitions, workers and dead rows.
-Exits with 1 if there is a problem.
-
-Examples:
-  mainspring doctor
-  mainspring doctor --database-url postgresql://me@db/jobs -o json"""
-
-commands = command("doctor", NOTES)
-
-
-@commands.default
+@command("doctor")
 async def doctor(*, session: InSession) -> int:
-    """Check the database, and say what to do."""
+    """Check the database, and say what to do.
+
+    Looks at the server's version and settings, schema, permissions, search path,
+    clocks, long transactions, lanes, history partitions, workers and dead rows.
+    Exits with 1 if there is a problem.
+
+    Examples:
+      mainspring doctor
+      mainspring doctor --database-url postgresql://me@db/jobs -o json
+    """
     try:
         async with session.database() as (_, connection):
             findings = await examine(connection, SystemClock())

@@ -7,22 +7,8 @@ from cyclopts import Parameter
 from mainspring.cli.command import InSession, command
 from mainspring.store.grants import Kind, statements
 
-NOTES = """\
-A worker executes runs and keeps the house; a client submits runs and acts on
-them; a reader only looks. Handlers that submit runs make a worker a client
-too: that is all, the default.
 
-Needs no database. The role must exist; run the SQL as the role that migrates,
-or as an administrator, and again after each migrate.
-
-Examples:
-  mainspring grants shop_worker --for worker | psql postgresql://me@db/jobs
-  mainspring grants dashboard --for reader -o json"""
-
-commands = command("grants", NOTES)
-
-
-@commands.default
+@command("grants")
 def grants(
     role: Annotated[str, Parameter(help="The name of an existing role of the database.")],
     /,
@@ -32,7 +18,19 @@ def grants(
     ] = "all",
     session: InSession,
 ) -> None:
-    """Print the SQL that gives a role what it needs, and nothing more."""
+    """Print the SQL that gives a role what it needs, and nothing more.
+
+    A worker executes runs and keeps the house; a client submits runs and acts on
+    them; a reader only looks. Handlers that submit runs make a worker a client
+    too: that is all, the default.
+
+    Needs no database. The role must exist; run the SQL as the role that migrates,
+    or as an administrator, and again after each migrate.
+
+    Examples:
+      mainspring grants shop_worker --for worker | psql postgresql://me@db/jobs
+      mainspring grants dashboard --for reader -o json
+    """
     wanted = statements(role, Kind if for_ == "all" else [Kind(for_)])
     if session.wants_json:
         session.print_json(wanted)

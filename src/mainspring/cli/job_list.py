@@ -11,24 +11,22 @@ from mainspring.cli.text import safe
 from mainspring.control.jobs import JobSummary
 from mainspring.model.lifecycle import State
 
-NOTES = """\
-Examples:
-  mainspring job list
-  mainspring job list --after report --limit 500 -o json"""
-
-commands = command("list", NOTES)
-
 STATES = (State.READY, State.RUNNING, State.SCHEDULED, State.HELD, State.DEAD)
 
 
-@commands.default
+@command("list")
 async def list_jobs(
     *,
     after: Annotated[str, Parameter(help="Only jobs whose names come after this one.", show_default=False)] = "",
     limit: Annotated[int, Parameter(help="How many, at most 1000.")] = 100,
     session: InSession,
 ) -> None:
-    """List jobs by name."""
+    """List jobs by name.
+
+    Examples:
+      mainspring job list
+      mainspring job list --after report --limit 500 -o json
+    """
     async with session.client() as client:
         jobs = await (await client.services()).jobs.by_name(after=after, limit=limit)
     if session.wants_json:

@@ -15,14 +15,8 @@ from mainspring.control.jobs import JobSummary
 from mainspring.model.filter import RunFilter
 from mainspring.model.listing import checked_limit
 
-NOTES = """\
-Example:
-  mainspring job show report"""
 
-commands = command("show", NOTES)
-
-
-@commands.default
+@command("show")
 async def show(
     name: Annotated[str, Parameter(name="name", help="The job's name.")],
     /,
@@ -30,7 +24,11 @@ async def show(
     runs: Annotated[int, Parameter(help="How many of its latest runs to show.")] = 10,
     session: InSession,
 ) -> None:
-    """Show a job: its version, policies, counts and latest runs."""
+    """Show a job: its version, policies, counts and latest runs.
+
+    Example:
+      mainspring job show report
+    """
     async with session.client() as client:
         services = await client.services()
         job = await services.jobs.find(name)

@@ -10,23 +10,21 @@ from mainspring.store import health
 from mainspring.store.migrate import Migration, known_migrations
 from mainspring.store.migrate import migrate as apply
 
-NOTES = """\
-Any number of these may run at once, and running it again changes nothing.
 
-Examples:
-  mainspring migrate --database-url postgresql://me@db/jobs --dry-run
-  mainspring migrate --database-url postgresql://me@db/jobs"""
-
-commands = command("migrate", NOTES)
-
-
-@commands.default
+@command("migrate")
 async def migrate(
     *,
     dry_run: Annotated[bool, Flag, Parameter(help="Only say what would be applied.")] = False,
     session: InSession,
 ) -> None:
-    """Bring the database to the shape this program needs."""
+    """Bring the database to the shape this program needs.
+
+    Any number of these may run at once, and running it again changes nothing.
+
+    Examples:
+      mainspring migrate --database-url postgresql://me@db/jobs --dry-run
+      mainspring migrate --database-url postgresql://me@db/jobs
+    """
     async with session.database() as (_, connection):
         before = await health.applied_migrations(connection)
         missing = [each for each in known_migrations() if each.version not in before]

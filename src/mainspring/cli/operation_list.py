@@ -10,19 +10,17 @@ from mainspring.cli.command import InSession, command
 from mainspring.cli.run_table import ago, plain_table
 from mainspring.cli.text import as_json, safe
 
-NOTES = """\
-Examples:
-  mainspring operation list
-  mainspring operation list --limit 100 -o json"""
 
-commands = command("list", NOTES)
-
-
-@commands.default
+@command("list")
 async def list_operations(
     *, limit: Annotated[int, Parameter(help="How many, at most 1000.")] = 20, session: InSession
 ) -> None:
-    """List operations, newest first."""
+    """List operations, newest first.
+
+    Examples:
+      mainspring operation list
+      mainspring operation list --limit 100 -o json
+    """
     async with session.client() as client:
         operations = await client.operations.latest(limit)
     if session.wants_json:

@@ -7,23 +7,21 @@ from cyclopts import Parameter
 from mainspring.cli.bulk import work_off
 from mainspring.cli.command import InSession, command
 
-NOTES = """\
-It goes on after its last batch; no run is treated twice, even if someone else
-works on the same operation.
 
-Example:
-  mainspring operation resume ID"""
-
-commands = command("resume", NOTES)
-
-
-@commands.default
+@command("resume")
 async def resume(
     operation_id: Annotated[str, Parameter(name="id", help="The operation's id.")],
     /,
     *,
     session: InSession,
 ) -> int:
-    """Go on with an operation that was cut off."""
+    """Go on with an operation that was cut off.
+
+    It goes on after its last batch; no run is treated twice, even if someone else
+    works on the same operation.
+
+    Example:
+      mainspring operation resume ID
+    """
     async with session.client() as client:
         return await work_off(session, client, operation_id)

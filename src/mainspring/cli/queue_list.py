@@ -10,22 +10,20 @@ from mainspring.cli.command import InSession, command
 from mainspring.cli.text import as_rate, as_span, safe
 from mainspring.model.capacity import Queue
 
-NOTES = """\
-`slots wanted` is how many slots would keep up with what arrives and work the
-backlog off in half a minute: scale by it. Rates are over the last minute.
-
-Examples:
-  mainspring queue list
-  mainspring queue list -o json"""
-
-commands = command("list", NOTES)
-
 HEADINGS = ("queue", "depth", "oldest", "running", "arrive/s", "finish/s", "takes", "slots", "slots wanted")
 
 
-@commands.default
+@command("list")
 async def list_queues(*, session: InSession) -> None:
-    """List queues."""
+    """List queues.
+
+    `slots wanted` is how many slots would keep up with what arrives and work the
+    backlog off in half a minute: scale by it. Rates are over the last minute.
+
+    Examples:
+      mainspring queue list
+      mainspring queue list -o json
+    """
     async with session.client() as client:
         queues = await client.queues.list()
     if session.wants_json:

@@ -6,16 +6,8 @@ from cyclopts import Parameter
 
 from mainspring.cli.command import InSession, command
 
-NOTES = """\
-What is being executed goes on; what waits, waits. Runs are still accepted.
 
-Example:
-  mainspring queue pause mail --reason "the mail server is down" """
-
-commands = command("pause", NOTES)
-
-
-@commands.default
+@command("pause")
 async def pause(
     queue: Annotated[str, Parameter(help="The queue's name.")],
     /,
@@ -23,7 +15,13 @@ async def pause(
     reason: Annotated[str, Parameter(help="Why; kept in the audit.")] = "",
     session: InSession,
 ) -> None:
-    """Stop claiming from a queue."""
+    """Stop claiming from a queue.
+
+    What is being executed goes on; what waits, waits. Runs are still accepted.
+
+    Example:
+      mainspring queue pause mail --reason "the mail server is down"
+    """
     async with session.client() as client:
         is_new = await client.queues.pause(queue, reason=reason)
     if session.wants_json:

@@ -6,14 +6,8 @@ from cyclopts import Parameter
 
 from mainspring.cli.command import InSession, command
 
-NOTES = """\
-Example:
-  mainspring queue resume mail"""
 
-commands = command("resume", NOTES)
-
-
-@commands.default
+@command("resume")
 async def resume(
     queue: Annotated[str, Parameter(help="The queue's name.")],
     /,
@@ -21,7 +15,11 @@ async def resume(
     reason: Annotated[str, Parameter(help="Why; kept in the audit.")] = "",
     session: InSession,
 ) -> None:
-    """Claim from a queue again."""
+    """Claim from a queue again.
+
+    Example:
+      mainspring queue resume mail
+    """
     async with session.client() as client:
         is_new = await client.queues.resume(queue, reason=reason)
     if session.wants_json:

@@ -11,20 +11,8 @@ from mainspring.cli.command import Flag, InSession, command
 from mainspring.cli.session import Session
 from mainspring.control.restored import Outlook, Restored
 
-NOTES = """\
-Run it after a restore and after migrate, before the first worker starts: runs
-that were held by workers of the backup go back in line, fences become higher
-than any that was handed out before, and the installation gets a new id. If it
-is cut off, run it again. See docs/how-to/backup-and-restore.md.
 
-Examples:
-  mainspring restored --reason "lost disk, backup of 3:00" --dry-run
-  mainspring restored --reason "lost disk, backup of 3:00" --yes"""
-
-commands = command("restored", NOTES)
-
-
-@commands.default
+@command("restored")
 async def restored(
     *,
     reason: Annotated[str, Parameter(help="Why, and which backup; kept in the audit.")],
@@ -33,7 +21,17 @@ async def restored(
     force: Annotated[bool, Flag, Parameter(help="Declare lost also workers that still beat.")] = False,
     session: InSession,
 ) -> None:
-    """Make a database safe to work on that was restored from a backup."""
+    """Make a database safe to work on that was restored from a backup.
+
+    Run it after a restore and after migrate, before the first worker starts: runs
+    that were held by workers of the backup go back in line, fences become higher
+    than any that was handed out before, and the installation gets a new id. If it
+    is cut off, run it again. See docs/how-to/backup-and-restore.md.
+
+    Examples:
+      mainspring restored --reason "lost disk, backup of 3:00" --dry-run
+      mainspring restored --reason "lost disk, backup of 3:00" --yes
+    """
     async with session.client() as client:
         outlook = await (await client.services()).restoration.look()
         if dry_run:

@@ -12,19 +12,8 @@ from mainspring.cli.session import Session
 from mainspring.model.lifecycle import State
 from mainspring.model.operation import OperationKind
 
-NOTES = """\
-A run that is being executed is told to stop and ends as cancelled when its
-handler does. By a filter, many are cancelled in one operation that can be
-resumed if it is cut off.
 
-Examples:
-  mainspring run cancel ID --reason "it was sent by hand" -o json
-  mainspring run cancel --job report --state scheduled --yes"""
-
-commands = command("cancel", NOTES)
-
-
-@commands.default
+@command("cancel")
 async def cancel(
     run_id: Annotated[str | None, Parameter(name="id", help="The run's id.")] = None,
     /,
@@ -33,7 +22,16 @@ async def cancel(
     many: Many = Many(),  # noqa: B008  frozen
     session: InSession,
 ) -> int:
-    """End a waiting run, or many; ask those that are running to stop."""
+    """End a waiting run, or many; ask those that are running to stop.
+
+    A run that is being executed is told to stop and ends as cancelled when its
+    handler does. By a filter, many are cancelled in one operation that can be
+    resumed if it is cut off.
+
+    Examples:
+      mainspring run cancel ID --reason "it was sent by hand" -o json
+      mainspring run cancel --job report --state scheduled --yes
+    """
     check_choice(() if run_id is None else (run_id,), filters, many)
     async with session.client() as client:
         if run_id is None:

@@ -14,21 +14,8 @@ from mainspring.control.runs import Changes
 from mainspring.errors import InvalidInput
 from mainspring.model.operation import OperationKind
 
-NOTES = """\
-Without any change named, the arguments are opened in $EDITOR. By a filter,
-the priority or the queue of many runs is changed in one operation that can be
-resumed if it is cut off.
 
-Examples:
-  mainspring run edit ID
-  mainspring run edit ID --priority 1 --at 2026-12-24T18:00:00+01:00
-  mainspring run edit ID --arg amount=12 --app shop.jobs:app
-  mainspring run edit --job report --to-queue slow --priority 9 --yes"""
-
-commands = command("edit", NOTES)
-
-
-@commands.default
+@command("edit")
 async def edit_run(
     run_id: Annotated[str | None, Parameter(name="id", help="The run's id.")] = None,
     /,
@@ -45,7 +32,18 @@ async def edit_run(
     app: Annotated[str | None, Parameter(help="module:attribute; the arguments are then checked here.")] = None,
     session: InSession,
 ) -> int:
-    """Change a run that has not started, or many."""
+    """Change a run that has not started, or many.
+
+    Without any change named, the arguments are opened in $EDITOR. By a filter,
+    the priority or the queue of many runs is changed in one operation that can be
+    resumed if it is cut off.
+
+    Examples:
+      mainspring run edit ID
+      mainspring run edit ID --priority 1 --at 2026-12-24T18:00:00+01:00
+      mainspring run edit ID --arg amount=12 --app shop.jobs:app
+      mainspring run edit --job report --to-queue slow --priority 9 --yes
+    """
     check_choice(() if run_id is None else (run_id,), filters, many)
     due_at, tags = parse_instant(at, "at"), set_tag or None
     if run_id is None and (due_at or tags or arg or payload or edit):

@@ -10,19 +10,8 @@ from mainspring.cli.run_table import lines_of
 from mainspring.cli.session import Session
 from mainspring.model.filter import RunFilter
 
-NOTES = """\
-Newest first: by when a run ended or, if it has not, by when it was submitted.
 
-Examples:
-  mainspring run list --job report --state dead
-  mainspring run list --queue mail --since 2h --limit 20
-  mainspring run list --error "connection refused" --since 1d
-  mainspring run list --tag monthly --state scheduled -o json"""
-
-commands = command("list", NOTES)
-
-
-@commands.default
+@command("list")
 async def list_runs(
     *,
     filters: Filters = Filters(),  # noqa: B008  frozen
@@ -30,7 +19,16 @@ async def list_runs(
     cursor: Annotated[str | None, Parameter(help="Go on after the page that ended with this cursor.")] = None,
     session: InSession,
 ) -> None:
-    """List runs, newest first."""
+    """List runs, newest first.
+
+    Newest first: by when a run ended or, if it has not, by when it was submitted.
+
+    Examples:
+      mainspring run list --job report --state dead
+      mainspring run list --queue mail --since 2h --limit 20
+      mainspring run list --error "connection refused" --since 1d
+      mainspring run list --tag monthly --state scheduled -o json
+    """
     await print_page(session, filters.wanted(), limit, cursor)
 
 

@@ -11,18 +11,8 @@ from mainspring.cli.text import as_json
 from mainspring.errors import InvalidInput
 from mainspring.model.report import LogLine
 
-NOTES = """\
-Lines of Python's logging, of context.log, and what an isolated run printed.
 
-Examples:
-  mainspring run logs ID
-  mainspring run logs ID --attempt 2
-  mainspring run logs ID --follow -o json     one JSON document a line"""
-
-commands = command("logs", NOTES)
-
-
-@commands.default
+@command("logs")
 async def logs(
     run_id: Annotated[str, Parameter(name="id", help="The run's id.")],
     /,
@@ -31,7 +21,15 @@ async def logs(
     follow: Annotated[bool, Flag, Parameter(help="Go on until the run has ended.")] = False,
     session: InSession,
 ) -> None:
-    """Show what a run logged."""
+    """Show what a run logged.
+
+    Lines of Python's logging, of context.log, and what an isolated run printed.
+
+    Examples:
+      mainspring run logs ID
+      mainspring run logs ID --attempt 2
+      mainspring run logs ID --follow -o json     one JSON document a line
+    """
     if attempt is not None and not 0 <= attempt < 2**31:
         raise InvalidInput(
             f"--attempt is {attempt}; it must be the number of an attempt.", code="invalid-attempt", field="attempt"

@@ -12,20 +12,8 @@ from mainspring.cli.filters import Filters
 from mainspring.model.ids import parse_run_id
 from mainspring.model.operation import OperationKind
 
-NOTES = """\
-A dead run goes back in line and stays the same run. One that ended (say,
-succeeded) stays as it is, and a new run is made of it. By a filter, only dead
-runs are tried again, unless --state names others.
 
-Examples:
-  mainspring run retry ID --reason "the bank is back"
-  mainspring run retry ID --arg amount=12 --app shop.jobs:app
-  mainspring run retry --job report --state lost --since 1d"""
-
-commands = command("retry", NOTES)
-
-
-@commands.default
+@command("retry")
 async def retry(
     run_id: Annotated[str | None, Parameter(name="id", help="The run's id.")] = None,
     /,
@@ -38,7 +26,17 @@ async def retry(
     app: Annotated[str | None, Parameter(help="module:attribute; the arguments are then checked here.")] = None,
     session: InSession,
 ) -> int:
-    """Requeue a dead run; run one that ended again."""
+    """Requeue a dead run; run one that ended again.
+
+    A dead run goes back in line and stays the same run. One that ended (say,
+    succeeded) stays as it is, and a new run is made of it. By a filter, only dead
+    runs are tried again, unless --state names others.
+
+    Examples:
+      mainspring run retry ID --reason "the bank is back"
+      mainspring run retry ID --arg amount=12 --app shop.jobs:app
+      mainspring run retry --job report --state lost --since 1d
+    """
     named = () if run_id is None else (run_id,)
     check_choice(named, filters, many)
     check_arguments(named, arg, payload, edit)

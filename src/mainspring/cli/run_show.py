@@ -14,21 +14,19 @@ from mainspring.model.lifecycle import Outcome, State
 from mainspring.model.line import Delivery
 from mainspring.model.run import Attempt, Run
 
-NOTES = """\
-Example:
-  mainspring run show ID"""
 
-commands = command("show", NOTES)
-
-
-@commands.default
+@command("show")
 async def show(
     run_id: Annotated[str, Parameter(name="id", help="The run's id.")],
     /,
     *,
     session: InSession,
 ) -> None:
-    """Show a run: its state, arguments, attempts and timeline."""
+    """Show a run: its state, arguments, attempts and timeline.
+
+    Example:
+      mainspring run show ID
+    """
     async with session.client() as client:
         run = await client.find(run_id)
     if session.wants_json:

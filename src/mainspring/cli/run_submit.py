@@ -15,21 +15,8 @@ from mainspring.cli.submission import submit_by_name, submit_through
 from mainspring.cli.text import as_json
 from mainspring.model.lifecycle import State
 
-NOTES = """\
-When the id is printed, the run is durable. Without --app the job is looked up
-in the database, where it appears when an application that defines it first
-starts a worker or submits a run.
 
-Examples:
-  mainspring run submit greet --arg name=Ada
-  mainspring run submit greet --payload '{"name": "Ada"}' --wait -o json
-  mainspring run submit report --delay 15m --key report-2026-11 --tag monthly
-  mainspring run submit report --attempt-timeout 5m --retry max_attempts=2"""
-
-commands = command("submit", NOTES)
-
-
-@commands.default
+@command("submit")
 async def submit(
     job: Annotated[str, Parameter(help="The job's name.")],
     /,
@@ -44,7 +31,18 @@ async def submit(
     timeout: Annotated[str | None, Parameter(help="How long to wait: 30s. Without it, for ever.")] = None,
     session: InSession,
 ) -> None:
-    """Accept a run of a job; print its id."""
+    """Accept a run of a job; print its id.
+
+    When the id is printed, the run is durable. Without --app the job is looked up
+    in the database, where it appears when an application that defines it first
+    starts a worker or submits a run.
+
+    Examples:
+      mainspring run submit greet --arg name=Ada
+      mainspring run submit greet --payload '{"name": "Ada"}' --wait -o json
+      mainspring run submit report --delay 15m --key report-2026-11 --tag monthly
+      mainspring run submit report --attempt-timeout 5m --retry max_attempts=2
+    """
     arguments = parse_payload(payload, arg)
     patience = parse_span(timeout, "timeout")
     checked = options.checked()

@@ -14,29 +14,27 @@ from mainspring.model.lifecycle import State
 from mainspring.model.report import Progress
 from mainspring.model.run import Attempt, Run
 
-NOTES = """\
-Shows its state, its progress and its log lines as they come, until it has ended.
-Exits with 0 if it succeeded, else with 1.
-
-Examples:
-  mainspring run watch ID
-  mainspring run watch $(mainspring run submit report --arg month=11)
-  mainspring run watch ID -o json     one JSON document a line"""
-
 BAR = 24
 EXIT_SUCCEEDED, EXIT_NOT_SUCCEEDED = 0, 1
 
-commands = command("watch", NOTES)
 
-
-@commands.default
+@command("watch")
 async def watch(
     run_id: Annotated[str, Parameter(name="id", help="The run's id.")],
     /,
     *,
     session: InSession,
 ) -> int:
-    """Show a run while it goes on."""
+    """Show a run while it goes on.
+
+    Shows its state, its progress and its log lines as they come, until it has ended.
+    Exits with 0 if it succeeded, else with 1.
+
+    Examples:
+      mainspring run watch ID
+      mainspring run watch $(mainspring run submit report --arg month=11)
+      mainspring run watch ID -o json     one JSON document a line
+    """
     screen = Screen(is_live=sys.stdout.isatty())
     state = None
     async with session.client() as client:

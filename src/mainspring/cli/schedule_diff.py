@@ -26,20 +26,10 @@ from mainspring.cli.text import as_span, safe
 from mainspring.schedule.diff import Change, Diff, diff
 from mainspring.schedule.schedule import Schedule
 
-NOTES = """\
-An instant that vanishes and one that appears on the same day are a move.
-
-Examples:
-  mainspring schedule diff '0 9 * * 1-5' '30 9 * * 1-4'
-  mainspring schedule diff '0 9 * * *' '0 9 * * * zone=Asia/Tokyo' --within 7d
-  mainspring schedule diff 'every hour' 'every 2 hours' --within 1d -o json"""
-
-commands = command("diff", NOTES)
-
 COLOURS = {"appeared": "green", "vanished": "red", "moved": "yellow"}
 
 
-@commands.default
+@command("diff")
 def show(
     old: Annotated[str, Parameter(help="The schedule as it is.")],
     new: Annotated[str, Parameter(help="The schedule as it shall be.")],
@@ -53,7 +43,15 @@ def show(
     job: JobId = "",
     session: InSession,
 ) -> None:
-    """Compare two versions of a schedule."""
+    """Compare two versions of a schedule.
+
+    An instant that vanishes and one that appears on the same day are a move.
+
+    Examples:
+      mainspring schedule diff '0 9 * * 1-5' '30 9 * * 1-4'
+      mainspring schedule diff '0 9 * * *' '0 9 * * * zone=Asia/Tokyo' --within 7d
+      mainspring schedule diff 'every hour' 'every 2 hours' --within 1d -o json
+    """
     now = moment(from_, zone)
     span = parse_span(within, "within") or timedelta(0)
     calendars = read_calendars(calendar, zone=zone, now=now, session=session)

@@ -22,21 +22,8 @@ from mainspring.cli.schedules import (
 from mainspring.cli.text import as_span, safe
 from mainspring.schedule.zones import TZDATA_VERSION
 
-NOTES = """\
-A schedule is a cron expression, an interval, one or several instants, a
-recurrence rule, plain English, or a union of these. Quote what the shell
-would read, such as *.
 
-Examples:
-  mainspring schedule explain '*/15 8-17 * * MON-FRI'
-  mainspring schedule explain last friday of the month at 18:00
-  mainspring schedule explain '0 9 * * * not=off' --calendar off=holidays.ics
-  mainspring schedule explain 'RRULE:FREQ=WEEKLY;INTERVAL=2;BYDAY=TU' -o json"""
-
-commands = command("explain", NOTES)
-
-
-@commands.default
+@command("explain")
 def explain(
     *text: Annotated[str, Parameter(help="The schedule, in one or several words.", required=True)],
     zone: Zone = "UTC",
@@ -45,7 +32,18 @@ def explain(
     job: JobId = "",
     session: InSession,
 ) -> None:
-    """Say what a schedule means."""
+    """Say what a schedule means.
+
+    A schedule is a cron expression, an interval, one or several instants, a
+    recurrence rule, plain English, or a union of these. Quote what the shell
+    would read, such as *.
+
+    Examples:
+      mainspring schedule explain '*/15 8-17 * * MON-FRI'
+      mainspring schedule explain last friday of the month at 18:00
+      mainspring schedule explain '0 9 * * * not=off' --calendar off=holidays.ics
+      mainspring schedule explain 'RRULE:FREQ=WEEKLY;INTERVAL=2;BYDAY=TU' -o json
+    """
     now = moment(from_, zone)
     calendars = read_calendars(calendar, zone=zone, now=now, session=session)
     schedule = read_words(text, zone=zone, now=now, calendars=calendars)

@@ -24,24 +24,11 @@ from mainspring.cli.session import Session
 from mainspring.schedule.load import STEPS, Load
 from mainspring.schedule.zones import zone_named
 
-NOTES = """\
-A file has one schedule on each line: the schedule itself, or a JSON object
-{"schedule": …, "count": …, "job": …}. Lines that begin with # are left out,
-and - is standard input. H is decided by the job's id, or else by the line;
-a spread is counted in equal shares over its window.
-
-Examples:
-  mainspring schedule load nightly.txt hourly.txt
-  mainspring schedule load herd.jsonl --within 1h --step second
-  crontab -l | cut -d' ' -f1-5 | mainspring schedule load - -o json"""
-
-commands = command("load", NOTES)
-
 MAX_ROWS = 31
 STEP = dict(zip(("second", "minute"), STEPS, strict=True))
 
 
-@commands.default
+@command("load")
 def show(
     *files: Annotated[str, Parameter(help="Files with a schedule on each line; - for standard input.", required=True)],
     zone: Zone = "UTC",
@@ -52,7 +39,18 @@ def show(
     calendar: CalendarFiles = (),
     session: InSession,
 ) -> None:
-    """Count how many schedules fall on each minute."""
+    """Count how many schedules fall on each minute.
+
+    A file has one schedule on each line: the schedule itself, or a JSON object
+    {"schedule": …, "count": …, "job": …}. Lines that begin with # are left out,
+    and - is standard input. H is decided by the job's id, or else by the line;
+    a spread is counted in equal shares over its window.
+
+    Examples:
+      mainspring schedule load nightly.txt hourly.txt
+      mainspring schedule load herd.jsonl --within 1h --step second
+      crontab -l | cut -d' ' -f1-5 | mainspring schedule load - -o json
+    """
     now = moment(from_, zone)
     begin = now.replace(second=0, microsecond=0)
     load = Load(begin, begin + (parse_span(within, "within") or timedelta(0)), step=STEP[step])

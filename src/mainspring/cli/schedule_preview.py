@@ -28,24 +28,10 @@ from mainspring.cli.text import as_span, safe
 from mainspring.schedule.preview import Entry, Preview, preview
 from mainspring.schedule.year import year_of
 
-NOTES = """\
-Notes say where daylight saving, a calendar or a bound changed something.
-What a calendar dropped is shown, in brackets. -o ics writes an iCalendar
-file.
-
-Examples:
-  mainspring schedule preview '30 2 * * *' --zone Europe/Berlin --count 5
-  mainspring schedule preview every other tuesday at noon --from 2027-01-01
-  mainspring schedule preview '0 9 * * * not=off' --calendar off=holidays.ics
-  mainspring schedule preview '*/15 8-17 * * 1-5' --year 2026
-  mainspring schedule preview every weekday at 09:00 -o ics > standup.ics"""
-
-commands = command("preview", NOTES)
-
 WIDE = 110  # a terminal with room for notes beside the times
 
 
-@commands.default
+@command("preview")
 def show(
     *text: Annotated[str, Parameter(help="The schedule, in one or several words.", required=True)],
     zone: Zone = "UTC",
@@ -56,7 +42,19 @@ def show(
     job: JobId = "",
     session: InSession,
 ) -> None:
-    """Show when a schedule will fire."""
+    """Show when a schedule will fire.
+
+    Notes say where daylight saving, a calendar or a bound changed something.
+    What a calendar dropped is shown, in brackets. -o ics writes an iCalendar
+    file.
+
+    Examples:
+      mainspring schedule preview '30 2 * * *' --zone Europe/Berlin --count 5
+      mainspring schedule preview every other tuesday at noon --from 2027-01-01
+      mainspring schedule preview '0 9 * * * not=off' --calendar off=holidays.ics
+      mainspring schedule preview '*/15 8-17 * * 1-5' --year 2026
+      mainspring schedule preview every weekday at 09:00 -o ics > standup.ics
+    """
     now = moment(from_, zone)
     calendars = read_calendars(calendar, zone=zone, now=now, session=session)
     schedule = read_words(text, zone=zone, now=now, calendars=calendars)

@@ -21,28 +21,26 @@ from mainspring.control.overview import COUNTED, Failure, Overview, overview
 from mainspring.store.failures import DATABASE_ERRORS
 from mainspring.wiring import Store
 
-NOTES = """\
-Ctrl-C ends it. Without a terminal, or with --once, one picture is printed.
-
-Examples:
-  mainspring top
-  mainspring top --once -o json"""
-
-commands = command("top", NOTES)
-
 SHOWN_WORKERS = 12
 SHOWN_FAILURES = 8
 COLOURS = {"live": "green", "lost": "red", "dead": "red", "scheduled": "yellow"}
 
 
-@commands.default
+@command("top")
 async def top(
     *,
     every: Annotated[str, Parameter(help="How often to look.")] = "1s",
     once: Annotated[bool, Flag, Parameter(help="Show one picture and end.")] = False,
     session: InSession,
 ) -> None:
-    """Watch queues, workers and failures, live."""
+    """Watch queues, workers and failures, live.
+
+    Ctrl-C ends it. Without a terminal, or with --once, one picture is printed.
+
+    Examples:
+      mainspring top
+      mainspring top --once -o json
+    """
     pause = parse_span(every, "every")
     assert pause is not None
     async with session.client() as client:

@@ -25,19 +25,8 @@ from mainspring.wiring import Place
 from mainspring.worker.settings import WorkerSettings
 from mainspring.worker.supervisor import stop_on_signals
 
-NOTES = """\
-Starts the embedded PostgreSQL (or uses the server at the URL), brings it to
-the shape we need, and runs workers. Ctrl-C drains and stops; a second Ctrl-C
-hurries. Started again, it goes on with the same data.
 
-Examples:
-  mainspring up --app examples.hello:app --submit tick
-  mainspring up --app shop.jobs:app --processes 2 --data-dir ./data"""
-
-commands = command("up", NOTES)
-
-
-@commands.default
+@command("up")
 async def up(
     *,
     app: Annotated[str, Parameter(help="module:attribute of your Mainspring; the current folder is searched first.")],
@@ -55,7 +44,16 @@ async def up(
     ] = "none",
     session: InSession,
 ) -> int:
-    """Run the whole system in the foreground."""
+    """Run the whole system in the foreground.
+
+    Starts the embedded PostgreSQL (or uses the server at the URL), brings it to
+    the shape we need, and runs workers. Ctrl-C drains and stops; a second Ctrl-C
+    hurries. Started again, it goes on with the same data.
+
+    Examples:
+      mainspring up --app examples.hello:app --submit tick
+      mainspring up --app shop.jobs:app --processes 2 --data-dir ./data
+    """
     application = load_app(app)
     chosen = chosen_queues(queues, application.registry.queues)
     settings = WorkerSettings(

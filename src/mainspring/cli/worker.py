@@ -10,25 +10,10 @@ from mainspring.cli.command import InSession, command
 from mainspring.cli.parsing import parse_bounds, parse_span, parse_weights, parse_words
 from mainspring.worker.settings import WorkerSettings
 
-NOTES = """\
-SIGTERM or Ctrl-C drains: nothing new is claimed, what runs may finish, the
-rest goes back in line at once. A second signal hurries.
-
-Examples:
-  mainspring worker --app shop.jobs:app
-  mainspring worker --app shop.jobs:app --queues mail,default --processes 2
-  mainspring worker --app shop.jobs:app --autoscale 1:8
-  mainspring worker --app shop.jobs:app --queues mail=3,reports=1 --labels gpu,eu
-  mainspring worker list"""
-
-commands = command("worker", NOTES)
-commands.command("mainspring.cli.worker_list:commands", name="list", help="List workers.")
-commands.command("mainspring.cli.worker_drain:commands", name="drain", help="Ask workers to finish and end.")
-
 DEFAULTS = WorkerSettings()
 
 
-@commands.default
+@command("worker")
 async def work(
     *,
     app: Annotated[str, Parameter(help="module:attribute of your Mainspring; the current folder is searched first.")],
@@ -56,7 +41,18 @@ async def work(
     ] = DEFAULTS.keeper,
     session: InSession,
 ) -> int:
-    """Run workers in the foreground."""
+    """Run workers in the foreground.
+
+    SIGTERM or Ctrl-C drains: nothing new is claimed, what runs may finish, the
+    rest goes back in line at once. A second signal hurries.
+
+    Examples:
+      mainspring worker --app shop.jobs:app
+      mainspring worker --app shop.jobs:app --queues mail,default --processes 2
+      mainspring worker --app shop.jobs:app --autoscale 1:8
+      mainspring worker --app shop.jobs:app --queues mail=3,reports=1 --labels gpu,eu
+      mainspring worker list
+    """
     application = load_app(app)
     chosen = chosen_queues(queues, application.registry.queues)
     settings = WorkerSettings(
@@ -73,6 +69,10 @@ async def work(
     )
     session.say(announcement(app, settings))
     return await wiring.supervise(session.place(application), app, settings, say=session.say)
+
+
+work.command("mainspring.cli.worker_list:list_workers", name="list", help="List workers.")
+work.command("mainspring.cli.worker_drain:drain", name="drain", help="Ask workers to finish and end.")
 
 
 def announcement(app: str, settings: WorkerSettings) -> str:

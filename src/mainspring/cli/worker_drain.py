@@ -9,18 +9,8 @@ from mainspring.cli.command import InSession, command
 from mainspring.cli.text import safe
 from mainspring.errors import InvalidInput, WorkerNotFound
 
-NOTES = """\
-The worker's supervisor hears of it at its next beat, lets it finish within its
-grace, and does not replace it. A supervisor without workers ends.
 
-Examples:
-  mainspring worker drain ID
-  mainspring worker drain --host node-7 --reason "kernel upgrade" """
-
-commands = command("drain", NOTES)
-
-
-@commands.default
+@command("drain")
 async def drain(
     worker_id: Annotated[str | None, Parameter(name="id", help="The worker's id.")] = None,
     /,
@@ -29,7 +19,15 @@ async def drain(
     reason: Annotated[str, Parameter(help="Why; kept in the audit.")] = "",
     session: InSession,
 ) -> None:
-    """Ask workers to finish and end."""
+    """Ask workers to finish and end.
+
+    The worker's supervisor hears of it at its next beat, lets it finish within its
+    grace, and does not replace it. A supervisor without workers ends.
+
+    Examples:
+      mainspring worker drain ID
+      mainspring worker drain --host node-7 --reason "kernel upgrade"
+    """
     if (worker_id is None) == (host is None):
         raise InvalidInput("Name one worker, or a host with --host.", code="worker-or-host", field="id")
     async with session.client() as client:

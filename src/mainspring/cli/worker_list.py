@@ -15,21 +15,18 @@ from mainspring.store.connection import Record
 COLOURS = {"live": "green", "lost": "red"}
 
 
-NOTES = """\
-Examples:
-  mainspring worker list
-  mainspring worker list --ended-within 1d -o json"""
-
-commands = command("list", NOTES)
-
-
-@commands.default
+@command("list")
 async def list_workers(
     *,
     ended_within: Annotated[str, Parameter(help="Show ended workers too, up to so long after their end.")] = "1h",
     session: InSession,
 ) -> None:
-    """List workers: the living, and those that ended lately."""
+    """List workers: the living, and those that ended lately.
+
+    Examples:
+      mainspring worker list
+      mainspring worker list --ended-within 1d -o json
+    """
     span = parse_span(ended_within, "ended-within")
     assert span is not None
     async with session.client() as client, (await client.services()).store.database.acquire() as connection:
