@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mainspring.cli.parsing import parse_weights, parse_words
-from mainspring.cli.worker import announcement, chosen_queues, weights_of
+from mainspring.cli.workers import announcement, chosen_queues, weights_of
 from mainspring.errors import InvalidInput
 from mainspring.worker.settings import WorkerSettings
 

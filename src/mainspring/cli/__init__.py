@@ -1,4 +1,4 @@
-"""The command line: one file per command, no decisions.
+"""The command line: one file per resource (runs, queues, workers …), no decisions.
 
 Starting is quick because nothing is imported before it is needed: `commands.py` names the commands by their import
 paths, and only the chosen one's module, with the database behind it, is loaded.

@@ -3,14 +3,123 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Annotated, Any
+import sys
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Group, Parameter
 
-from mainspring.cli.session import Session
+from mainspring.cli.text import as_json, safe
+from mainspring.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable
+
+    from rich.console import RenderableType
+    from rich.text import Text
+
+    from mainspring.app.mainspring import Mainspring
+    from mainspring.store.connection import Connection
+    from mainspring.wiring import Place, Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """One invocation of the program."""
+
+    database_url: str | None
+    data_directory: str | None
+    output: Literal["table", "json", "ics"]
+
+    def __post_init__(self) -> None:
+        if self.database_url is not None and self.data_directory is not None:
+            raise InvalidInput(
+                "Both --database-url and --data-dir were given; there is one database.",
+                code="url-and-data-dir",
+                hint="Give the URL for a server, the directory for the embedded PostgreSQL.",
+                field="database_url",
+            )
+
+    # ── the database ────────────────────────────────────────────────────────────────────────────────────────
+
+    def place(self, application: Mainspring | None = None) -> Place:
+        """What was asked for here, else what the application says, else what the environment says."""
+        from mainspring.wiring import Place
+
+        if application is not None and self.database_url is None and self.data_directory is None:
+            return application.place
+        return Place.chosen(self.database_url, self.data_directory)
+
+    @asynccontextmanager
+    async def client(self, application: Mainspring | None = None) -> AsyncIterator[Mainspring]:
+        """A Mainspring on the chosen database, for as long as one command takes."""
+        from mainspring.app.mainspring import Mainspring, who_am_i
+
+        place = self.place(application)
+        async with Mainspring(place.url, data_directory=place.data_directory, submitted_by=who_am_i()) as client:
+            yield client
+
+    @asynccontextmanager
+    async def database(self) -> AsyncIterator[tuple[Store, Connection]]:
+        """A connection to the chosen database, whatever is or is not in it yet."""
+        from mainspring.wiring import open_database
+
+        store = await open_database(self.place(), self.say)
+        try:
+            connection = await store.database.connect("command line")
+            try:
+                yield store, connection
+            finally:
+                await connection.close()
+        finally:
+            await store.close()
+
+    # ── the terminal ────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def wants_json(self) -> bool:
+        return self.output == "json"
+
+    @property
+    def width(self) -> int:
+        """Into a file or a pipe, tables keep their width: nothing is cut for a terminal that is not there."""
+        import shutil
+
+        return shutil.get_terminal_size().columns if sys.stdout.isatty() else 200
+
+    def print_json(self, document: Any) -> None:
+        print(as_json(document))
+
+    def print(self, *things: RenderableType) -> None:
+        """Print for people. Strings are printed as they are: escaping is the caller's, markup is nobody's."""
+        from rich.console import Console
+
+        is_terminal = sys.stdout.isatty()
+        console = Console(markup=False, highlight=False, emoji=False, width=None if is_terminal else self.width)
+        with console.capture() as capture:
+            for thing in things:
+                console.print(thing, soft_wrap=isinstance(thing, str))
+        for line in capture.get().splitlines():
+            print(line if is_terminal else line.rstrip())
+
+    def print_lines(self, lines: list[Text]) -> None:
+        """Print lines of which each stays one: cut where the terminal ends, and whole where there is none."""
+        if not sys.stdout.isatty():
+            self.print(*(line.plain for line in lines))
+            return
+        for line in lines:
+            line.truncate(self.width, overflow="ellipsis")
+        self.print(*lines)
+
+    def say(self, sentence: str) -> None:
+        """Progress, for people who watch."""
+        if self.wants_json:
+            return
+        dim, plain = ("\033[2m", "\033[0m") if sys.stderr.isatty() else ("", "")
+        sys.stderr.write(f"{dim}• {safe(sentence)}{plain}\n")
+        sys.stderr.flush()
+
 
 InSession = Annotated[Session, Parameter(parse=False)]
 

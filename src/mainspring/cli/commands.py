@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Group, Parameter
 
-from mainspring.cli.session import Session
+from mainspring.cli.command import Session, command
 from mainspring.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -59,38 +59,50 @@ commands.command(queues)
 # Where each command is, what help says about it, and in which order.
 for parent, name, place, summary, order in (
     (commands, "up", "up:up", "Run the whole system in the foreground.", 0),
-    (commands, "worker", "worker:work", "Run workers; list or drain them.", 1),
+    (commands, "worker", "workers:work", "Run workers; list or drain them.", 1),
     (commands, "top", "top:top", "Watch queues, workers and failures, live.", 2),
-    (commands, "migrate", "migrate:migrate", "Bring the schema up to date.", 4),
-    (commands, "restored", "restored:restored", "Make a database safe that was restored from a backup.", 4),
-    (commands, "doctor", "doctor:doctor", "Check the database's health.", 5),
-    (commands, "grants", "grants:grants", "Print what to grant to a role of the database.", 5),
-    (commands, "completion", "completion:completion", "Print a script for your shell to complete commands.", 6),
+    (commands, "migrate", "database:migrate", "Bring the schema up to date.", 4),
+    (commands, "restored", "database:restored", "Make a database safe that was restored from a backup.", 4),
+    (commands, "doctor", "database:doctor", "Check the database's health.", 5),
+    (commands, "grants", "database:grants", "Print what to grant to a role of the database.", 5),
+    (commands, "completion", "commands:completion", "Print a script for your shell to complete commands.", 6),
     (runs, "submit", "run_submit:submit", "Accept a run of a job; print its id.", 0),
-    (runs, "show", "run_show:show", "Show a run: its state, attempts and timeline.", 1),
-    (runs, "watch", "run_watch:watch", "Watch a run: its progress and its log, live.", 1),
+    (runs, "show", "runs:show", "Show a run: its state, attempts and timeline.", 1),
+    (runs, "watch", "run_logs:watch", "Watch a run: its progress and its log, live.", 1),
     (runs, "logs", "run_logs:logs", "Show what a run logged.", 1),
-    (runs, "list", "run_list:list_runs", "List runs, newest first.", 1),
-    (runs, "cancel", "run_cancel:cancel", "End waiting runs; ask running ones to stop.", 2),
-    (runs, "retry", "run_retry:retry", "Requeue a dead run; run one that ended again.", 2),
-    (runs, "edit", "run_edit:edit_run", "Change runs that have not started.", 2),
-    (dead_letters, "list", "dead_letter_list:list_dead", "List runs out of attempts.", 0),
-    (dead_letters, "show", "run_show:show", "Show one: its last error, attempts and arguments.", 1),
-    (dead_letters, "requeue", "dead_letter_requeue:requeue", "Put them back in line.", 2),
-    (dead_letters, "purge", "dead_letter_purge:purge", "End them for good.", 3),
-    (jobs, "list", "job_list:list_jobs", "List jobs: version, queue, runs by state.", 0),
-    (jobs, "show", "job_show:show", "Show a job: its policies and latest runs.", 1),
-    (operations, "list", "operation_list:list_operations", "List operations, and how far they got.", 0),
-    (operations, "resume", "operation_resume:resume", "Go on with one that was cut off.", 1),
-    (queues, "list", "queue_list:list_queues", "List queues: depth, age, rates, wanted slots.", 0),
-    (queues, "pause", "queue_pause:pause", "Stop claiming from a queue.", 1),
-    (queues, "resume", "queue_resume:resume", "Claim from a queue again.", 2),
-    (schedules, "explain", "schedule_explain:explain", "Say what a schedule means.", 0),
+    (runs, "list", "runs:list_runs", "List runs, newest first.", 1),
+    (runs, "cancel", "run_acts:cancel", "End waiting runs; ask running ones to stop.", 2),
+    (runs, "retry", "run_acts:retry", "Requeue a dead run; run one that ended again.", 2),
+    (runs, "edit", "run_acts:edit_run", "Change runs that have not started.", 2),
+    (dead_letters, "list", "dead_letters:list_dead", "List runs out of attempts.", 0),
+    (dead_letters, "show", "runs:show", "Show one: its last error, attempts and arguments.", 1),
+    (dead_letters, "requeue", "dead_letters:requeue", "Put them back in line.", 2),
+    (dead_letters, "purge", "dead_letters:purge", "End them for good.", 3),
+    (jobs, "list", "jobs:list_jobs", "List jobs: version, queue, runs by state.", 0),
+    (jobs, "show", "jobs:show", "Show a job: its policies and latest runs.", 1),
+    (operations, "list", "operations:list_operations", "List operations, and how far they got.", 0),
+    (operations, "resume", "operations:resume", "Go on with one that was cut off.", 1),
+    (queues, "list", "queues:list_queues", "List queues: depth, age, rates, wanted slots.", 0),
+    (queues, "pause", "queues:pause", "Stop claiming from a queue.", 1),
+    (queues, "resume", "queues:resume", "Claim from a queue again.", 2),
+    (schedules, "explain", "schedules:explain", "Say what a schedule means.", 0),
     (schedules, "preview", "schedule_preview:show", "Show when a schedule will fire.", 1),
     (schedules, "diff", "schedule_diff:show", "Compare two versions of a schedule.", 2),
     (schedules, "load", "schedule_load:show", "Count how many schedules fall on each minute.", 3),
 ):
     parent.command(f"mainspring.cli.{place}", name=name, help=summary, sort_key=order)
+
+
+@command("completion")
+def completion(shell: Annotated[Literal["bash", "zsh", "fish"], Parameter(help="Which shell.")], /) -> None:
+    """Print a completion script for a shell.
+
+    Examples:
+      mainspring completion bash >> ~/.bash_completion
+      mainspring completion zsh > ~/.zfunc/_mainspring   (with ~/.zfunc in fpath)
+      mainspring completion fish > ~/.config/fish/completions/mainspring.fish
+    """
+    print(commands.generate_completion(prog_name="mainspring", shell=shell))
 
 
 @commands.meta.default
@@ -107,7 +119,7 @@ def _launch(
         Parameter(name=["--output", "-o"], help="For people, one JSON document, or (schedule preview) iCalendar."),
     ] = "table",
 ) -> int:
-    command, bound, injected = commands.parse_args(words, exit_on_error=False, print_error=False)
+    chosen, bound, injected = commands.parse_args(words, exit_on_error=False, print_error=False)
     if "session" in injected:
         from mainspring.app.logs import log_to_stderr
 
@@ -115,7 +127,7 @@ def _launch(
         if output == "ics" and words[:2] != ("schedule", "preview"):
             raise InvalidInput("Only schedule preview writes iCalendar.", code="invalid-output", field="output")
         bound.arguments["session"] = Session(database_url=database_url, data_directory=data_dir, output=output)
-    answer = command(*bound.args, **bound.kwargs)
+    answer = chosen(*bound.args, **bound.kwargs)
     if inspect.iscoroutine(answer):
         import asyncio
 

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
-from mainspring.cli.command import InSession, command
+from mainspring.cli.command import InSession, Session, command
 from mainspring.cli.parsing import parse_span
 from mainspring.cli.schedules import (
     CalendarFiles,
@@ -21,7 +21,6 @@ from mainspring.cli.schedules import (
     read_calendars,
     read_schedule,
 )
-from mainspring.cli.session import Session
 from mainspring.cli.text import as_span, safe
 from mainspring.schedule.diff import Change, Diff, diff
 from mainspring.schedule.schedule import Schedule

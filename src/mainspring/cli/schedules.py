@@ -1,30 +1,27 @@
-"""What the commands about schedules share: reading what was typed, and showing instants."""
-
-from __future__ import annotations
+"""`mainspring schedule explain`, and what it shares with the other commands about schedules: reading and showing."""
 
 import os
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import msgspec
 from cyclopts import Parameter
+from rich.table import Table
+from rich.text import Text
 
-from mainspring.cli.command import Repeatable
+from mainspring.cli.command import InSession, Repeatable, Session, command
+from mainspring.cli.text import as_span, safe
 from mainspring.clock import SystemClock, instant
 from mainspring.errors import InvalidInput, InvalidSchedule
 from mainspring.model.payload import quoted
+from mainspring.schedule.calendar import Calendar
 from mainspring.schedule.document import calendar_of
 from mainspring.schedule.icalendar import MAX_BYTES, read_calendar
+from mainspring.schedule.schedule import Schedule
 from mainspring.schedule.text import parse
-from mainspring.schedule.zones import instant_of, zone_named
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from mainspring.cli.session import Session
-    from mainspring.schedule.calendar import Calendar
-    from mainspring.schedule.schedule import Schedule
+from mainspring.schedule.zones import TZDATA_VERSION, instant_of, zone_named
 
 Zone = Annotated[str, Parameter(help="An IANA time zone, for schedules that name none.")]
 From = Annotated[str | None, Parameter(name="--from", help="Instead of now: 2026-03-28, or 2026-03-28T12:00.")]
@@ -132,3 +129,54 @@ def as_utc(at: datetime, *, seconds: bool = False) -> str:
 def as_stamp(at: datetime) -> str:
     """For programs."""
     return at.isoformat().replace("+00:00", "Z")
+
+
+@command("explain")
+def explain(
+    *text: Annotated[str, Parameter(help="The schedule, in one or several words.", required=True)],
+    zone: Zone = "UTC",
+    from_: From = None,
+    calendar: CalendarFiles = (),
+    job: JobId = "",
+    session: InSession,
+) -> None:
+    """Say what a schedule means.
+
+    A schedule is a cron expression, an interval, one or several instants, a
+    recurrence rule, plain English, or a union of these. Quote what the shell
+    would read, such as *.
+
+    Examples:
+      mainspring schedule explain '*/15 8-17 * * MON-FRI'
+      mainspring schedule explain last friday of the month at 18:00
+      mainspring schedule explain '0 9 * * * not=off' --calendar off=holidays.ics
+      mainspring schedule explain 'RRULE:FREQ=WEEKLY;INTERVAL=2;BYDAY=TU' -o json
+    """
+    now = moment(from_, zone)
+    calendars = read_calendars(calendar, zone=zone, now=now, session=session)
+    schedule = read_words(text, zone=zone, now=now, calendars=calendars)
+    following = schedule.next_after(now, job=job)
+    if session.wants_json:
+        session.print_json(
+            {
+                "text": schedule.text,
+                "words": schedule.words,
+                "schedule": schedule.as_document(),
+                "next_at": None if following is None else as_stamp(following.due_at),
+                "tzdata": TZDATA_VERSION,
+            }
+        )
+        return
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    table.add_row("schedule", Text(safe(schedule.text), style="bold"))
+    table.add_row("in words", Text(safe(schedule.words)))
+    if following is None:
+        table.add_row("next", Text("never again", style="yellow"))
+    else:
+        local = following.due_at.astimezone(schedule.zone_info)
+        table.add_row("next", f"{as_local(local)}, in {as_span((following.due_at - now).total_seconds())}")
+        if schedule.zone != "UTC":
+            table.add_row("", f"{as_utc(following.due_at)}")
+    session.print(table)

@@ -12,10 +12,9 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from mainspring.cli.command import Flag, InSession, command
+from mainspring.cli.command import Flag, InSession, Session, command
 from mainspring.cli.parsing import parse_span
-from mainspring.cli.queue_list import table_of
-from mainspring.cli.session import Session
+from mainspring.cli.queues import table_of
 from mainspring.cli.text import as_span, safe
 from mainspring.control.overview import COUNTED, Failure, Overview, overview
 from mainspring.store.failures import DATABASE_ERRORS

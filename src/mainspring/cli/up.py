@@ -13,11 +13,10 @@ from mainspring.app.job import Options
 from mainspring.app.loading import load_app
 from mainspring.app.mainspring import Mainspring
 from mainspring.cli.activity import Watch
-from mainspring.cli.command import InSession, Repeatable, command
+from mainspring.cli.command import InSession, Repeatable, Session, command
 from mainspring.cli.parsing import parse_port, parse_words
-from mainspring.cli.session import Session
 from mainspring.cli.submission import submit_through
-from mainspring.cli.worker import DEFAULTS, announcement, chosen_queues, weights_of
+from mainspring.cli.workers import DEFAULTS, announcement, chosen_queues, weights_of
 from mainspring.errors import InvalidInput
 from mainspring.store.embedded import EmbeddedServer
 from mainspring.store.migrate import check_schema, migrate

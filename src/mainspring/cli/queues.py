@@ -1,7 +1,8 @@
-"""`mainspring queue list`: what waits where, how fast it moves, how many slots it wants."""
+"""`mainspring queue`: what waits where, how fast it moves, how many slots it wants; pause and resume."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
+from cyclopts import Parameter
 from msgspec import to_builtins
 from rich.table import Table
 from rich.text import Text
@@ -60,3 +61,47 @@ def _row(queue: Queue) -> list[Text]:
         Text(f"{queue.slots:,}"),
         Text(f"{queue.wanted_slots:,}", style="red" if is_short else ""),
     ]
+
+
+@command("pause")
+async def pause(
+    queue: Annotated[str, Parameter(help="The queue's name.")],
+    /,
+    *,
+    reason: Annotated[str, Parameter(help="Why; kept in the audit.")] = "",
+    session: InSession,
+) -> None:
+    """Stop claiming from a queue.
+
+    What is being executed goes on; what waits, waits. Runs are still accepted.
+
+    Example:
+      mainspring queue pause mail --reason "the mail server is down"
+    """
+    async with session.client() as client:
+        is_new = await client.queues.pause(queue, reason=reason)
+    if session.wants_json:
+        session.print_json({"queue": queue, "paused": True, "changed": is_new})
+    else:
+        session.print("paused" if is_new else "it was paused before")
+
+
+@command("resume")
+async def resume(
+    queue: Annotated[str, Parameter(help="The queue's name.")],
+    /,
+    *,
+    reason: Annotated[str, Parameter(help="Why; kept in the audit.")] = "",
+    session: InSession,
+) -> None:
+    """Claim from a queue again.
+
+    Example:
+      mainspring queue resume mail
+    """
+    async with session.client() as client:
+        is_new = await client.queues.resume(queue, reason=reason)
+    if session.wants_json:
+        session.print_json({"queue": queue, "paused": False, "changed": is_new})
+    else:
+        session.print("resumed" if is_new else "it was not paused")

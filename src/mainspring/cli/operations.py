@@ -1,4 +1,4 @@
-"""`mainspring operation list`: acts on many runs, and how far they got."""
+"""`mainspring operation`: acts on many runs, how far they got, and going on with one that was cut off."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -6,8 +6,9 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.text import Text
 
+from mainspring.cli.bulk import work_off
 from mainspring.cli.command import InSession, command
-from mainspring.cli.run_table import ago, plain_table
+from mainspring.cli.tables import ago, plain_table
 from mainspring.cli.text import as_json, safe
 
 
@@ -47,3 +48,22 @@ async def list_operations(
             Text(safe(each.reason, 40)),
         )
     session.print(table)
+
+
+@command("resume")
+async def resume(
+    operation_id: Annotated[str, Parameter(name="id", help="The operation's id.")],
+    /,
+    *,
+    session: InSession,
+) -> int:
+    """Go on with an operation that was cut off.
+
+    It goes on after its last batch; no run is treated twice, even if someone else
+    works on the same operation.
+
+    Example:
+      mainspring operation resume ID
+    """
+    async with session.client() as client:
+        return await work_off(session, client, operation_id)

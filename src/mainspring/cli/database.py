@@ -1,0 +1,230 @@
+"""`mainspring migrate`, `restored`, `doctor` and `grants`: the database itself, and who may do what in it."""
+
+import sys
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+from rich.table import Table
+from rich.text import Text
+
+from mainspring.app.mainspring import Mainspring
+from mainspring.cli.bulk import confirm
+from mainspring.cli.command import Flag, InSession, Session, command
+from mainspring.cli.text import safe
+from mainspring.clock import SystemClock
+from mainspring.control.doctor import Finding, Level, examine, not_reached
+from mainspring.control.restored import Outlook, Restored
+from mainspring.errors import StoreError
+from mainspring.store import health
+from mainspring.store.grants import Kind, statements
+from mainspring.store.migrate import Migration, known_migrations
+from mainspring.store.migrate import migrate as apply
+
+
+@command("migrate")
+async def migrate(
+    *,
+    dry_run: Annotated[bool, Flag, Parameter(help="Only say what would be applied.")] = False,
+    session: InSession,
+) -> None:
+    """Bring the database to the shape this program needs.
+
+    Any number of these may run at once, and running it again changes nothing.
+
+    Examples:
+      mainspring migrate --database-url postgresql://me@db/jobs --dry-run
+      mainspring migrate --database-url postgresql://me@db/jobs
+    """
+    async with session.database() as (_, connection):
+        before = await health.applied_migrations(connection)
+        missing = [each for each in known_migrations() if each.version not in before]
+        if not dry_run:
+            missing = await apply(connection, say=session.say)
+    _print(session, missing, already=len(before), dry_run=dry_run)
+
+
+def _print(session: Session, migrations: list[Migration], *, already: int, dry_run: bool) -> None:
+    if session.wants_json:
+        named = [_named(each) for each in migrations]
+        session.print_json({"pending" if dry_run else "applied": named, "applied_before": already})
+        return
+    for each in migrations:
+        session.print(f"{'would apply' if dry_run else 'applied'} {each.version:04} {each.name.replace('_', ' ')}")
+    if not migrations:
+        session.print(f"up to date: {already} migration{'' if already == 1 else 's'} applied before")
+
+
+def _named(migration: Migration) -> dict[str, Any]:
+    return {"version": migration.version, "name": migration.name}
+
+
+@command("restored")
+async def restored(
+    *,
+    reason: Annotated[str, Parameter(help="Why, and which backup; kept in the audit.")],
+    yes: Annotated[bool, Flag, Parameter(help="Do not ask.")] = False,
+    dry_run: Annotated[bool, Flag, Parameter(help="Only say what there is to do.")] = False,
+    force: Annotated[bool, Flag, Parameter(help="Declare lost also workers that still beat.")] = False,
+    session: InSession,
+) -> None:
+    """Make a database safe to work on that was restored from a backup.
+
+    Run it after a restore and after migrate, before the first worker starts: runs
+    that were held by workers of the backup go back in line, fences become higher
+    than any that was handed out before, and the installation gets a new id. If it
+    is cut off, run it again. See docs/how-to/backup-and-restore.md.
+
+    Examples:
+      mainspring restored --reason "lost disk, backup of 3:00" --dry-run
+      mainspring restored --reason "lost disk, backup of 3:00" --yes
+    """
+    async with session.client() as client:
+        outlook = await (await client.services()).restoration.look()
+        if dry_run:
+            _print_outlook(session, outlook)
+            return
+        for sentence in _sentences(outlook):
+            session.say(sentence)
+        if not yes:
+            confirm(session, "Was this database restored from a backup?")
+        if outlook.workers and not force:
+            session.say(f"watching for {outlook.watch_seconds:.0f} s whether one of these workers beats")
+        done = await _work(session, client, reason, force=force)
+    _print_end(session, done)
+
+
+def _print_outlook(session: Session, outlook: Outlook) -> None:
+    if session.wants_json:
+        session.print_json(outlook)
+    else:
+        session.print(*_sentences(outlook))
+
+
+def _sentences(outlook: Outlook) -> tuple[str, ...]:
+    return (
+        f"{_number(outlook.workers, 'worker')} listed as live: declared lost, unless they beat",
+        f"{_number(outlook.running, 'run')} held by workers: back in line, or lost if delivered at most once",
+        f"{_number(outlook.waiting, 'waiting run')}: fences lifted above any that was handed out",
+        "this installation: a new id",
+    )
+
+
+async def _work(session: Session, client: Mainspring, reason: str, *, force: bool) -> Restored:
+    """Do it, and show how far it is."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    is_shown = sys.stderr.isatty() and not session.wants_json
+    restoration = (await client.services()).restoration
+    done = Restored()
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not is_shown) as progress:
+        task = progress.add_task("lifting fences", total=None)
+        async for done in restoration.work(actor=client.submitted_by, reason=reason, force=force):
+            progress.update(task, completed=done.looked_at, total=done.waiting if done.fence else None)
+    return done
+
+
+def _print_end(session: Session, done: Restored) -> None:
+    if session.wants_json:
+        session.print_json(done)
+        return
+    ends = ((done.cancelled, "cancelled"), (done.lost, "lost"), (done.buried, "dead"))
+    others = "".join(f", {number:,} {what}" for number, what in ends if number)
+    session.print(
+        f"{_number(done.workers, 'worker')} lost; {_number(done.rescued, 'run')} back in line{others}",
+        f"{_number(done.lifted, 'fence')} lifted to {done.fence:,}",
+        f"this installation is now {done.installation}",
+    )
+
+
+def _number(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+MARKS = {Level.OK: ("ok", "green"), Level.WARNING: ("warning", "yellow"), Level.PROBLEM: ("problem", "bold red")}
+
+
+@command("doctor")
+async def doctor(*, session: InSession) -> int:
+    """Check the database, and say what to do.
+
+    Looks at the server's version and settings, schema, permissions, search path,
+    clocks, long transactions, lanes, history partitions, workers and dead rows.
+    Exits with 1 if there is a problem.
+
+    Examples:
+      mainspring doctor
+      mainspring doctor --database-url postgresql://me@db/jobs -o json
+    """
+    try:
+        async with session.database() as (_, connection):
+            findings = await examine(connection, SystemClock())
+    except StoreError as error:
+        findings = [not_reached(error)]
+    worst = Level.OK
+    for level in (Level.WARNING, Level.PROBLEM):
+        if any(finding.level is level for finding in findings):
+            worst = level
+    if session.wants_json:
+        session.print_json({"verdict": worst, "findings": findings})
+    else:
+        session.print(_table(findings), "", _verdict(session, findings, worst))
+    return 1 if worst is Level.PROBLEM else 0
+
+
+def _table(findings: list[Finding]) -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column()
+    table.add_column(style="dim")
+    table.add_column(overflow="fold")
+    for finding in findings:
+        word, style = MARKS[finding.level]
+        table.add_row(Text(word, style=style), finding.check, Text(safe(finding.says)))
+        if finding.remedy:
+            table.add_row("", "", Text(f"→ {safe(finding.remedy)}"))
+    return table
+
+
+def _verdict(session: Session, findings: list[Finding], worst: Level) -> Text:
+    if worst is Level.OK:
+        return Text("In good health.", style="green")
+    counts = ((level, sum(finding.level is level for finding in findings)) for level in (Level.PROBLEM, Level.WARNING))
+    words = [f"{count} {level}{'s' if count > 1 else ''}" for level, count in counts if count]
+    return Text(", ".join(words) + ".", style=MARKS[worst][1])
+
+
+@command("grants")
+def grants(
+    role: Annotated[str, Parameter(help="The name of an existing role of the database.")],
+    /,
+    *,
+    for_: Annotated[
+        Literal["worker", "client", "reader", "all"], Parameter(name="--for", help="What the role is for.")
+    ] = "all",
+    session: InSession,
+) -> None:
+    """Print the SQL that gives a role what it needs, and nothing more.
+
+    A worker executes runs and keeps the house; a client submits runs and acts on
+    them; a reader only looks. Handlers that submit runs make a worker a client
+    too: that is all, the default.
+
+    Needs no database. The role must exist; run the SQL as the role that migrates,
+    or as an administrator, and again after each migrate.
+
+    Examples:
+      mainspring grants shop_worker --for worker | psql postgresql://me@db/jobs
+      mainspring grants dashboard --for reader -o json
+    """
+    wanted = statements(role, Kind if for_ == "all" else [Kind(for_)])
+    if session.wants_json:
+        session.print_json(wanted)
+        return
+    # Not through the session: what it prints is for people, and a name must arrive as it is.
+    print(
+        f"-- For {'all that programs of Mainspring do' if for_ == 'all' else f'a {for_} of Mainspring'}."
+        " Run it again after each `mainspring migrate`."
+    )
+    for statement in wanted:
+        print(f"{statement};")

@@ -1,0 +1,152 @@
+"""`mainspring run cancel`, `run edit` and `run retry`: acts on runs, one by its id or many by a filter."""
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from mainspring.app.loading import load_app
+from mainspring.app.mainspring import Mainspring
+from mainspring.cli.arguments import new_arguments
+from mainspring.cli.bulk import Filters, Many, check_arguments, check_choice, operate
+from mainspring.cli.command import Flag, InSession, Repeatable, Session, command
+from mainspring.cli.parsing import parse_instant
+from mainspring.control.runs import Changes
+from mainspring.errors import InvalidInput
+from mainspring.model.ids import parse_run_id
+from mainspring.model.lifecycle import State
+from mainspring.model.operation import OperationKind
+
+
+@command("cancel")
+async def cancel(
+    run_id: Annotated[str | None, Parameter(name="id", help="The run's id.")] = None,
+    /,
+    *,
+    filters: Filters = Filters(),  # noqa: B008  frozen
+    many: Many = Many(),  # noqa: B008  frozen
+    session: InSession,
+) -> int:
+    """End a waiting run, or many; ask those that are running to stop.
+
+    A run that is being executed is told to stop and ends as cancelled when its
+    handler does. By a filter, many are cancelled in one operation that can be
+    resumed if it is cut off.
+
+    Examples:
+      mainspring run cancel ID --reason "it was sent by hand" -o json
+      mainspring run cancel --job report --state scheduled --yes
+    """
+    check_choice(() if run_id is None else (run_id,), filters, many)
+    async with session.client() as client:
+        if run_id is None:
+            return await operate(session, client, OperationKind.CANCEL, filters, many)
+        await _cancel_one(session, client, run_id, many.reason)
+    return 0
+
+
+async def _cancel_one(session: Session, client: Mainspring, run_id: str, reason: str) -> None:
+    state = await client.cancel(run_id, reason=reason)
+    if session.wants_json:
+        session.print_json({"id": run_id, "state": state})
+    elif state is State.CANCELLED:
+        session.print("cancelled")
+    else:
+        session.print("asked to stop; it ends when its handler does")
+
+
+@command("edit")
+async def edit_run(
+    run_id: Annotated[str | None, Parameter(name="id", help="The run's id.")] = None,
+    /,
+    *,
+    filters: Filters = Filters(),  # noqa: B008  frozen
+    many: Many = Many(),  # noqa: B008  frozen
+    priority: Annotated[int | None, Parameter(help="0 (most urgent) to 9.")] = None,
+    to_queue: Annotated[str | None, Parameter(help="Move to this queue.")] = None,
+    at: Annotated[str | None, Parameter(help="Start at this instant: 2026-12-24T18:00:00+01:00.")] = None,
+    set_tag: Annotated[tuple[str, ...], Repeatable, Parameter(help="Instead of its tags; may be repeated.")] = (),
+    arg: Annotated[tuple[str, ...], Repeatable, Parameter(help="name=value: with this argument changed.")] = (),
+    payload: Annotated[str | None, Parameter(help="All arguments as one JSON object.")] = None,
+    edit: Annotated[bool, Flag, Parameter(help="Edit the arguments in $EDITOR.")] = False,
+    app: Annotated[str | None, Parameter(help="module:attribute; the arguments are then checked here.")] = None,
+    session: InSession,
+) -> int:
+    """Change a run that has not started, or many.
+
+    Without any change named, the arguments are opened in $EDITOR. By a filter,
+    the priority or the queue of many runs is changed in one operation that can be
+    resumed if it is cut off.
+
+    Examples:
+      mainspring run edit ID
+      mainspring run edit ID --priority 1 --at 2026-12-24T18:00:00+01:00
+      mainspring run edit ID --arg amount=12 --app shop.jobs:app
+      mainspring run edit --job report --to-queue slow --priority 9 --yes
+    """
+    check_choice(() if run_id is None else (run_id,), filters, many)
+    due_at, tags = parse_instant(at, "at"), set_tag or None
+    if run_id is None and (due_at or tags or arg or payload or edit):
+        raise InvalidInput(
+            "Times, tags and arguments are changed one run at a time.",
+            code="edit-for-many",
+            hint="Many runs can be given another --priority or moved --to-queue.",
+        )
+    application = None if app is None else load_app(app)
+    async with session.client(application) as client:
+        if run_id is None:
+            change = {"priority": priority, "queue": to_queue}
+            return await operate(session, client, OperationKind.CHANGE, filters, many, **change)
+        is_bare = (priority, to_queue, due_at, tags, payload) == (None,) * 5 and not arg
+        changed = await new_arguments(
+            client, application, run_id, payload=payload, pairs=arg, in_editor=edit or is_bare
+        )
+        changes = Changes(priority=priority, queue=to_queue, payload=changed.payload, tags=tags, at=due_at)
+        run = await (await client.services()).runs.change(
+            run_id, changes, revision=changed.revision, actor=client.submitted_by
+        )
+    if session.wants_json:
+        session.print_json({"id": run.id, "state": run.state, "revision": run.revision})
+    else:
+        session.print(f"changed; it is {run.state}, revision {run.revision}")
+    return 0
+
+
+@command("retry")
+async def retry(
+    run_id: Annotated[str | None, Parameter(name="id", help="The run's id.")] = None,
+    /,
+    *,
+    filters: Filters = Filters(),  # noqa: B008  frozen
+    many: Many = Many(),  # noqa: B008  frozen
+    arg: Annotated[tuple[str, ...], Repeatable, Parameter(help="name=value: with this argument changed.")] = (),
+    payload: Annotated[str | None, Parameter(help="With these arguments, as one JSON object.")] = None,
+    edit: Annotated[bool, Flag, Parameter(help="Edit the arguments in $EDITOR.")] = False,
+    app: Annotated[str | None, Parameter(help="module:attribute; the arguments are then checked here.")] = None,
+    session: InSession,
+) -> int:
+    """Requeue a dead run; run one that ended again.
+
+    A dead run goes back in line and stays the same run. One that ended (say,
+    succeeded) stays as it is, and a new run is made of it. By a filter, only dead
+    runs are tried again, unless --state names others.
+
+    Examples:
+      mainspring run retry ID --reason "the bank is back"
+      mainspring run retry ID --arg amount=12 --app shop.jobs:app
+      mainspring run retry --job report --state lost --since 1d
+    """
+    named = () if run_id is None else (run_id,)
+    check_choice(named, filters, many)
+    check_arguments(named, arg, payload, edit)
+    application = None if app is None else load_app(app)
+    async with session.client(application) as client:
+        if run_id is None:
+            return await operate(session, client, OperationKind.RETRY, filters, many)
+        changed = await new_arguments(client, application, run_id, payload=payload, pairs=arg, in_editor=edit)
+        retries = (await client.services()).retries
+        tried = await retries.retry(run_id, payload=changed.payload, reason=many.reason, actor=client.submitted_by)
+    if session.wants_json:
+        session.print_json({"id": tried, "rerun_of": None if tried == parse_run_id(run_id) else run_id})
+    else:
+        session.print(str(tried))
+    return 0

@@ -1,0 +1,214 @@
+"""`mainspring worker`: run workers, list them, drain them."""
+
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+from rich.table import Table
+from rich.text import Text
+
+from mainspring import wiring
+from mainspring.app.loading import load_app
+from mainspring.app.mainspring import Mainspring
+from mainspring.cli.command import InSession, command
+from mainspring.cli.parsing import parse_bounds, parse_span, parse_weights, parse_words
+from mainspring.cli.text import as_span, safe
+from mainspring.errors import InvalidInput, WorkerNotFound
+from mainspring.store import workers
+from mainspring.store.connection import Record
+from mainspring.worker.settings import WorkerSettings
+
+DEFAULTS = WorkerSettings()
+
+
+@command("worker")
+async def work(
+    *,
+    app: Annotated[str, Parameter(help="module:attribute of your Mainspring; the current folder is searched first.")],
+    queues: Annotated[
+        str | None,
+        Parameter(
+            help="Which queues to serve: mail,reports, or with weights: mail=3,reports=1. Else all the app uses."
+        ),
+    ] = None,
+    labels: Annotated[str, Parameter(help="What this worker has, for runs that require it: gpu,eu.")] = "",
+    slots: Annotated[int, Parameter(help="How many runs at once, per process.")] = DEFAULTS.slots,
+    processes: Annotated[int, Parameter(help="How many processes.")] = DEFAULTS.processes,
+    autoscale: Annotated[
+        str | None, Parameter(help="FEWEST:MOST processes, by how much work there is; instead of --processes.")
+    ] = None,
+    grace: Annotated[str, Parameter(help="How long a drain waits for handlers.")] = f"{DEFAULTS.grace:g}s",
+    lease_time: Annotated[
+        str, Parameter(help="How long a silent worker keeps its runs.")
+    ] = f"{DEFAULTS.lease_time:g}s",
+    max_unsettled: Annotated[
+        int, Parameter(help="How many results may wait to be settled, per process; then nothing more is claimed.")
+    ] = DEFAULTS.max_unsettled,
+    keeper: Annotated[
+        bool, Parameter(negative="--no-keeper", help="Keep the house in order beside the work.")
+    ] = DEFAULTS.keeper,
+    session: InSession,
+) -> int:
+    """Run workers in the foreground.
+
+    SIGTERM or Ctrl-C drains: nothing new is claimed, what runs may finish, the
+    rest goes back in line at once. A second signal hurries.
+
+    Examples:
+      mainspring worker --app shop.jobs:app
+      mainspring worker --app shop.jobs:app --queues mail,default --processes 2
+      mainspring worker --app shop.jobs:app --autoscale 1:8
+      mainspring worker --app shop.jobs:app --queues mail=3,reports=1 --labels gpu,eu
+      mainspring worker list
+    """
+    application = load_app(app)
+    chosen = chosen_queues(queues, application.registry.queues)
+    settings = WorkerSettings(
+        queues=tuple(chosen),
+        weights=weights_of(chosen),
+        labels=parse_words(labels),
+        slots=slots,
+        processes=processes,
+        autoscale=None if autoscale is None else parse_bounds(autoscale, "autoscale"),
+        grace=_seconds(grace, "grace"),
+        lease_time=_seconds(lease_time, "lease-time"),
+        max_unsettled=max_unsettled,
+        keeper=keeper,
+    )
+    session.say(announcement(app, settings))
+    return await wiring.supervise(session.place(application), app, settings, say=session.say)
+
+
+work.command("mainspring.cli.workers:list_workers", name="list", help="List workers.")
+work.command("mainspring.cli.workers:drain", name="drain", help="Ask workers to finish and end.")
+
+
+def announcement(app: str, settings: WorkerSettings) -> str:
+    """What is about to run: whoever started it in a terminal sees nothing else as long as all goes well."""
+    fewest, most = settings.autoscale or (settings.processes, settings.processes)
+    number = str(most) if fewest == most else f"{fewest} to {most}"
+    return f"{number} worker process{'' if most == 1 else 'es'} for {app}; Ctrl-C stops"
+
+
+def chosen_queues(asked: str | None, used: list[str]) -> dict[str, int | None]:
+    """The queues to serve, each with its weight if one was given."""
+    if asked is None:
+        return dict.fromkeys(used or DEFAULTS.queues)
+    return parse_weights(asked, "queues")
+
+
+def weights_of(chosen: dict[str, int | None]) -> dict[str, int]:
+    """With a weight for one of them, the others weigh 1; without any, nothing is weighed."""
+    if all(weight is None for weight in chosen.values()):
+        return {}
+    return {queue: 1 if weight is None else weight for queue, weight in chosen.items()}
+
+
+def _seconds(text: str, option: str) -> float:
+    span = parse_span(text, option)
+    assert span is not None
+    return span.total_seconds()
+
+
+COLOURS = {"live": "green", "lost": "red"}
+
+
+@command("list")
+async def list_workers(
+    *,
+    ended_within: Annotated[str, Parameter(help="Show ended workers too, up to so long after their end.")] = "1h",
+    session: InSession,
+) -> None:
+    """List workers: the living, and those that ended lately.
+
+    Examples:
+      mainspring worker list
+      mainspring worker list --ended-within 1d -o json
+    """
+    span = parse_span(ended_within, "ended-within")
+    assert span is not None
+    async with session.client() as client, (await client.services()).store.database.acquire() as connection:
+        rows = await workers.list_workers(connection, span.total_seconds())
+    if session.wants_json:
+        session.print_json({"workers": [dict(row) for row in rows]})
+    elif rows:
+        session.print(_table(rows))
+    else:
+        session.print("No workers. Start some: mainspring worker --app module:app")
+
+
+NAMES = ("worker", "state", "host", "pid", "queues", "labels")
+NUMBERS = ("pid", "slots", "unsettled")
+HEADINGS = (*NAMES, "slots", "unsettled", "last beat", "started", "version")
+
+
+def _table(rows: list[Record]) -> Table:
+    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0), pad_edge=False)
+    for heading in HEADINGS:
+        justify: Literal["left", "right"] = "right" if heading in NUMBERS else "left"
+        table.add_column(
+            heading, justify=justify, overflow="fold", no_wrap=heading not in ("worker", "queues", "labels")
+        )
+    for row in rows:
+        age = (row["beat_at"] - row["started_at"]).total_seconds() + row["silent_seconds"]
+        table.add_row(
+            str(row["id"]),
+            Text(row["state"], style=COLOURS.get(row["state"], "dim")),
+            Text(safe(row["host"], 30)),
+            str(row["pid"]),
+            Text(safe(", ".join(row["queues"]), 60)),
+            Text(safe(", ".join(row["labels"]), 60)),
+            str(row["slots"]),
+            Text(f"{row['unsettled']:,}", style="" if row["unsettled_since"] is None else "red"),
+            _ago(row["silent_seconds"]),
+            _ago(age),
+            Text(safe(row["version"])),
+        )
+    return table
+
+
+def _ago(seconds: float) -> str:
+    """The first unit only: 14 min ago."""
+    number, unit = as_span(max(0.0, seconds)).split()[:2]
+    return f"{number} {unit} ago"
+
+
+@command("drain")
+async def drain(
+    worker_id: Annotated[str | None, Parameter(name="id", help="The worker's id.")] = None,
+    /,
+    *,
+    host: Annotated[str | None, Parameter(help="All live workers of this host instead.")] = None,
+    reason: Annotated[str, Parameter(help="Why; kept in the audit.")] = "",
+    session: InSession,
+) -> None:
+    """Ask workers to finish and end.
+
+    The worker's supervisor hears of it at its next beat, lets it finish within its
+    grace, and does not replace it. A supervisor without workers ends.
+
+    Examples:
+      mainspring worker drain ID
+      mainspring worker drain --host node-7 --reason "kernel upgrade"
+    """
+    if (worker_id is None) == (host is None):
+        raise InvalidInput("Name one worker, or a host with --host.", code="worker-or-host", field="id")
+    async with session.client() as client:
+        ids = [worker_id] if worker_id is not None else await _workers_of(client, host)
+        for each in ids:
+            await client.workers.drain(each, reason=reason)
+    if session.wants_json:
+        session.print_json({"draining": ids})
+    else:
+        session.print(*(f"asked {safe(each)} to drain" for each in ids))
+
+
+async def _workers_of(client: Mainspring, host: str | None) -> list[str]:
+    rows = await (await client.services()).workers.list(ended_within=0)
+    ids = [str(row["id"]) for row in rows if row["host"] == host and row["state"] == "live"]
+    if not ids:
+        raise WorkerNotFound(
+            f"There is no live worker on host {safe(host, 60)}.",
+            hint="`mainspring worker list` shows those there are.",
+            field="host",
+        )
+    return ids
