@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from mainspring.app.mainspring import Mainspring
-    from mainspring.cli.command import Session
+    from mainspring.cli.command import Invocation
     from mainspring.model.operation import Operation
 
 
@@ -128,56 +128,56 @@ def check_arguments(run_ids: tuple[str, ...], *given: object) -> None:
 
 
 async def operate(
-    session: Session, client: Mainspring, kind: OperationKind, filters: DeadFilters, many: Many, **change: Any
+    invocation: Invocation, client: Mainspring, kind: OperationKind, filters: DeadFilters, many: Many, **change: Any
 ) -> int:
     """Do it to all runs that match; answers with the exit code."""
     services = await client.services()
     wanted = services.operations.aimed(kind, filters.wanted())
     count = await services.lists.count(wanted)
     if many.dry_run or (count.number == 0 and count.is_exact):
-        _print_count(session, count.number, is_exact=count.is_exact)
+        _print_count(invocation, count.number, is_exact=count.is_exact)
         return 0
     if not many.yes:
-        confirm(session, f"{kind.capitalize()} {count} run{'' if str(count) == '1' else 's'}?")
+        confirm(invocation, f"{kind.capitalize()} {count} run{'' if str(count) == '1' else 's'}?")
     operation = await client.operations.start(kind, wanted, reason=many.reason, **change)
-    session.say(f"operation {operation.id}; if it is cut off: mainspring operation resume {operation.id}")
-    return await work_off(session, client, operation.id)
+    invocation.say(f"operation {operation.id}; if it is cut off: mainspring operation resume {operation.id}")
+    return await work_off(invocation, client, operation.id)
 
 
-async def work_off(session: Session, client: Mainspring, operation_id: UUID | str) -> int:
+async def work_off(invocation: Invocation, client: Mainspring, operation_id: UUID | str) -> int:
     """Work an operation off and show how far it is; answers with the exit code."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    is_shown = sys.stderr.isatty() and not session.wants_json
+    is_shown = sys.stderr.isatty() and not invocation.wants_json
     operation = await client.operations.find(operation_id)
     with Progress(*columns, console=Console(stderr=True), transient=True, disable=not is_shown) as progress:
         task = progress.add_task(operation.kind.value, total=operation.expected)
         async for operation in client.operations.work(operation_id):
             progress.update(task, completed=operation.done + operation.skipped)
-    _print_end(session, operation)
+    _print_end(invocation, operation)
     return 0
 
 
-def _print_count(session: Session, number: int, *, is_exact: bool) -> None:
-    if session.wants_json:
-        session.print_json({"runs": number, "is_exact": is_exact})
+def _print_count(invocation: Invocation, number: int, *, is_exact: bool) -> None:
+    if invocation.wants_json:
+        invocation.print_json({"runs": number, "is_exact": is_exact})
     else:
-        session.print(f"{'' if is_exact else 'more than '}{number:,} run{'' if number == 1 and is_exact else 's'}")
+        invocation.print(f"{'' if is_exact else 'more than '}{number:,} run{'' if number == 1 and is_exact else 's'}")
 
 
-def _print_end(session: Session, operation: Operation) -> None:
-    if session.wants_json:
-        session.print_json(operation)
+def _print_end(invocation: Invocation, operation: Operation) -> None:
+    if invocation.wants_json:
+        invocation.print_json(operation)
         return
     skipped = f"; {operation.skipped:,} had moved on and were skipped" if operation.skipped else ""
-    session.print(f"{operation.done:,} {DONE[operation.kind]}{skipped}")
+    invocation.print(f"{operation.done:,} {DONE[operation.kind]}{skipped}")
 
 
-def confirm(session: Session, question: str) -> None:
+def confirm(invocation: Invocation, question: str) -> None:
     """Go on only if somebody says yes."""
-    if session.wants_json or not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if invocation.wants_json or not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise InvalidInput(
             f"{question} There is nobody to ask.", code="not-confirmed", hint="Say --yes, or --dry-run to count only."
         )

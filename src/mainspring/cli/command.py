@@ -1,4 +1,4 @@
-"""What a command is made of: a function with its options, the session it runs in, and notes under its help."""
+"""What a command is made of: a function with its options and its docstring, and the invocation it serves."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import inspect
 import sys
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from cyclopts import App, Group, Parameter
 
@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from mainspring.wiring import Place, Store
 
 
+@Parameter(parse=False)
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
-    """One invocation of the program."""
+class Invocation:
+    """One call of the program: which database is meant, and how answers are to be printed."""
 
     database_url: str | None
     data_directory: str | None
@@ -120,8 +121,6 @@ class Session:
         sys.stderr.write(f"{dim}• {safe(sentence)}{plain}\n")
         sys.stderr.flush()
 
-
-InSession = Annotated[Session, Parameter(parse=False)]
 
 Repeatable = Parameter(negative="", consume_multiple=False, show_default=False)
 Flag = Parameter(negative="", show_default=False)

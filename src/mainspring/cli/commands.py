@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Group, Parameter
 
-from mainspring.cli.command import Session, command
+from mainspring.cli.command import Invocation, command
 from mainspring.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -120,13 +120,13 @@ def _launch(
     ] = "table",
 ) -> int:
     chosen, bound, injected = commands.parse_args(words, exit_on_error=False, print_error=False)
-    if "session" in injected:
+    if "invocation" in injected:
         from mainspring.app.logs import log_to_stderr
 
         log_to_stderr(as_json=output == "json")
         if output == "ics" and words[:2] != ("schedule", "preview"):
             raise InvalidInput("Only schedule preview writes iCalendar.", code="invalid-output", field="output")
-        bound.arguments["session"] = Session(database_url=database_url, data_directory=data_dir, output=output)
+        bound.arguments["invocation"] = Invocation(database_url=database_url, data_directory=data_dir, output=output)
     answer = chosen(*bound.args, **bound.kwargs)
     if inspect.iscoroutine(answer):
         import asyncio

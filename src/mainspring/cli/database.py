@@ -9,7 +9,7 @@ from rich.text import Text
 
 from mainspring.app.mainspring import Mainspring
 from mainspring.cli.bulk import confirm
-from mainspring.cli.command import Flag, InSession, Session, command
+from mainspring.cli.command import Flag, Invocation, command
 from mainspring.cli.text import safe
 from mainspring.clock import SystemClock
 from mainspring.control.doctor import Finding, Level, examine, not_reached
@@ -25,7 +25,7 @@ from mainspring.store.migrate import migrate as apply
 async def migrate(
     *,
     dry_run: Annotated[bool, Flag, Parameter(help="Only say what would be applied.")] = False,
-    session: InSession,
+    invocation: Invocation,
 ) -> None:
     """Bring the database to the shape this program needs.
 
@@ -35,23 +35,23 @@ async def migrate(
       mainspring migrate --database-url postgresql://me@db/jobs --dry-run
       mainspring migrate --database-url postgresql://me@db/jobs
     """
-    async with session.database() as (_, connection):
+    async with invocation.database() as (_, connection):
         before = await health.applied_migrations(connection)
         missing = [each for each in known_migrations() if each.version not in before]
         if not dry_run:
-            missing = await apply(connection, say=session.say)
-    _print(session, missing, already=len(before), dry_run=dry_run)
+            missing = await apply(connection, say=invocation.say)
+    _print(invocation, missing, already=len(before), dry_run=dry_run)
 
 
-def _print(session: Session, migrations: list[Migration], *, already: int, dry_run: bool) -> None:
-    if session.wants_json:
+def _print(invocation: Invocation, migrations: list[Migration], *, already: int, dry_run: bool) -> None:
+    if invocation.wants_json:
         named = [_named(each) for each in migrations]
-        session.print_json({"pending" if dry_run else "applied": named, "applied_before": already})
+        invocation.print_json({"pending" if dry_run else "applied": named, "applied_before": already})
         return
     for each in migrations:
-        session.print(f"{'would apply' if dry_run else 'applied'} {each.version:04} {each.name.replace('_', ' ')}")
+        invocation.print(f"{'would apply' if dry_run else 'applied'} {each.version:04} {each.name.replace('_', ' ')}")
     if not migrations:
-        session.print(f"up to date: {already} migration{'' if already == 1 else 's'} applied before")
+        invocation.print(f"up to date: {already} migration{'' if already == 1 else 's'} applied before")
 
 
 def _named(migration: Migration) -> dict[str, Any]:
@@ -65,7 +65,7 @@ async def restored(
     yes: Annotated[bool, Flag, Parameter(help="Do not ask.")] = False,
     dry_run: Annotated[bool, Flag, Parameter(help="Only say what there is to do.")] = False,
     force: Annotated[bool, Flag, Parameter(help="Declare lost also workers that still beat.")] = False,
-    session: InSession,
+    invocation: Invocation,
 ) -> None:
     """Make a database safe to work on that was restored from a backup.
 
@@ -78,26 +78,26 @@ async def restored(
       mainspring restored --reason "lost disk, backup of 3:00" --dry-run
       mainspring restored --reason "lost disk, backup of 3:00" --yes
     """
-    async with session.client() as client:
+    async with invocation.client() as client:
         outlook = await (await client.services()).restoration.look()
         if dry_run:
-            _print_outlook(session, outlook)
+            _print_outlook(invocation, outlook)
             return
         for sentence in _sentences(outlook):
-            session.say(sentence)
+            invocation.say(sentence)
         if not yes:
-            confirm(session, "Was this database restored from a backup?")
+            confirm(invocation, "Was this database restored from a backup?")
         if outlook.workers and not force:
-            session.say(f"watching for {outlook.watch_seconds:.0f} s whether one of these workers beats")
-        done = await _work(session, client, reason, force=force)
-    _print_end(session, done)
+            invocation.say(f"watching for {outlook.watch_seconds:.0f} s whether one of these workers beats")
+        done = await _work(invocation, client, reason, force=force)
+    _print_end(invocation, done)
 
 
-def _print_outlook(session: Session, outlook: Outlook) -> None:
-    if session.wants_json:
-        session.print_json(outlook)
+def _print_outlook(invocation: Invocation, outlook: Outlook) -> None:
+    if invocation.wants_json:
+        invocation.print_json(outlook)
     else:
-        session.print(*_sentences(outlook))
+        invocation.print(*_sentences(outlook))
 
 
 def _sentences(outlook: Outlook) -> tuple[str, ...]:
@@ -109,13 +109,13 @@ def _sentences(outlook: Outlook) -> tuple[str, ...]:
     )
 
 
-async def _work(session: Session, client: Mainspring, reason: str, *, force: bool) -> Restored:
+async def _work(invocation: Invocation, client: Mainspring, reason: str, *, force: bool) -> Restored:
     """Do it, and show how far it is."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    is_shown = sys.stderr.isatty() and not session.wants_json
+    is_shown = sys.stderr.isatty() and not invocation.wants_json
     restoration = (await client.services()).restoration
     done = Restored()
     with Progress(*columns, console=Console(stderr=True), transient=True, disable=not is_shown) as progress:
@@ -125,13 +125,13 @@ async def _work(session: Session, client: Mainspring, reason: str, *, force: boo
     return done
 
 
-def _print_end(session: Session, done: Restored) -> None:
-    if session.wants_json:
-        session.print_json(done)
+def _print_end(invocation: Invocation, done: Restored) -> None:
+    if invocation.wants_json:
+        invocation.print_json(done)
         return
     ends = ((done.cancelled, "cancelled"), (done.lost, "lost"), (done.buried, "dead"))
     others = "".join(f", {number:,} {what}" for number, what in ends if number)
-    session.print(
+    invocation.print(
         f"{_number(done.workers, 'worker')} lost; {_number(done.rescued, 'run')} back in line{others}",
         f"{_number(done.lifted, 'fence')} lifted to {done.fence:,}",
         f"this installation is now {done.installation}",
@@ -146,7 +146,7 @@ MARKS = {Level.OK: ("ok", "green"), Level.WARNING: ("warning", "yellow"), Level.
 
 
 @command("doctor")
-async def doctor(*, session: InSession) -> int:
+async def doctor(*, invocation: Invocation) -> int:
     """Check the database, and say what to do.
 
     Looks at the server's version and settings, schema, permissions, search path,
@@ -158,7 +158,7 @@ async def doctor(*, session: InSession) -> int:
       mainspring doctor --database-url postgresql://me@db/jobs -o json
     """
     try:
-        async with session.database() as (_, connection):
+        async with invocation.database() as (_, connection):
             findings = await examine(connection, SystemClock())
     except StoreError as error:
         findings = [not_reached(error)]
@@ -166,10 +166,10 @@ async def doctor(*, session: InSession) -> int:
     for level in (Level.WARNING, Level.PROBLEM):
         if any(finding.level is level for finding in findings):
             worst = level
-    if session.wants_json:
-        session.print_json({"verdict": worst, "findings": findings})
+    if invocation.wants_json:
+        invocation.print_json({"verdict": worst, "findings": findings})
     else:
-        session.print(_table(findings), "", _verdict(session, findings, worst))
+        invocation.print(_table(findings), "", _verdict(invocation, findings, worst))
     return 1 if worst is Level.PROBLEM else 0
 
 
@@ -186,7 +186,7 @@ def _table(findings: list[Finding]) -> Table:
     return table
 
 
-def _verdict(session: Session, findings: list[Finding], worst: Level) -> Text:
+def _verdict(invocation: Invocation, findings: list[Finding], worst: Level) -> Text:
     if worst is Level.OK:
         return Text("In good health.", style="green")
     counts = ((level, sum(finding.level is level for finding in findings)) for level in (Level.PROBLEM, Level.WARNING))
@@ -202,7 +202,7 @@ def grants(
     for_: Annotated[
         Literal["worker", "client", "reader", "all"], Parameter(name="--for", help="What the role is for.")
     ] = "all",
-    session: InSession,
+    invocation: Invocation,
 ) -> None:
     """Print the SQL that gives a role what it needs, and nothing more.
 
@@ -218,10 +218,10 @@ def grants(
       mainspring grants dashboard --for reader -o json
     """
     wanted = statements(role, Kind if for_ == "all" else [Kind(for_)])
-    if session.wants_json:
-        session.print_json(wanted)
+    if invocation.wants_json:
+        invocation.print_json(wanted)
         return
-    # Not through the session: what it prints is for people, and a name must arrive as it is.
+    # Not through the invocation: what it prints is for people, and a name must arrive as it is.
     print(
         f"-- For {'all that programs of Mainspring do' if for_ == 'all' else f'a {for_} of Mainspring'}."
         " Run it again after each `mainspring migrate`."

@@ -7,7 +7,7 @@ from cyclopts import Parameter
 from mainspring.app.loading import load_app
 from mainspring.cli.arguments import new_arguments
 from mainspring.cli.bulk import DeadFilters, Many, check_arguments, check_choice, operate
-from mainspring.cli.command import Flag, InSession, Repeatable, Session, command
+from mainspring.cli.command import Flag, Invocation, Repeatable, command
 from mainspring.cli.parsing import parse_span
 from mainspring.cli.runs import print_page
 from mainspring.control.dead import Moved
@@ -20,7 +20,7 @@ async def list_dead(
     filters: DeadFilters = DeadFilters(),  # noqa: B008  frozen
     limit: Annotated[int, Parameter(help="How many, at most 1000.")] = 20,
     cursor: Annotated[str | None, Parameter(help="Go on after the page that ended with this cursor.")] = None,
-    session: InSession,
+    invocation: Invocation,
 ) -> None:
     """List runs that are out of attempts.
 
@@ -28,7 +28,7 @@ async def list_dead(
       mainspring dead-letter list --job report
       mainspring dead-letter list --error "connection refused" -o json
     """
-    await print_page(session, filters.wanted(), limit, cursor)
+    await print_page(invocation, filters.wanted(), limit, cursor)
 
 
 @command("requeue")
@@ -41,7 +41,7 @@ async def requeue(
     edit: Annotated[bool, Flag, Parameter(help="Edit the arguments in $EDITOR.")] = False,
     app: Annotated[str | None, Parameter(help="module:attribute; the arguments are then checked here.")] = None,
     max_age: Annotated[str | None, Parameter(help="Expire if not started so long after now.")] = None,
-    session: InSession,
+    invocation: Invocation,
 ) -> int:
     """Put dead runs back in line.
 
@@ -57,9 +57,9 @@ async def requeue(
     age = parse_span(max_age, "max-age")
     check_arguments(run_ids, arg, payload, edit)
     application = None if app is None else load_app(app)
-    async with session.client(application) as client:
+    async with invocation.client(application) as client:
         if not run_ids:
-            return await operate(session, client, OperationKind.REQUEUE, filters, many, max_age=age)
+            return await operate(invocation, client, OperationKind.REQUEUE, filters, many, max_age=age)
         changed = await new_arguments(client, application, run_ids[0], payload=payload, pairs=arg, in_editor=edit)
         dead = (await client.services()).dead
         moved = await dead.requeue(
@@ -67,7 +67,7 @@ async def requeue(
         )
         if len(run_ids) == 1:
             await dead.raise_unless_moved(moved, "requeued")
-    return print_moved(session, moved, "requeued")
+    return print_moved(invocation, moved, "requeued")
 
 
 @command("purge")
@@ -75,7 +75,7 @@ async def purge(
     *run_ids: Annotated[str, Parameter(name="ids", help="The runs' ids.")],
     filters: DeadFilters = DeadFilters(),  # noqa: B008  frozen
     many: Many = Many(),  # noqa: B008  frozen
-    session: InSession,
+    invocation: Invocation,
 ) -> int:
     """End dead runs for good.
 
@@ -87,22 +87,22 @@ async def purge(
       mainspring dead-letter purge --job report --until 30d --yes
     """
     check_choice(run_ids, filters, many)
-    async with session.client() as client:
+    async with invocation.client() as client:
         if not run_ids:
-            return await operate(session, client, OperationKind.PURGE, filters, many)
+            return await operate(invocation, client, OperationKind.PURGE, filters, many)
         dead = (await client.services()).dead
         moved = await dead.purge(run_ids, reason=many.reason, actor=client.submitted_by)
         if len(run_ids) == 1:
             await dead.raise_unless_moved(moved, "purged")
-    return print_moved(session, moved, "purged")
+    return print_moved(invocation, moved, "purged")
 
 
-def print_moved(session: Session, moved: Moved, verb: str) -> int:
+def print_moved(invocation: Invocation, moved: Moved, verb: str) -> int:
     """What was done to runs named by their ids; exits with 1 if some of them were not dead."""
-    if session.wants_json:
-        session.print_json(moved._asdict())
+    if invocation.wants_json:
+        invocation.print_json(moved._asdict())
     else:
-        session.print(f"{len(moved.done):,} {verb}")
+        invocation.print(f"{len(moved.done):,} {verb}")
         for run_id in moved.skipped:
-            session.print(f"skipped, not dead: {run_id}")
+            invocation.print(f"skipped, not dead: {run_id}")
     return 1 if moved.skipped else 0

@@ -7,7 +7,7 @@ from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
-from mainspring.cli.command import InSession, command
+from mainspring.cli.command import Invocation, command
 from mainspring.cli.tables import COLOURS, lines_of, plain_table
 from mainspring.cli.text import as_instant, as_json, safe
 from mainspring.control.jobs import JobSummary
@@ -23,7 +23,7 @@ async def list_jobs(
     *,
     after: Annotated[str, Parameter(help="Only jobs whose names come after this one.", show_default=False)] = "",
     limit: Annotated[int, Parameter(help="How many, at most 1000.")] = 100,
-    session: InSession,
+    invocation: Invocation,
 ) -> None:
     """List jobs by name.
 
@@ -31,13 +31,13 @@ async def list_jobs(
       mainspring job list
       mainspring job list --after report --limit 500 -o json
     """
-    async with session.client() as client:
+    async with invocation.client() as client:
         jobs = await (await client.services()).jobs.by_name(after=after, limit=limit)
-    if session.wants_json:
-        session.print_json({"jobs": jobs})
+    if invocation.wants_json:
+        invocation.print_json({"jobs": jobs})
         return
     if not jobs:
-        session.print("No jobs. They appear when an application that defines them starts a worker or submits a run.")
+        invocation.print("No jobs. They appear when an application that defines them starts a worker or submits a run.")
         return
     table = plain_table("job", "version", "queue", *STATES)
     for column in table.columns[3:]:
@@ -45,7 +45,7 @@ async def list_jobs(
     for job in jobs:
         name = Text(safe(job.name), overflow="fold")
         table.add_row(name, str(job.version), Text(safe(job.queue, 40)), *(count_of(job, state) for state in STATES))
-    session.print(table)
+    invocation.print(table)
 
 
 def count_of(job: JobSummary, state: State) -> Text:
@@ -60,24 +60,24 @@ async def show(
     /,
     *,
     runs: Annotated[int, Parameter(help="How many of its latest runs to show.")] = 10,
-    session: InSession,
+    invocation: Invocation,
 ) -> None:
     """Show a job: its version, policies, counts and latest runs.
 
     Example:
       mainspring job show report
     """
-    async with session.client() as client:
+    async with invocation.client() as client:
         services = await client.services()
         job = await services.jobs.find(name)
         page = await services.lists.page(RunFilter(jobs=(name,)), limit=checked_limit(runs, "runs"))
-    if session.wants_json:
-        session.print_json({"job": job, "runs": page.runs})
+    if invocation.wants_json:
+        invocation.print_json({"job": job, "runs": page.runs})
         return
-    session.print(_facts(job))
+    invocation.print(_facts(job))
     if page.runs:
-        session.print("")
-        session.print_lines(lines_of(page.runs, session.width))
+        invocation.print("")
+        invocation.print_lines(lines_of(page.runs, invocation.width))
 
 
 def _facts(job: JobSummary) -> Table:

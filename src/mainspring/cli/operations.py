@@ -7,14 +7,14 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from mainspring.cli.bulk import work_off
-from mainspring.cli.command import InSession, command
+from mainspring.cli.command import Invocation, command
 from mainspring.cli.tables import ago, plain_table
 from mainspring.cli.text import as_json, safe
 
 
 @command("list")
 async def list_operations(
-    *, limit: Annotated[int, Parameter(help="How many, at most 1000.")] = 20, session: InSession
+    *, limit: Annotated[int, Parameter(help="How many, at most 1000.")] = 20, invocation: Invocation
 ) -> None:
     """List operations, newest first.
 
@@ -22,13 +22,13 @@ async def list_operations(
       mainspring operation list
       mainspring operation list --limit 100 -o json
     """
-    async with session.client() as client:
+    async with invocation.client() as client:
         operations = await client.operations.latest(limit)
-    if session.wants_json:
-        session.print_json({"operations": operations})
+    if invocation.wants_json:
+        invocation.print_json({"operations": operations})
         return
     if not operations:
-        session.print("No operations. Acts on many runs make them: mainspring run cancel --job …")
+        invocation.print("No operations. Acts on many runs make them: mainspring run cancel --job …")
         return
     now = datetime.now(UTC)
     table = plain_table("operation", "kind", "state", "done", "skipped", "started", "by", "runs", "reason")
@@ -47,7 +47,7 @@ async def list_operations(
             Text(safe(as_json(each.wanted.as_document(), indent=0), 60)),
             Text(safe(each.reason, 40)),
         )
-    session.print(table)
+    invocation.print(table)
 
 
 @command("resume")
@@ -55,7 +55,7 @@ async def resume(
     operation_id: Annotated[str, Parameter(name="id", help="The operation's id.")],
     /,
     *,
-    session: InSession,
+    invocation: Invocation,
 ) -> int:
     """Go on with an operation that was cut off.
 
@@ -65,5 +65,5 @@ async def resume(
     Example:
       mainspring operation resume ID
     """
-    async with session.client() as client:
-        return await work_off(session, client, operation_id)
+    async with invocation.client() as client:
+        return await work_off(invocation, client, operation_id)

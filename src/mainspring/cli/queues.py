@@ -7,7 +7,7 @@ from msgspec import to_builtins
 from rich.table import Table
 from rich.text import Text
 
-from mainspring.cli.command import InSession, command
+from mainspring.cli.command import Invocation, command
 from mainspring.cli.text import as_rate, as_span, safe
 from mainspring.model.capacity import Queue
 
@@ -15,7 +15,7 @@ HEADINGS = ("queue", "depth", "oldest", "running", "arrive/s", "finish/s", "take
 
 
 @command("list")
-async def list_queues(*, session: InSession) -> None:
+async def list_queues(*, invocation: Invocation) -> None:
     """List queues.
 
     `slots wanted` is how many slots would keep up with what arrives and work the
@@ -25,14 +25,14 @@ async def list_queues(*, session: InSession) -> None:
       mainspring queue list
       mainspring queue list -o json
     """
-    async with session.client() as client:
+    async with invocation.client() as client:
         queues = await client.queues.list()
-    if session.wants_json:
-        session.print_json({"queues": to_builtins(queues)})
+    if invocation.wants_json:
+        invocation.print_json({"queues": to_builtins(queues)})
     elif queues:
-        session.print(table_of(queues))
+        invocation.print(table_of(queues))
     else:
-        session.print("No queues. One appears with the first job that uses it.")
+        invocation.print("No queues. One appears with the first job that uses it.")
 
 
 def table_of(queues: list[Queue]) -> Table:
@@ -69,7 +69,7 @@ async def pause(
     /,
     *,
     reason: Annotated[str, Parameter(help="Why; kept in the audit.")] = "",
-    session: InSession,
+    invocation: Invocation,
 ) -> None:
     """Stop claiming from a queue.
 
@@ -78,12 +78,12 @@ async def pause(
     Example:
       mainspring queue pause mail --reason "the mail server is down"
     """
-    async with session.client() as client:
+    async with invocation.client() as client:
         is_new = await client.queues.pause(queue, reason=reason)
-    if session.wants_json:
-        session.print_json({"queue": queue, "paused": True, "changed": is_new})
+    if invocation.wants_json:
+        invocation.print_json({"queue": queue, "paused": True, "changed": is_new})
     else:
-        session.print("paused" if is_new else "it was paused before")
+        invocation.print("paused" if is_new else "it was paused before")
 
 
 @command("resume")
@@ -92,16 +92,16 @@ async def resume(
     /,
     *,
     reason: Annotated[str, Parameter(help="Why; kept in the audit.")] = "",
-    session: InSession,
+    invocation: Invocation,
 ) -> None:
     """Claim from a queue again.
 
     Example:
       mainspring queue resume mail
     """
-    async with session.client() as client:
+    async with invocation.client() as client:
         is_new = await client.queues.resume(queue, reason=reason)
-    if session.wants_json:
-        session.print_json({"queue": queue, "paused": False, "changed": is_new})
+    if invocation.wants_json:
+        invocation.print_json({"queue": queue, "paused": False, "changed": is_new})
     else:
-        session.print("resumed" if is_new else "it was not paused")
+        invocation.print("resumed" if is_new else "it was not paused")

@@ -8,7 +8,7 @@ from mainspring.app.loading import load_app
 from mainspring.app.mainspring import Mainspring
 from mainspring.cli.arguments import new_arguments
 from mainspring.cli.bulk import Filters, Many, check_arguments, check_choice, operate
-from mainspring.cli.command import Flag, InSession, Repeatable, Session, command
+from mainspring.cli.command import Flag, Invocation, Repeatable, command
 from mainspring.cli.parsing import parse_instant
 from mainspring.control.runs import Changes
 from mainspring.errors import InvalidInput
@@ -24,7 +24,7 @@ async def cancel(
     *,
     filters: Filters = Filters(),  # noqa: B008  frozen
     many: Many = Many(),  # noqa: B008  frozen
-    session: InSession,
+    invocation: Invocation,
 ) -> int:
     """End a waiting run, or many; ask those that are running to stop.
 
@@ -37,21 +37,21 @@ async def cancel(
       mainspring run cancel --job report --state scheduled --yes
     """
     check_choice(() if run_id is None else (run_id,), filters, many)
-    async with session.client() as client:
+    async with invocation.client() as client:
         if run_id is None:
-            return await operate(session, client, OperationKind.CANCEL, filters, many)
-        await _cancel_one(session, client, run_id, many.reason)
+            return await operate(invocation, client, OperationKind.CANCEL, filters, many)
+        await _cancel_one(invocation, client, run_id, many.reason)
     return 0
 
 
-async def _cancel_one(session: Session, client: Mainspring, run_id: str, reason: str) -> None:
+async def _cancel_one(invocation: Invocation, client: Mainspring, run_id: str, reason: str) -> None:
     state = await client.cancel(run_id, reason=reason)
-    if session.wants_json:
-        session.print_json({"id": run_id, "state": state})
+    if invocation.wants_json:
+        invocation.print_json({"id": run_id, "state": state})
     elif state is State.CANCELLED:
-        session.print("cancelled")
+        invocation.print("cancelled")
     else:
-        session.print("asked to stop; it ends when its handler does")
+        invocation.print("asked to stop; it ends when its handler does")
 
 
 @command("edit")
@@ -69,7 +69,7 @@ async def edit_run(
     payload: Annotated[str | None, Parameter(help="All arguments as one JSON object.")] = None,
     edit: Annotated[bool, Flag, Parameter(help="Edit the arguments in $EDITOR.")] = False,
     app: Annotated[str | None, Parameter(help="module:attribute; the arguments are then checked here.")] = None,
-    session: InSession,
+    invocation: Invocation,
 ) -> int:
     """Change a run that has not started, or many.
 
@@ -92,10 +92,10 @@ async def edit_run(
             hint="Many runs can be given another --priority or moved --to-queue.",
         )
     application = None if app is None else load_app(app)
-    async with session.client(application) as client:
+    async with invocation.client(application) as client:
         if run_id is None:
             change = {"priority": priority, "queue": to_queue}
-            return await operate(session, client, OperationKind.CHANGE, filters, many, **change)
+            return await operate(invocation, client, OperationKind.CHANGE, filters, many, **change)
         is_bare = (priority, to_queue, due_at, tags, payload) == (None,) * 5 and not arg
         changed = await new_arguments(
             client, application, run_id, payload=payload, pairs=arg, in_editor=edit or is_bare
@@ -104,10 +104,10 @@ async def edit_run(
         run = await (await client.services()).runs.change(
             run_id, changes, revision=changed.revision, actor=client.submitted_by
         )
-    if session.wants_json:
-        session.print_json({"id": run.id, "state": run.state, "revision": run.revision})
+    if invocation.wants_json:
+        invocation.print_json({"id": run.id, "state": run.state, "revision": run.revision})
     else:
-        session.print(f"changed; it is {run.state}, revision {run.revision}")
+        invocation.print(f"changed; it is {run.state}, revision {run.revision}")
     return 0
 
 
@@ -122,7 +122,7 @@ async def retry(
     payload: Annotated[str | None, Parameter(help="With these arguments, as one JSON object.")] = None,
     edit: Annotated[bool, Flag, Parameter(help="Edit the arguments in $EDITOR.")] = False,
     app: Annotated[str | None, Parameter(help="module:attribute; the arguments are then checked here.")] = None,
-    session: InSession,
+    invocation: Invocation,
 ) -> int:
     """Requeue a dead run; run one that ended again.
 
@@ -139,14 +139,14 @@ async def retry(
     check_choice(named, filters, many)
     check_arguments(named, arg, payload, edit)
     application = None if app is None else load_app(app)
-    async with session.client(application) as client:
+    async with invocation.client(application) as client:
         if run_id is None:
-            return await operate(session, client, OperationKind.RETRY, filters, many)
+            return await operate(invocation, client, OperationKind.RETRY, filters, many)
         changed = await new_arguments(client, application, run_id, payload=payload, pairs=arg, in_editor=edit)
         retries = (await client.services()).retries
         tried = await retries.retry(run_id, payload=changed.payload, reason=many.reason, actor=client.submitted_by)
-    if session.wants_json:
-        session.print_json({"id": tried, "rerun_of": None if tried == parse_run_id(run_id) else run_id})
+    if invocation.wants_json:
+        invocation.print_json({"id": tried, "rerun_of": None if tried == parse_run_id(run_id) else run_id})
     else:
-        session.print(str(tried))
+        invocation.print(str(tried))
     return 0

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from mainspring.cli.command import Flag, InSession, Session, command
+from mainspring.cli.command import Flag, Invocation, command
 from mainspring.cli.text import as_json, as_span, safe
 from mainspring.control.watching import Sighting
 from mainspring.errors import InvalidInput
@@ -57,7 +57,7 @@ async def logs(
     *,
     attempt: Annotated[int | None, Parameter(help="Only lines of the tries with this number.")] = None,
     follow: Annotated[bool, Flag, Parameter(help="Go on until the run has ended.")] = False,
-    session: InSession,
+    invocation: Invocation,
 ) -> None:
     """Show what a run logged.
 
@@ -73,19 +73,19 @@ async def logs(
             f"--attempt is {attempt}; it must be the number of an attempt.", code="invalid-attempt", field="attempt"
         )
     printer = LinePrinter()
-    async with session.client() as client:
+    async with invocation.client() as client:
         if not follow:
             lines = await client.logs(run_id, attempt=attempt)
-            session.print_json(lines) if session.wants_json else printer.print(lines)
+            invocation.print_json(lines) if invocation.wants_json else printer.print(lines)
             if not lines:
-                session.say("no lines were logged; what handlers print is kept if they are isolated")
+                invocation.say("no lines were logged; what handlers print is kept if they are isolated")
             return
         async for sighting in client.watch(run_id):
-            _print(session, printer, [line for line in sighting.lines if attempt in (None, line.attempt)])
+            _print(invocation, printer, [line for line in sighting.lines if attempt in (None, line.attempt)])
 
 
-def _print(session: Session, printer: LinePrinter, lines: list[LogLine]) -> None:
-    if not session.wants_json:
+def _print(invocation: Invocation, printer: LinePrinter, lines: list[LogLine]) -> None:
+    if not invocation.wants_json:
         printer.print(lines)
         return
     for line in lines:
@@ -101,7 +101,7 @@ async def watch(
     run_id: Annotated[str, Parameter(name="id", help="The run's id.")],
     /,
     *,
-    session: InSession,
+    invocation: Invocation,
 ) -> int:
     """Show a run while it goes on.
 
@@ -115,11 +115,11 @@ async def watch(
     """
     screen = Screen(is_live=sys.stdout.isatty())
     state = None
-    async with session.client() as client:
+    async with invocation.client() as client:
         try:
             async for sighting in client.watch(run_id):
                 state = sighting.run.state
-                if session.wants_json:
+                if invocation.wants_json:
                     print(as_json(sighting, indent=0), flush=True)
                 else:
                     screen.show(sighting)

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from mainspring.app.job import Options, checked_options
 from mainspring.app.loading import load_app
 from mainspring.app.mainspring import Mainspring
-from mainspring.cli.command import Flag, InSession, Repeatable, Session, command
+from mainspring.cli.command import Flag, Invocation, Repeatable, command
 from mainspring.cli.parsing import parse_instant, parse_payload, parse_retry, parse_span
 from mainspring.cli.submission import submit_by_name, submit_through
 from mainspring.cli.text import as_json
@@ -72,7 +72,7 @@ async def submit(
     options: RunOptions = RunOptions(),  # noqa: B008  frozen
     wait: Annotated[bool, Flag, Parameter(help="Wait for the end and print the result.")] = False,
     timeout: Annotated[str | None, Parameter(help="How long to wait: 30s. Without it, for ever.")] = None,
-    session: InSession,
+    invocation: Invocation,
 ) -> None:
     """Accept a run of a job; print its id.
 
@@ -90,28 +90,28 @@ async def submit(
     patience = parse_span(timeout, "timeout")
     checked = options.checked()
     application = None if app is None else load_app(app)
-    async with session.client(application) as client:
+    async with invocation.client(application) as client:
         if application is not None:
             run_id = await submit_through(client, application, job, arguments, checked)
         else:
             run_id = await submit_by_name(client, job, arguments, checked)
         if not wait:
-            _print_id(session, run_id)
+            _print_id(invocation, run_id)
             return
-        session.say(f"submitted {run_id}; waiting for its end")
-        await _print_result(session, client, run_id, None if patience is None else patience.total_seconds())
+        invocation.say(f"submitted {run_id}; waiting for its end")
+        await _print_result(invocation, client, run_id, None if patience is None else patience.total_seconds())
 
 
-def _print_id(session: Session, run_id: UUID) -> None:
-    if session.wants_json:
-        session.print_json({"id": run_id})
+def _print_id(invocation: Invocation, run_id: UUID) -> None:
+    if invocation.wants_json:
+        invocation.print_json({"id": run_id})
     else:
-        session.print(str(run_id))
+        invocation.print(str(run_id))
 
 
-async def _print_result(session: Session, client: Mainspring, run_id: UUID, timeout: float | None) -> None:
+async def _print_result(invocation: Invocation, client: Mainspring, run_id: UUID, timeout: float | None) -> None:
     result = await client.result(run_id, timeout)
-    if session.wants_json:
-        session.print_json({"id": run_id, "state": State.SUCCEEDED, "result": result})
+    if invocation.wants_json:
+        invocation.print_json({"id": run_id, "state": State.SUCCEEDED, "result": result})
     else:
-        session.print(as_json(result))
+        invocation.print(as_json(result))

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mainspring.cli.bulk import Filters
-from mainspring.cli.command import InSession, Session, command
+from mainspring.cli.command import Invocation, command
 from mainspring.cli.tables import COLOURS, error_line, lines_of
 from mainspring.cli.text import as_instant, as_json, as_span, safe
 from mainspring.model.filter import RunFilter
@@ -23,7 +23,7 @@ async def list_runs(
     filters: Filters = Filters(),  # noqa: B008  frozen
     limit: Annotated[int, Parameter(help="How many, at most 1000.")] = 20,
     cursor: Annotated[str | None, Parameter(help="Go on after the page that ended with this cursor.")] = None,
-    session: InSession,
+    invocation: Invocation,
 ) -> None:
     """List runs, newest first.
 
@@ -35,20 +35,20 @@ async def list_runs(
       mainspring run list --error "connection refused" --since 1d
       mainspring run list --tag monthly --state scheduled -o json
     """
-    await print_page(session, filters.wanted(), limit, cursor)
+    await print_page(invocation, filters.wanted(), limit, cursor)
 
 
-async def print_page(session: Session, wanted: RunFilter, limit: int, cursor: str | None) -> None:
-    async with session.client() as client:
+async def print_page(invocation: Invocation, wanted: RunFilter, limit: int, cursor: str | None) -> None:
+    async with invocation.client() as client:
         page = await (await client.services()).lists.page(wanted, limit=limit, cursor=cursor)
-    if session.wants_json:
-        session.print_json(page)
+    if invocation.wants_json:
+        invocation.print_json(page)
     elif page.runs:
-        session.print_lines(lines_of(page.runs, session.width))
+        invocation.print_lines(lines_of(page.runs, invocation.width))
         if page.cursor is not None:
-            session.say(f"there are more: the same with --cursor {page.cursor}")
+            invocation.say(f"there are more: the same with --cursor {page.cursor}")
     else:
-        session.print("No runs match.")
+        invocation.print("No runs match.")
 
 
 @command("show")
@@ -56,22 +56,22 @@ async def show(
     run_id: Annotated[str, Parameter(name="id", help="The run's id.")],
     /,
     *,
-    session: InSession,
+    invocation: Invocation,
 ) -> None:
     """Show a run: its state, arguments, attempts and timeline.
 
     Example:
       mainspring run show ID
     """
-    async with session.client() as client:
+    async with invocation.client() as client:
         run = await client.find(run_id)
-    if session.wants_json:
-        session.print_json(run)
+    if invocation.wants_json:
+        invocation.print_json(run)
         return
-    session.print(_facts(run))
+    invocation.print(_facts(run))
     if run.attempts:
-        session.print("", _attempts(run))
-    session.print("", _timeline(run))
+        invocation.print("", _attempts(run))
+    invocation.print("", _timeline(run))
 
 
 def _facts(run: Run) -> Table:

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
-from mainspring.cli.command import InSession, Session, command
+from mainspring.cli.command import Invocation, command
 from mainspring.cli.parsing import parse_span
 from mainspring.cli.schedules import (
     CalendarFiles,
@@ -40,7 +40,7 @@ def show(
     count: Annotated[int, Parameter(help="How many changes to show.")] = 20,
     calendar: CalendarFiles = (),
     job: JobId = "",
-    session: InSession,
+    invocation: Invocation,
 ) -> None:
     """Compare two versions of a schedule.
 
@@ -53,13 +53,13 @@ def show(
     """
     now = moment(from_, zone)
     span = parse_span(within, "within") or timedelta(0)
-    calendars = read_calendars(calendar, zone=zone, now=now, session=session)
+    calendars = read_calendars(calendar, zone=zone, now=now, invocation=invocation)
     before, after = (read_schedule(text, zone=zone, now=now, calendars=calendars) for text in (old, new))
     found = diff(before, after, now, now + span, job=job)
-    if session.wants_json:
-        session.print_json(_document(found, before, after))
+    if invocation.wants_json:
+        invocation.print_json(_document(found, before, after))
     else:
-        _print(found, before, after, span, max(1, count), session)
+        _print(found, before, after, span, max(1, count), invocation)
 
 
 def _document(found: Diff, before: Schedule, after: Schedule) -> dict[str, Any]:
@@ -75,24 +75,24 @@ def _document(found: Diff, before: Schedule, after: Schedule) -> dict[str, Any]:
     }
 
 
-def _print(found: Diff, before: Schedule, after: Schedule, span: timedelta, count: int, session: Session) -> None:
+def _print(found: Diff, before: Schedule, after: Schedule, span: timedelta, count: int, invocation: Invocation) -> None:
     heading = Table.grid(padding=(0, 2))
     heading.add_column(style="dim", no_wrap=True)
     heading.add_column(overflow="fold")
     for name, schedule in (("old", before), ("new", after)):
         heading.add_row(name, Text(safe(schedule.text), style="bold"))
         heading.add_row("", Text(safe(schedule.words)))
-    session.print(heading)
+    invocation.print(heading)
     if found.changes:
-        session.print("", _table(found.changes[:count], before, after))
+        invocation.print("", _table(found.changes[:count], before, after))
     if len(found.changes) > count:
-        session.print(Text(f"… and {len(found.changes) - count:,} more changes", style="dim"))
-    session.print("", _summary(found, span))
+        invocation.print(Text(f"… and {len(found.changes) - count:,} more changes", style="dim"))
+    invocation.print("", _summary(found, span))
     if found.compared_until is not None:
-        session.print(
+        invocation.print(
             Text(f"Compared until {as_stamp(found.compared_until)} only: there is too much to compare.", style="yellow")
         )
-    session.print(Text(f"tzdata {found.tzdata}", style="dim"))
+    invocation.print(Text(f"tzdata {found.tzdata}", style="dim"))
 
 
 def _table(changes: tuple[Change, ...], before: Schedule, after: Schedule) -> Table:

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
-from mainspring.cli.command import InSession, Session, command
+from mainspring.cli.command import Invocation, command
 from mainspring.cli.parsing import parse_span
 from mainspring.cli.schedules import (
     CalendarFiles,
@@ -42,7 +42,7 @@ def show(
     step: Annotated[Literal["minute", "second"], Parameter(help="How fine to count.")] = "minute",
     peaks: Annotated[int, Parameter(help="How many of the fullest to show.")] = 5,
     calendar: CalendarFiles = (),
-    session: InSession,
+    invocation: Invocation,
 ) -> None:
     """Count how many schedules fall on each minute.
 
@@ -59,13 +59,13 @@ def show(
     now = moment(from_, zone)
     begin = now.replace(second=0, microsecond=0)
     load = Load(begin, begin + (parse_span(within, "within") or timedelta(0)), step=STEP[step])
-    calendars = read_calendars(calendar, zone=zone, now=now, session=session)
+    calendars = read_calendars(calendar, zone=zone, now=now, invocation=invocation)
     for file in files:
         add_file(load, file, zone=zone, now=now, calendars=calendars)
-    if session.wants_json:
-        session.print_json(_document(load, step))
+    if invocation.wants_json:
+        invocation.print_json(_document(load, step))
     else:
-        _print(load, step, zone, max(1, peaks), session)
+        _print(load, step, zone, max(1, peaks), invocation)
 
 
 def _document(load: Load, step: str) -> dict[str, Any]:
@@ -83,17 +83,17 @@ def _document(load: Load, step: str) -> dict[str, Any]:
     }
 
 
-def _print(load: Load, step: str, zone: str, peaks: int, session: Session) -> None:
+def _print(load: Load, step: str, zone: str, peaks: int, invocation: Invocation) -> None:
     counts = load.counts()
     begin, end = (as_local(at.astimezone(zone_named(zone))) for at in (load.begin, load.end))
-    session.print(Text(f"{load.schedules:,} schedules in {load.groups:,} groups", style="bold"))
-    session.print(f"{_number(sum(counts))} occurrences from {begin} to {end}")
+    invocation.print(Text(f"{load.schedules:,} schedules in {load.groups:,} groups", style="bold"))
+    invocation.print(f"{_number(sum(counts))} occurrences from {begin} to {end}")
     fullest = load.fullest(peaks)
     if fullest:
-        session.print("", _chart(load, counts, zone, bar=max(10, min(60, session.width - 40))))
-        session.print("", Text(f"fullest {step}s", style="dim"))
-        session.print(_fullest([(bucket.at, bucket.count) for bucket in fullest], zone, seconds=step == "second"))
-    session.print("", Text(f"tzdata {load.tzdata}", style="dim"))
+        invocation.print("", _chart(load, counts, zone, bar=max(10, min(60, invocation.width - 40))))
+        invocation.print("", Text(f"fullest {step}s", style="dim"))
+        invocation.print(_fullest([(bucket.at, bucket.count) for bucket in fullest], zone, seconds=step == "second"))
+    invocation.print("", Text(f"tzdata {load.tzdata}", style="dim"))
 
 
 def _chart(load: Load, counts: list[float], zone: str, *, bar: int) -> Table:
@@ -142,8 +142,8 @@ def _number(count: float) -> str:
 MAX_BYTES = 64 << 20
 
 
-class Line(msgspec.Struct, forbid_unknown_fields=True):
-    """One line of a file."""
+class ScheduleLine(msgspec.Struct, forbid_unknown_fields=True):
+    """One line of a file of schedules."""
 
     schedule: str
     count: int = 1
@@ -175,11 +175,11 @@ def _lines(path: str) -> Iterator[tuple[int, str]]:
             yield number, text
 
 
-def _read(text: str, job: str) -> Line:
+def _read(text: str, job: str) -> ScheduleLine:
     if not text.startswith("{"):
-        return Line(schedule=text, job=job)
+        return ScheduleLine(schedule=text, job=job)
     try:
-        line = msgspec.json.decode(text, type=Line)
+        line = msgspec.json.decode(text, type=ScheduleLine)
     except (msgspec.MsgspecError, RecursionError) as error:
         raise InvalidInput(
             f"it is not such an object: {error}.",

@@ -10,7 +10,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from mainspring.cli.command import InSession, Session, command
+from mainspring.cli.command import Invocation, command
 from mainspring.cli.schedules import (
     CalendarFiles,
     From,
@@ -40,7 +40,7 @@ def show(
     from_: From = None,
     calendar: CalendarFiles = (),
     job: JobId = "",
-    session: InSession,
+    invocation: Invocation,
 ) -> None:
     """Show when a schedule will fire.
 
@@ -56,23 +56,23 @@ def show(
       mainspring schedule preview every weekday at 09:00 -o ics > standup.ics
     """
     now = moment(from_, zone)
-    calendars = read_calendars(calendar, zone=zone, now=now, session=session)
+    calendars = read_calendars(calendar, zone=zone, now=now, invocation=invocation)
     schedule = read_words(text, zone=zone, now=now, calendars=calendars)
     found = preview(schedule, after=now, count=count, job=job)
-    if session.output == "ics":
+    if invocation.output == "ics":
         _write_icalendar(found, now)
     elif year is not None:
         counted = year_of(schedule, year, job=job)
-        if session.wants_json:
-            session.print_json(_about(found) | year_document(counted))
+        if invocation.wants_json:
+            invocation.print_json(_about(found) | year_document(counted))
         else:
-            session.print(*_heading(found), "", *year_lines(counted, schedule, is_wide=session.width >= WIDE))
-    elif session.wants_json:
-        session.print_json(
+            invocation.print(*_heading(found), "", *year_lines(counted, schedule, is_wide=invocation.width >= WIDE))
+    elif invocation.wants_json:
+        invocation.print_json(
             _about(found) | {"occurrences": [_document(each) for each in found.entries], "remarks": found.remarks}
         )
     else:
-        _print(found, now, session)
+        _print(found, now, invocation)
 
 
 def _write_icalendar(found: Preview, now: datetime) -> None:
@@ -101,15 +101,15 @@ def _heading(found: Preview) -> Iterator[Text]:
     yield Text(safe(found.words))
 
 
-def _print(found: Preview, now: datetime, session: Session) -> None:
-    session.print(*_heading(found))
-    is_wide = session.width >= WIDE
+def _print(found: Preview, now: datetime, invocation: Invocation) -> None:
+    invocation.print(*_heading(found))
+    is_wide = invocation.width >= WIDE
     if found.entries:
         table = _table(found, now, is_wide=is_wide)
-        session.print("", *([table] if is_wide else _lines(table, found, session)))
+        invocation.print("", *([table] if is_wide else _lines(table, found, invocation)))
     if found.remarks:
-        session.print("", *(Text(safe(remark), style="yellow") for remark in found.remarks))
-    session.print("", Text(f"tzdata {found.tzdata}", style="dim"))
+        invocation.print("", *(Text(safe(remark), style="yellow") for remark in found.remarks))
+    invocation.print("", Text(f"tzdata {found.tzdata}", style="dim"))
 
 
 def _table(found: Preview, now: datetime, *, is_wide: bool) -> Table:
@@ -141,11 +141,11 @@ def _notes(entry: Entry) -> Text:
     return Text(safe("; ".join(entry.notes)), style="yellow")
 
 
-def _lines(table: Table, found: Preview, session: Session) -> Iterator[Text]:
+def _lines(table: Table, found: Preview, invocation: Invocation) -> Iterator[Text]:
     """The rows of a table that has no room for notes, each with its notes below."""
     from rich.console import Console
 
-    console = Console(width=session.width, color_system=None, markup=False, highlight=False, emoji=False)
+    console = Console(width=invocation.width, color_system=None, markup=False, highlight=False, emoji=False)
     with console.capture() as capture:
         console.print(table)
     heading, *rows = capture.get().splitlines()

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
-from mainspring.cli.command import InSession, Repeatable, Session, command
+from mainspring.cli.command import Invocation, Repeatable, command
 from mainspring.cli.text import as_span, safe
 from mainspring.clock import SystemClock, instant
 from mainspring.errors import InvalidInput, InvalidSchedule
@@ -68,24 +68,24 @@ def _are_file_names(words: Sequence[str], at_least: int) -> bool:
     return len(words) > 1 and sum(map(os.path.exists, words)) >= at_least
 
 
-def read_calendars(pairs: Sequence[str], *, zone: str, now: datetime, session: Session) -> dict[str, Calendar]:
+def read_calendars(pairs: Sequence[str], *, zone: str, now: datetime, invocation: Invocation) -> dict[str, Calendar]:
     """The calendars of NAME=FILE pairs."""
     found = {}
     for pair in pairs:
         name, sign, path = pair.partition("=")
         if not sign or not name or not path:
             raise _invalid_calendar(pair, "must have the form NAME=FILE", "For example: --calendar holidays=de.ics")
-        found[name] = _read_calendar(name, path, zone, now, session)
+        found[name] = _read_calendar(name, path, zone, now, invocation)
     return found
 
 
-def _read_calendar(name: str, path: str, zone: str, now: datetime, session: Session) -> Calendar:
+def _read_calendar(name: str, path: str, zone: str, now: datetime, invocation: Invocation) -> Calendar:
     data = read_bytes(path, MAX_BYTES + 1, "calendar")
     if path.endswith(".json"):
         return calendar_of({"name": name} | _document(data, path))
     imported = read_calendar(data, name=name, since=now.date(), zone=zone)
     for reason in imported.left_out:
-        session.say(f"{path}: left out {reason}")
+        invocation.say(f"{path}: left out {reason}")
     return imported.calendar
 
 
@@ -138,7 +138,7 @@ def explain(
     from_: From = None,
     calendar: CalendarFiles = (),
     job: JobId = "",
-    session: InSession,
+    invocation: Invocation,
 ) -> None:
     """Say what a schedule means.
 
@@ -153,11 +153,11 @@ def explain(
       mainspring schedule explain 'RRULE:FREQ=WEEKLY;INTERVAL=2;BYDAY=TU' -o json
     """
     now = moment(from_, zone)
-    calendars = read_calendars(calendar, zone=zone, now=now, session=session)
+    calendars = read_calendars(calendar, zone=zone, now=now, invocation=invocation)
     schedule = read_words(text, zone=zone, now=now, calendars=calendars)
     following = schedule.next_after(now, job=job)
-    if session.wants_json:
-        session.print_json(
+    if invocation.wants_json:
+        invocation.print_json(
             {
                 "text": schedule.text,
                 "words": schedule.words,
@@ -179,4 +179,4 @@ def explain(
         table.add_row("next", f"{as_local(local)}, in {as_span((following.due_at - now).total_seconds())}")
         if schedule.zone != "UTC":
             table.add_row("", f"{as_utc(following.due_at)}")
-    session.print(table)
+    invocation.print(table)

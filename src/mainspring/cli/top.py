@@ -12,7 +12,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from mainspring.cli.command import Flag, InSession, Session, command
+from mainspring.cli.command import Flag, Invocation, command
 from mainspring.cli.parsing import parse_span
 from mainspring.cli.queues import table_of
 from mainspring.cli.text import as_span, safe
@@ -30,7 +30,7 @@ async def top(
     *,
     every: Annotated[str, Parameter(help="How often to look.")] = "1s",
     once: Annotated[bool, Flag, Parameter(help="Show one picture and end.")] = False,
-    session: InSession,
+    invocation: Invocation,
 ) -> None:
     """Watch queues, workers and failures, live.
 
@@ -42,20 +42,20 @@ async def top(
     """
     pause = parse_span(every, "every")
     assert pause is not None
-    async with session.client() as client:
+    async with invocation.client() as client:
         store = (await client.services()).store
         async with store.database.acquire() as connection:
-            if session.wants_json or once or not sys.stdout.isatty():
-                _print_once(session, await overview(connection, store.lanes))
+            if invocation.wants_json or once or not sys.stdout.isatty():
+                _print_once(invocation, await overview(connection, store.lanes))
                 return
         await _watch(store, max(0.2, pause.total_seconds()))
 
 
-def _print_once(session: Session, seen: Overview) -> None:
-    if session.wants_json:
-        session.print_json(to_builtins(seen, enc_hook=str))
+def _print_once(invocation: Invocation, seen: Overview) -> None:
+    if invocation.wants_json:
+        invocation.print_json(to_builtins(seen, enc_hook=str))
     else:
-        session.print(picture(seen))
+        invocation.print(picture(seen))
 
 
 async def _watch(store: Store, pause: float) -> None:

@@ -13,7 +13,7 @@ from mainspring.app.job import Options
 from mainspring.app.loading import load_app
 from mainspring.app.mainspring import Mainspring
 from mainspring.cli.activity import Watch
-from mainspring.cli.command import InSession, Repeatable, Session, command
+from mainspring.cli.command import Invocation, Repeatable, command
 from mainspring.cli.parsing import parse_port, parse_words
 from mainspring.cli.submission import submit_through
 from mainspring.cli.workers import DEFAULTS, announcement, chosen_queues, weights_of
@@ -41,7 +41,7 @@ async def up(
     port: Annotated[
         str, Parameter(help="Open this TCP port of 127.0.0.1 to the embedded PostgreSQL, for psql and such.")
     ] = "none",
-    session: InSession,
+    invocation: Invocation,
 ) -> int:
     """Run the whole system in the foreground.
 
@@ -62,23 +62,23 @@ async def up(
         slots=slots,
         processes=processes,
     )
-    place = session.place(application)
-    async with _store(place, parse_port(port), session) as store:
-        await _submit_at_start(session, application, submit)
-        session.say(announcement(app, settings))
-        code = await _work_and_watch(store, place, app, settings, session)
-    session.say("stopped")
+    place = invocation.place(application)
+    async with _store(place, parse_port(port), invocation) as store:
+        await _submit_at_start(invocation, application, submit)
+        invocation.say(announcement(app, settings))
+        code = await _work_and_watch(store, place, app, settings, invocation)
+    invocation.say("stopped")
     return code
 
 
 async def _work_and_watch(
-    store: wiring.Store, place: Place, app: str, settings: WorkerSettings, session: Session
+    store: wiring.Store, place: Place, app: str, settings: WorkerSettings, invocation: Invocation
 ) -> int:
-    watch = Watch(store.database, store.lanes, as_json=session.wants_json)
+    watch = Watch(store.database, store.lanes, as_json=invocation.wants_json)
 
     def say(sentence: str) -> None:
         watch.clear()
-        session.say(sentence)
+        invocation.say(sentence)
 
     supervisor = wiring.supervisor(store, place, app, settings, say=say)
     stop_on_signals(supervisor)
@@ -94,15 +94,15 @@ async def _work_and_watch(
 
 
 @asynccontextmanager
-async def _store(place: Place, port: int | None, session: Session) -> AsyncIterator[wiring.Store]:
+async def _store(place: Place, port: int | None, invocation: Invocation) -> AsyncIterator[wiring.Store]:
     """The database, started and migrated."""
-    server = await _with_port(place, port, session)
+    server = await _with_port(place, port, invocation)
     try:
-        store = await wiring.open_database(place, session.say)
+        store = await wiring.open_database(place, invocation.say)
         try:
             connection = await store.database.connect("up")
             try:
-                await migrate(connection, say=session.say)
+                await migrate(connection, say=invocation.say)
                 store.lanes = await check_schema(connection)
             finally:
                 await connection.close()
@@ -114,7 +114,7 @@ async def _store(place: Place, port: int | None, session: Session) -> AsyncItera
             await asyncio.to_thread(server.release)
 
 
-async def _with_port(place: Place, port: int | None, session: Session) -> EmbeddedServer | None:
+async def _with_port(place: Place, port: int | None, invocation: Invocation) -> EmbeddedServer | None:
     """A first share in the embedded server that asks for a TCP port: those who join later get what runs."""
     if port is None:
         return None
@@ -125,15 +125,15 @@ async def _with_port(place: Place, port: int | None, session: Session) -> Embedd
             hint="Leave out --port, or the URL.",
             field="port",
         )
-    server = await asyncio.to_thread(EmbeddedServer.acquire, place.data_directory, tcp_port=port, say=session.say)
-    session.say(f"psql reaches it on port {port} of 127.0.0.1; the password is in {server.directory.password}")
+    server = await asyncio.to_thread(EmbeddedServer.acquire, place.data_directory, tcp_port=port, say=invocation.say)
+    invocation.say(f"psql reaches it on port {port} of 127.0.0.1; the password is in {server.directory.password}")
     return server
 
 
-async def _submit_at_start(session: Session, application: Mainspring, names: tuple[str, ...]) -> None:
+async def _submit_at_start(invocation: Invocation, application: Mainspring, names: tuple[str, ...]) -> None:
     if not names:
         return
-    async with session.client(application) as client:
+    async with invocation.client(application) as client:
         for name in names:
             run_id = await submit_through(client, application, name, {}, Options())
-            session.say(f"submitted {name} as run {run_id}")
+            invocation.say(f"submitted {name} as run {run_id}")

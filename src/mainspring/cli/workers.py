@@ -9,7 +9,7 @@ from rich.text import Text
 from mainspring import wiring
 from mainspring.app.loading import load_app
 from mainspring.app.mainspring import Mainspring
-from mainspring.cli.command import InSession, command
+from mainspring.cli.command import Invocation, command
 from mainspring.cli.parsing import parse_bounds, parse_span, parse_weights, parse_words
 from mainspring.cli.text import as_span, safe
 from mainspring.errors import InvalidInput, WorkerNotFound
@@ -46,7 +46,7 @@ async def work(
     keeper: Annotated[
         bool, Parameter(negative="--no-keeper", help="Keep the house in order beside the work.")
     ] = DEFAULTS.keeper,
-    session: InSession,
+    invocation: Invocation,
 ) -> int:
     """Run workers in the foreground.
 
@@ -74,8 +74,8 @@ async def work(
         max_unsettled=max_unsettled,
         keeper=keeper,
     )
-    session.say(announcement(app, settings))
-    return await wiring.supervise(session.place(application), app, settings, say=session.say)
+    invocation.say(announcement(app, settings))
+    return await wiring.supervise(invocation.place(application), app, settings, say=invocation.say)
 
 
 work.command("mainspring.cli.workers:list_workers", name="list", help="List workers.")
@@ -116,7 +116,7 @@ COLOURS = {"live": "green", "lost": "red"}
 async def list_workers(
     *,
     ended_within: Annotated[str, Parameter(help="Show ended workers too, up to so long after their end.")] = "1h",
-    session: InSession,
+    invocation: Invocation,
 ) -> None:
     """List workers: the living, and those that ended lately.
 
@@ -126,14 +126,14 @@ async def list_workers(
     """
     span = parse_span(ended_within, "ended-within")
     assert span is not None
-    async with session.client() as client, (await client.services()).store.database.acquire() as connection:
+    async with invocation.client() as client, (await client.services()).store.database.acquire() as connection:
         rows = await workers.list_workers(connection, span.total_seconds())
-    if session.wants_json:
-        session.print_json({"workers": [dict(row) for row in rows]})
+    if invocation.wants_json:
+        invocation.print_json({"workers": [dict(row) for row in rows]})
     elif rows:
-        session.print(_table(rows))
+        invocation.print(_table(rows))
     else:
-        session.print("No workers. Start some: mainspring worker --app module:app")
+        invocation.print("No workers. Start some: mainspring worker --app module:app")
 
 
 NAMES = ("worker", "state", "host", "pid", "queues", "labels")
@@ -179,7 +179,7 @@ async def drain(
     *,
     host: Annotated[str | None, Parameter(help="All live workers of this host instead.")] = None,
     reason: Annotated[str, Parameter(help="Why; kept in the audit.")] = "",
-    session: InSession,
+    invocation: Invocation,
 ) -> None:
     """Ask workers to finish and end.
 
@@ -192,14 +192,14 @@ async def drain(
     """
     if (worker_id is None) == (host is None):
         raise InvalidInput("Name one worker, or a host with --host.", code="worker-or-host", field="id")
-    async with session.client() as client:
+    async with invocation.client() as client:
         ids = [worker_id] if worker_id is not None else await _workers_of(client, host)
         for each in ids:
             await client.workers.drain(each, reason=reason)
-    if session.wants_json:
-        session.print_json({"draining": ids})
+    if invocation.wants_json:
+        invocation.print_json({"draining": ids})
     else:
-        session.print(*(f"asked {safe(each)} to drain" for each in ids))
+        invocation.print(*(f"asked {safe(each)} to drain" for each in ids))
 
 
 async def _workers_of(client: Mainspring, host: str | None) -> list[str]:
