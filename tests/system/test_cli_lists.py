@@ -133,14 +133,14 @@ def on_a_terminal(columns: int, *words: str) -> list[str]:
         (["run", "list", "--until", "2026-12-24T18:00"], "invalid-until"),
         (["run", "cancel"], "no-runs-named"),
         (["run", "cancel", NO_RUN, "--job", "a"], "ids-and-filter"),
-        (["run", "retry", NO_RUN, "--all"], "ids-and-filter"),
-        (["run", "edit", "--job", "a", "--set-tag", "b"], "edit-for-many"),
+        (["run", "rerun", NO_RUN, "--all"], "ids-and-filter"),
+        (["run", "change", "--job", "a", "--set-tag", "b"], "change-for-many"),
         (["dead-letter", "purge"], "no-runs-named"),
         (["dead-letter", "requeue", "--all", "--arg", "a=1"], "arguments-for-many"),
-        (["run", "retry", "--all", "--arg", "a=1"], "arguments-for-many"),
+        (["run", "rerun", "--all", "--arg", "a=1"], "arguments-for-many"),
         (["run", "cancel", NO_RUN, "--dry-run"], "dry-run-of-ids"),
-        (["run", "retry", NO_RUN, "--dry-run"], "dry-run-of-ids"),
-        (["run", "edit", NO_RUN, "--priority", "1", "--dry-run"], "dry-run-of-ids"),
+        (["run", "rerun", NO_RUN, "--dry-run"], "dry-run-of-ids"),
+        (["run", "change", NO_RUN, "--priority", "1", "--dry-run"], "dry-run-of-ids"),
         (["dead-letter", "purge", NO_RUN, "--dry-run"], "dry-run-of-ids"),
         (["dead-letter", "requeue", NO_RUN, NO_RUN, "--dry-run"], "dry-run-of-ids"),
     ],
@@ -157,7 +157,7 @@ async def test_what_is_not_there_is_refused_with_its_code(shop: Shop) -> None:
     assert shop.refused("job", "show", "nobody")["code"] == "job-not-found"
     assert shop.refused("operation", "resume", OPERATION)["code"] == "operation-not-found"
     assert shop.refused("operation", "resume", "x")["code"] == "invalid-operation-id"
-    assert shop.refused("run", "retry", str(shop.waiting[0]))["code"] == "run-not-ended"
+    assert shop.refused("run", "rerun", str(shop.waiting[0]))["code"] == "run-not-ended"
     assert shop.refused("dead-letter", "purge", str(shop.sold))["code"] == "run-not-dead"
 
 
@@ -218,7 +218,9 @@ async def test_dead_letters_are_purged_by_a_filter_once_it_is_confirmed(shop: Sh
 
 
 async def test_many_runs_are_changed_and_cancelled(shop: Shop) -> None:
-    assert shop.says("run", "edit", "--job", "sell", "--priority", "1", "--to-queue", "bank", "--yes") == "5 changed\n"
+    assert (
+        shop.says("run", "change", "--job", "sell", "--priority", "1", "--to-queue", "bank", "--yes") == "5 changed\n"
+    )
     run = await shop.app.find(shop.waiting[0])
     assert (run.priority, run.queue) == (1, "bank")
 
@@ -244,7 +246,7 @@ async def test_an_operation_that_was_only_started_is_resumed_by_its_id(shop: Sho
 
 
 async def test_a_run_that_succeeded_is_run_again_as_another(shop: Shop) -> None:
-    document = shop.run("run", "retry", str(shop.sold), "--arg", "n=3")
+    document = shop.run("run", "rerun", str(shop.sold), "--arg", "n=3")
 
     rerun = await shop.app.find(document["id"])
     assert document["rerun_of"] == str(rerun.rerun_of) == str(shop.sold)
@@ -252,33 +254,44 @@ async def test_a_run_that_succeeded_is_run_again_as_another(shop: Shop) -> None:
     assert f"rerun of   {shop.sold}" in shop.says("run", "show", document["id"])
 
 
-async def test_a_waiting_run_is_edited_by_options_or_in_the_editor(shop: Shop) -> None:
+async def test_a_waiting_run_is_changed_by_options_or_in_the_editor(shop: Shop) -> None:
     run_id = str(shop.waiting[0])
 
-    words = ("run", "edit", run_id, "--priority", "2", "--set-tag", "late", "--at", "2090-01-01T00:00:00Z")
+    words = ("run", "change", run_id, "--priority", "2", "--set-tag", "late", "--at", "2090-01-01T00:00:00Z")
     assert shop.run(*words) == {"id": run_id, "state": "scheduled", "revision": 1}
-    shop.run("run", "edit", run_id, environment={"EDITOR": f"{sys.executable} -c 'import sys; {EDIT}'"})
+    shop.run("run", "change", run_id, environment={"EDITOR": f"{sys.executable} -c 'import sys; {EDIT}'"})
 
     run = await shop.app.find(run_id)
     assert (run.priority, run.tags, run.payload) == (2, ["late"], {"n": 42})
-    assert shop.refused("run", "edit", run_id, environment={"EDITOR": "false"})["code"] == "editor-failed"
-    assert shop.refused("run", "edit", run_id, environment={"EDITOR": "/no/editor"})["code"] == "editor-failed"
-    assert shop.refused("run", "edit", run_id, environment={"EDITOR": "true"})["code"] == "nothing-to-change"
+    assert shop.refused("run", "change", run_id, environment={"EDITOR": "false"})["code"] == "editor-failed"
+    assert shop.refused("run", "change", run_id, environment={"EDITOR": "/no/editor"})["code"] == "editor-failed"
+    assert shop.refused("run", "change", run_id, environment={"EDITOR": "true"})["code"] == "nothing-to-change"
     bad = {"EDITOR": f"{sys.executable} -c 'import sys; open(sys.argv[1], chr(119)).write(chr(91))'"}
-    assert shop.refused("run", "edit", run_id, environment=bad)["code"] == "payload-not-json"
+    assert shop.refused("run", "change", run_id, environment=bad)["code"] == "payload-not-json"
 
 
-async def test_an_edit_is_refused_if_someone_else_changed_the_run_meanwhile(shop: Shop, tmp_path: Path) -> None:
+async def test_a_change_is_refused_if_someone_else_changed_the_run_meanwhile(shop: Shop, tmp_path: Path) -> None:
     run_id = str(shop.waiting[0])
     editor = tmp_path / "editor.py"
-    words = [sys.executable, "-m", "mainspring.cli", "run", "edit", run_id, "--arg", "n=7", "--database-url", shop.url]
+    words = [
+        sys.executable,
+        "-m",
+        "mainspring.cli",
+        "run",
+        "change",
+        run_id,
+        "--arg",
+        "n=7",
+        "--database-url",
+        shop.url,
+    ]
     editor.write_text(f"import subprocess, sys\nsubprocess.run({words!r}, check=True, stdout=2)\n{EDIT}\n")
 
-    refusal = shop.refused("run", "edit", run_id, environment={"EDITOR": f"{sys.executable} {editor}"})
+    refusal = shop.refused("run", "change", run_id, environment={"EDITOR": f"{sys.executable} {editor}"})
 
     assert (refusal["code"], refusal["fields"]) == ("revision-conflict", {"revision": 1})
     assert (await shop.app.find(run_id)).payload == {"n": 7}
-    assert shop.refused("run", "edit", run_id, "--edit", "--arg", "n=1")["code"] == "edit-and-arguments"
+    assert shop.refused("run", "change", run_id, "--edit", "--arg", "n=1")["code"] == "edit-and-arguments"
 
 
 EDIT = "open(sys.argv[1], chr(119)).write(chr(123) + chr(34) + chr(110) + chr(34) + chr(58) + str(42) + chr(125))"

@@ -281,7 +281,7 @@ READ = """
     dead-letter list|dead-letter show {dead}|operation list|queue list|worker list|top --once
 """
 ACT = """
-    run submit sell --arg n=1|run submit sell --delay 1h --key k|run edit {edited} --priority 1|run retry {sold}
+    run submit sell --arg n=1|run submit sell --delay 1h --key k|run change {changed} --priority 1|run rerun {sold}
     dead-letter requeue {dead}|dead-letter purge {other} --reason x --yes|queue pause bank|queue resume bank
     run cancel {waiting} --reason x|run cancel --job sell --state scheduled --reason x --yes
 """
@@ -303,7 +303,7 @@ async def test_the_commands_of_readers_and_clients_are_never_denied(
         dead = [handle.id for handle in await owner.pay.submit_many([{}, {}])]
         await run_until_idle(owner.app)
         waiting = [(await owner.sell.options(delay=3600).submit(n)).id for n in range(2)]
-    ids = {"sold": sold, "dead": dead[0], "other": dead[1], "waiting": waiting[0], "edited": waiting[1]}
+    ids = {"sold": sold, "dead": dead[0], "other": dead[1], "waiting": waiting[0], "changed": waiting[1]}
     await commanded(await roles.url(kind), commands, **ids)
 
     assert await roles.denials() == []

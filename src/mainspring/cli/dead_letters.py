@@ -80,7 +80,7 @@ async def purge(
     """End dead runs for good.
 
     A purged run has ended as cancelled. Its history stays, with its arguments,
-    and it can be run again with: mainspring run retry ID
+    and it can be run again with: mainspring run rerun ID
 
     Examples:
       mainspring dead-letter purge ID --reason "paid in cash"

@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.text import Text
 
-from mainspring.cli.bulk import work_off
+from mainspring.cli.bulk import verb_of, work_off
 from mainspring.cli.command import Invocation, command
 from mainspring.cli.tables import ago, plain_table
 from mainspring.cli.text import as_json, safe
@@ -38,7 +38,7 @@ async def list_operations(
         total = "" if each.expected is None else f" of {each.expected:,}"
         table.add_row(
             str(each.id),
-            each.kind.value,
+            verb_of(each.kind),
             Text("done", style="green") if each.is_over else Text("open", style="yellow"),
             f"{each.done:,}{total}",
             f"{each.skipped:,}",

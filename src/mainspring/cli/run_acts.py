@@ -1,4 +1,4 @@
-"""`mainspring run cancel`, `run edit` and `run retry`: acts on runs, one by its id or many by a filter."""
+"""`mainspring run cancel`, `run change` and `run rerun`: acts on runs, one by its id or many by a filter."""
 
 from typing import Annotated
 
@@ -54,8 +54,8 @@ async def _cancel_one(invocation: Invocation, client: Mainspring, run_id: str, r
         invocation.print("asked to stop; it ends when its handler does")
 
 
-@command("edit")
-async def edit_run(
+@command("change")
+async def change(
     run_id: Annotated[str | None, Parameter(name="id", help="The run's id.")] = None,
     /,
     *,
@@ -78,24 +78,24 @@ async def edit_run(
     resumed if it is cut off.
 
     Examples:
-      mainspring run edit ID
-      mainspring run edit ID --priority 1 --at 2026-12-24T18:00:00+01:00
-      mainspring run edit ID --arg amount=12 --app shop.jobs:app
-      mainspring run edit --job report --to-queue slow --priority 9 --yes
+      mainspring run change ID
+      mainspring run change ID --priority 1 --at 2026-12-24T18:00:00+01:00
+      mainspring run change ID --arg amount=12 --app shop.jobs:app
+      mainspring run change --job report --to-queue slow --priority 9 --yes
     """
     check_choice(() if run_id is None else (run_id,), filters, many)
     due_at, tags = parse_instant(at, "at"), set_tag or None
     if run_id is None and (due_at or tags or arg or payload or edit):
         raise InvalidInput(
             "Times, tags and arguments are changed one run at a time.",
-            code="edit-for-many",
+            code="change-for-many",
             hint="Many runs can be given another --priority or moved --to-queue.",
         )
     application = None if app is None else load_app(app)
     async with invocation.client(application) as client:
         if run_id is None:
-            change = {"priority": priority, "queue": to_queue}
-            return await operate(invocation, client, OperationKind.CHANGE, filters, many, **change)
+            asked = {"priority": priority, "queue": to_queue}
+            return await operate(invocation, client, OperationKind.CHANGE, filters, many, **asked)
         is_bare = (priority, to_queue, due_at, tags, payload) == (None,) * 5 and not arg
         changed = await new_arguments(
             client, application, run_id, payload=payload, pairs=arg, in_editor=edit or is_bare
@@ -111,8 +111,8 @@ async def edit_run(
     return 0
 
 
-@command("retry")
-async def retry(
+@command("rerun")
+async def rerun(
     run_id: Annotated[str | None, Parameter(name="id", help="The run's id.")] = None,
     /,
     *,
@@ -128,12 +128,12 @@ async def retry(
 
     A dead run goes back in line and stays the same run. One that ended (say,
     succeeded) stays as it is, and a new run is made of it. By a filter, only dead
-    runs are tried again, unless --state names others.
+    runs are run again, unless --state names others.
 
     Examples:
-      mainspring run retry ID --reason "the bank is back"
-      mainspring run retry ID --arg amount=12 --app shop.jobs:app
-      mainspring run retry --job report --state lost --since 1d
+      mainspring run rerun ID --reason "the bank is back"
+      mainspring run rerun ID --arg amount=12 --app shop.jobs:app
+      mainspring run rerun --job report --state lost --since 1d
     """
     named = () if run_id is None else (run_id,)
     check_choice(named, filters, many)
@@ -144,9 +144,9 @@ async def retry(
             return await operate(invocation, client, OperationKind.RETRY, filters, many)
         changed = await new_arguments(client, application, run_id, payload=payload, pairs=arg, in_editor=edit)
         retries = (await client.services()).retries
-        tried = await retries.retry(run_id, payload=changed.payload, reason=many.reason, actor=client.submitted_by)
+        again = await retries.retry(run_id, payload=changed.payload, reason=many.reason, actor=client.submitted_by)
     if invocation.wants_json:
-        invocation.print_json({"id": tried, "rerun_of": None if tried == parse_run_id(run_id) else run_id})
+        invocation.print_json({"id": again, "rerun_of": None if again == parse_run_id(run_id) else run_id})
     else:
-        invocation.print(str(tried))
+        invocation.print(str(again))
     return 0
