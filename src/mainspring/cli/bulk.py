@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
@@ -17,6 +16,7 @@ from mainspring.model.lifecycle import State
 from mainspring.model.operation import OperationKind
 
 if TYPE_CHECKING:
+    from datetime import datetime
     from uuid import UUID
 
     from mainspring.app.mainspring import Mainspring
@@ -46,11 +46,10 @@ class DeadFilters:
     def is_empty(self) -> bool:
         return self == type(self)()
 
-    def wanted(self) -> RunFilter:
-        return self._in(State.DEAD)
+    def wanted(self, now: datetime) -> RunFilter:
+        return self._in(now, State.DEAD)
 
-    def _in(self, *states: State | str) -> RunFilter:
-        now = datetime.now(UTC)
+    def _in(self, now: datetime, *states: State | str) -> RunFilter:
         return run_filter(
             job=self.job,
             queue=self.queue,
@@ -70,8 +69,8 @@ class Filters(DeadFilters):
 
     state: Annotated[tuple[str, ...], Repeatable, Parameter(help="In this state; may be repeated.")] = ()
 
-    def wanted(self) -> RunFilter:
-        return self._in(*self.state)
+    def wanted(self, now: datetime) -> RunFilter:
+        return self._in(now, *self.state)
 
 
 # The command that does it, and what it has done to a run.
@@ -137,7 +136,7 @@ async def operate(
 ) -> int:
     """Do it to all runs that match; answers with the exit code."""
     services = await client.services()
-    wanted = services.operations.aimed(kind, filters.wanted())
+    wanted = services.operations.aimed(kind, filters.wanted(invocation.now))
     count = await services.lists.count(wanted)
     if many.dry_run or (count.number == 0 and count.is_exact):
         _print_count(invocation, count.number, is_exact=count.is_exact)

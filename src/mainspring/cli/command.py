@@ -15,11 +15,13 @@ from mainspring.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
+    from datetime import datetime
 
     from rich.console import RenderableType
     from rich.text import Text
 
     from mainspring.app.mainspring import Mainspring
+    from mainspring.clock import Clock
     from mainspring.store.connection import Connection
     from mainspring.wiring import Place, Store
 
@@ -41,6 +43,18 @@ class Invocation:
                 hint="Give the URL for a server, the directory for the embedded PostgreSQL.",
                 field="database_url",
             )
+
+    @property
+    def clock(self) -> Clock:
+        from mainspring.clock import SystemClock
+
+        return SystemClock()
+
+    @property
+    def now(self) -> datetime:
+        from mainspring.clock import instant
+
+        return instant(self.clock)
 
     # ── the database ────────────────────────────────────────────────────────────────────────────────────────
 

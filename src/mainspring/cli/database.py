@@ -11,7 +11,6 @@ from mainspring.app.mainspring import Mainspring
 from mainspring.cli.bulk import confirm
 from mainspring.cli.command import Flag, Invocation, command
 from mainspring.cli.text import safe
-from mainspring.clock import SystemClock
 from mainspring.control.doctor import Finding, Level, examine, not_reached
 from mainspring.control.restored import Outlook, Restored
 from mainspring.errors import StoreError
@@ -159,7 +158,7 @@ async def doctor(*, invocation: Invocation) -> int:
     """
     try:
         async with invocation.database() as (_, connection):
-            findings = await examine(connection, SystemClock())
+            findings = await examine(connection, invocation.clock)
     except StoreError as error:
         findings = [not_reached(error)]
     worst = Level.OK

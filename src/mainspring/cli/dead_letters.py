@@ -28,7 +28,7 @@ async def list_dead(
       mainspring dead-letter list --job report
       mainspring dead-letter list --error "connection refused" -o json
     """
-    await print_page(invocation, filters.wanted(), limit, cursor)
+    await print_page(invocation, filters.wanted(invocation.now), limit, cursor)
 
 
 @command("requeue")

@@ -77,7 +77,7 @@ async def show(
     invocation.print(_facts(job))
     if page.runs:
         invocation.print("")
-        invocation.print_lines(lines_of(page.runs, invocation.width))
+        invocation.print_lines(lines_of(page.runs, invocation.now, invocation.width))
 
 
 def _facts(job: JobSummary) -> Table:

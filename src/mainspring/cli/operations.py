@@ -1,6 +1,5 @@
 """`mainspring operation`: acts on many runs, how far they got, and going on with one that was cut off."""
 
-from datetime import UTC, datetime
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -30,7 +29,7 @@ async def list_operations(
     if not operations:
         invocation.print("No operations. Acts on many runs make them: mainspring run cancel --job …")
         return
-    now = datetime.now(UTC)
+    now = invocation.now
     table = plain_table("operation", "kind", "state", "done", "skipped", "started", "by", "runs", "reason")
     for column in table.columns[:6]:
         column.no_wrap = True

@@ -35,7 +35,7 @@ async def list_runs(
       mainspring run list --error "connection refused" --since 1d
       mainspring run list --tag monthly --state scheduled -o json
     """
-    await print_page(invocation, filters.wanted(), limit, cursor)
+    await print_page(invocation, filters.wanted(invocation.now), limit, cursor)
 
 
 async def print_page(invocation: Invocation, wanted: RunFilter, limit: int, cursor: str | None) -> None:
@@ -44,7 +44,7 @@ async def print_page(invocation: Invocation, wanted: RunFilter, limit: int, curs
     if invocation.wants_json:
         invocation.print_json(page)
     elif page.runs:
-        invocation.print_lines(lines_of(page.runs, invocation.width))
+        invocation.print_lines(lines_of(page.runs, invocation.now, invocation.width))
         if page.cursor is not None:
             invocation.say(f"there are more: the same with --cursor {page.cursor}")
     else:

@@ -51,7 +51,7 @@ def show(
       mainspring schedule diff '0 9 * * *' '0 9 * * * zone=Asia/Tokyo' --within 7d
       mainspring schedule diff 'every hour' 'every 2 hours' --within 1d -o json
     """
-    now = moment(from_, zone)
+    now = moment(from_, zone, invocation.now)
     span = parse_span(within, "within") or timedelta(0)
     calendars = read_calendars(calendar, zone=zone, now=now, invocation=invocation)
     before, after = (read_schedule(text, zone=zone, now=now, calendars=calendars) for text in (old, new))

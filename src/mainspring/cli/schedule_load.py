@@ -56,7 +56,7 @@ def show(
       mainspring schedule load herd.jsonl --within 1h --step second
       crontab -l | cut -d' ' -f1-5 | mainspring schedule load - -o json
     """
-    now = moment(from_, zone)
+    now = moment(from_, zone, invocation.now)
     begin = now.replace(second=0, microsecond=0)
     load = Load(begin, begin + (parse_span(within, "within") or timedelta(0)), step=STEP[step])
     calendars = read_calendars(calendar, zone=zone, now=now, invocation=invocation)

@@ -55,7 +55,7 @@ def show(
       mainspring schedule preview '*/15 8-17 * * 1-5' --year 2026
       mainspring schedule preview every weekday at 09:00 -o ics > standup.ics
     """
-    now = moment(from_, zone)
+    now = moment(from_, zone, invocation.now)
     calendars = read_calendars(calendar, zone=zone, now=now, invocation=invocation)
     schedule = read_words(text, zone=zone, now=now, calendars=calendars)
     found = preview(schedule, after=now, count=count, job=job)

@@ -13,7 +13,6 @@ from rich.text import Text
 
 from mainspring.cli.command import Invocation, Repeatable, command
 from mainspring.cli.text import as_span, safe
-from mainspring.clock import SystemClock, instant
 from mainspring.errors import InvalidInput, InvalidSchedule
 from mainspring.model.payload import quoted
 from mainspring.schedule.calendar import Calendar
@@ -33,18 +32,18 @@ CalendarFiles = Annotated[
 JobId = Annotated[str, Parameter(name="--job", help="The job's id, which decides H and the spread.")]
 
 
-def moment(text: str | None, zone: str, option: str = "from") -> datetime:
-    """An instant, or a date or local time in the zone; now, if nothing was typed."""
+def moment(text: str | None, zone: str, now: datetime) -> datetime:
+    """What --from says: an instant, or a date or local time in the zone; now, if nothing was typed."""
     if text is None:
-        return instant(SystemClock()).replace(microsecond=0)
+        return now.replace(microsecond=0)
     try:
         at = datetime.fromisoformat(text)
     except ValueError as error:
         raise InvalidInput(
-            f"--{option} is {quoted(text)}; it must be a date or a time in ISO 8601.",
-            code=f"invalid-{option}",
+            f"--from is {quoted(text)}; it must be a date or a time in ISO 8601.",
+            code="invalid-from",
             hint="Write 2026-03-28, 2026-03-28T12:00 or 2026-03-28T12:00:00Z.",
-            field=option,
+            field="from",
             value=quoted(text),
         ) from error
     return at.astimezone(UTC) if at.tzinfo else instant_of(zone_named(zone), at)
@@ -152,7 +151,7 @@ def explain(
       mainspring schedule explain '0 9 * * * not=off' --calendar off=holidays.ics
       mainspring schedule explain 'RRULE:FREQ=WEEKLY;INTERVAL=2;BYDAY=TU' -o json
     """
-    now = moment(from_, zone)
+    now = moment(from_, zone, invocation.now)
     calendars = read_calendars(calendar, zone=zone, now=now, invocation=invocation)
     schedule = read_words(text, zone=zone, now=now, calendars=calendars)
     following = schedule.next_after(now, job=job)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
@@ -12,6 +11,8 @@ from mainspring.cli.text import as_span, safe
 from mainspring.model.lifecycle import State
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from mainspring.model.listing import RunSummary
 
 COLOURS = {
@@ -28,9 +29,8 @@ NARROW, WIDE = 100, 150
 SHORT, LONG = 17, 24
 
 
-def lines_of(runs: list[RunSummary], width: int) -> list[Text]:
+def lines_of(runs: list[RunSummary], now: datetime, width: int) -> list[Text]:
     """A line per run, with its id whole, so that it can be copied; what there is to say about it beside or below."""
-    now = datetime.now(UTC)
     is_narrow, is_wide = width < NARROW, width >= WIDE
     headings = ("run", "state", "job", *(() if is_narrow else ("queue", "pri", "tries")), "when")
     rows = [[Text(heading, style="dim") for heading in headings]]
