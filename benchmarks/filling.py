@@ -38,9 +38,10 @@ async def new_run(connection: Connection, priority: int) -> NewRun:
     lines = await jobs.open_queues(connection, app.registry.queues, tenant_id=DEFAULT_TENANT)
     definition = noop.handler.definition.as_document()
     reference = await jobs.register(connection, noop.name, definition, actor="benchmark", tenant_id=DEFAULT_TENANT)
-    return NewRun(reference.id, reference.version, lines[noop.line.queue], priority, msgspec.json.encode(CALL))
+    line = lines[noop.definition.queue]
+    return NewRun(DEFAULT_TENANT, reference.id, reference.version, line, priority, msgspec.json.encode(CALL))
 
 
 async def add(connection: Connection, lane: int, count: int, run: NewRun) -> None:
     ids = submissions.new_run_ids(count, lane, datetime.now(UTC))
-    await submissions.copy_plain(connection, DEFAULT_TENANT, ids, [run] * count)
+    await submissions.copy_plain(connection, ids, [run] * count)

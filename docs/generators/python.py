@@ -16,7 +16,8 @@ import mainspring.model
 import mainspring.testing
 from generators.markdown import fenced, joined, table
 from generators.signatures import fields, members, prose, signature
-from mainspring import Mainspring
+from mainspring import Handle, Mainspring
+from mainspring.app.binding import Stream, Verb
 from mainspring.testing import plugin
 
 if TYPE_CHECKING:
@@ -26,7 +27,10 @@ OPENING = """\
 # Python
 
 What applications import: `from mainspring import …`, and for their tests `from mainspring.testing import …`. Whatever
-is not here may change without notice."""
+is not here may change without notice.
+
+What is awaited here, of jobs, handles, `app.runs` and its like, has a twin for code that is not async, with `_sync` at
+the end of its name: `handle.result_sync()`, `app.runs.find_sync(id)`, `for update in handle.watch_sync()`."""
 
 # Which chapter a public name belongs to, by the module that it lives in: the first that fits.
 CHAPTERS = {
@@ -134,14 +138,22 @@ def _attributes(kind: type) -> str:
     return f"Attributes: {', '.join(f'`{each}`' for each in slots)}." if slots else ""
 
 
+def _function_of(member: Any) -> Any:
+    """What has the docstring: of a bound verb, the service's own method."""
+    if isinstance(member, (Verb, Stream)):
+        return member.method
+    return member.fget if isinstance(member, property) else getattr(member, "__func__", member)
+
+
 def methods(kind: type, name: str) -> Iterator[str]:
     """What has a docstring and speaks of nothing internal."""
     called = CALLED.get(name, name if name.startswith("app.") else name.lower())
     for word, member in vars(kind).items():
-        function = member.fget if isinstance(member, property) else getattr(member, "__func__", member)
+        function = _function_of(member)
         if word.startswith("_") or not inspect.isfunction(function) or not function.__doc__:
             continue
         lead = f"{name if isinstance(member, (classmethod, staticmethod)) else called}.{word}"
-        text = lead if isinstance(member, property) else signature(function, lead)
+        hidden = ("actor", "run_id")[: 1 + (kind is Handle)] if isinstance(member, (Verb, Stream)) else ()
+        text = lead if isinstance(member, property) else signature(function, lead, hidden)
         if not INTERNAL.search(f"{text} {inspect.signature(function).return_annotation}"):
             yield joined(fenced(text, "py"), prose(function.__doc__))

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any, get_overloads
 from generators.markdown import fenced, joined, table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
 WIDTH = 100
 
 
-def signature(function: Callable[..., Any], name: str) -> str:
+def signature(function: Callable[..., Any], name: str, hidden: Collection[str] = ()) -> str:
     """How it is called, on one line if that fits; the longest of its overloads, if it has some."""
     shown = max(get_overloads(function), key=lambda each: len(str(inspect.signature(each))), default=function)
     whole = inspect.signature(shown)
     answer = "" if whole.return_annotation in (None, "None", whole.empty) else f" -> {whole.return_annotation}"
-    words = list(_words(each for each in whole.parameters.values() if each.name not in ("self", "cls")))
+    words = list(_words(each for each in whole.parameters.values() if each.name not in ("self", "cls", *hidden)))
     line = f"{_keyword(function)}{name}({', '.join(words)}){answer}"
     if len(line) <= WIDTH:
         return line

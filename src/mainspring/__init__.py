@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from mainspring.app.handle import Handle
     from mainspring.app.job import Job
     from mainspring.app.mainspring import Mainspring
-    from mainspring.control.watching import Sighting
+    from mainspring.control.watching import RunUpdate
     from mainspring.errors import MainspringError
     from mainspring.model.context import Context
     from mainspring.model.filter import RunFilter
@@ -44,8 +44,8 @@ __all__ = [
     "Run",
     "RunFilter",
     "RunSummary",
+    "RunUpdate",
     "Schedule",
-    "Sighting",
     "Snooze",
     "State",
 ]
@@ -72,8 +72,8 @@ _HOMES = {
     "Run": "mainspring.model.run",
     "RunFilter": "mainspring.model.filter",
     "RunSummary": "mainspring.model.listing",
+    "RunUpdate": "mainspring.control.watching",
     "Schedule": "mainspring.schedule.schedule",
-    "Sighting": "mainspring.control.watching",
     "Snooze": "mainspring.model.steering",
     "State": "mainspring.model.lifecycle",
 }

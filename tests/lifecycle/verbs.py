@@ -15,8 +15,8 @@ from uuid import UUID, uuid4
 from tests.registering import registered_worker
 
 from mainspring.control.dead import DeadLetters
-from mainspring.control.runs import Changes, Runs
-from mainspring.model.actor import DEFAULT_TENANT
+from mainspring.control.runs import Runs
+from mainspring.model.actor import DEFAULT_TENANT, Actor
 from mainspring.model.ids import lane_of
 from mainspring.model.job import JobDefinition
 from mainspring.model.lifecycle import ENDS, State
@@ -27,7 +27,7 @@ from mainspring.model.steering import Snooze
 from mainspring.store import jobs, leases, runs, submissions, workers
 from mainspring.store.leases import Lease, Settlement
 from mainspring.store.migrate import installation_of
-from mainspring.worker.registry import handler_of
+from mainspring.worker.registry import Registry, handler_of
 from mainspring.worker.work import Work
 
 from .stepping import Gate, OnlyConnection, SteppedConnection
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from mainspring.worker.registry import Handler
 
 LANES = 8
+TESTER = Actor(DEFAULT_TENANT, "tester")
 A_MOMENT = 0.000001  # seconds: over before the next transaction begins
 TOMORROW = datetime.now(UTC) + timedelta(days=1)
 AN_HOUR_AGO = datetime.now(UTC) - timedelta(hours=1)
@@ -136,7 +137,7 @@ class Seen(NamedTuple):
         )
 
 
-class Actor:
+class Party:
     """A worker, a keeper or a person: someone with connections of their own."""
 
     def __init__(self, plain: SteppedConnection, raw: SteppedConnection, pids: frozenset[int]) -> None:
@@ -144,11 +145,11 @@ class Actor:
         self._raw = raw
         self.pids = pids
         only = cast("Database", OnlyConnection(plain))
-        self.runs = Runs(database=only, lanes=LANES)
+        self.runs = Runs(database=only, lanes=LANES, application=Registry())
         self.dead = DeadLetters(database=only, runs=self.runs)
 
     @classmethod
-    async def arrives(cls, database: Database) -> Actor:
+    async def arrives(cls, database: Database) -> Party:
         plain = await database.connect("plain")
         raw = await database.connect("raw", raw_time=True)
         pids = frozenset({plain.get_server_pid(), raw.get_server_pid()})
@@ -178,21 +179,21 @@ class Actor:
 # ── the verbs ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def promote(actor: Actor, subject: Subject, seen: State) -> None:
+async def promote(actor: Party, subject: Subject, seen: State) -> None:
     await runs.promote(actor.plain, subject.lane, [runs.LONG_AGO] * len(PRIORITIES), 10)
 
 
-async def release(actor: Actor, subject: Subject, seen: State) -> None:
+async def release(actor: Party, subject: Subject, seen: State) -> None:
     await runs.release_known(actor.plain, subject.lane, [subject.job_id], 10)
 
 
-async def claim(actor: Actor, subject: Subject, seen: State) -> None:
+async def claim(actor: Party, subject: Subject, seen: State) -> None:
     subject.worker_id = uuid4()
     claims = await claim_batch(actor, subject.lane, subject.line_id, subject.worker_id)
     subject.claims += [each for each in claims if each.row["id"] == subject.run_id]
 
 
-async def claim_batch(actor: Actor, lane: int, line_id: int, worker_id: UUID) -> list[Claim]:
+async def claim_batch(actor: Party, lane: int, line_id: int, worker_id: UUID) -> list[Claim]:
     """Claim what is ready, into one lease."""
     lease_id = uuid4()
     await registered_worker(actor.unstepped, worker_id)
@@ -210,52 +211,52 @@ async def claim_batch(actor: Actor, lane: int, line_id: int, worker_id: UUID) ->
     return [Claim(worker_id, lease, position, line_id, row) for position, row in enumerate(rows)]
 
 
-async def complete(actor: Actor, subject: Subject, seen: State) -> Settlement:
+async def complete(actor: Party, subject: Subject, seen: State) -> Settlement:
     return await _settle(actor, subject, PATIENT, lambda work: work.succeeded(b"1", micros_now()))
 
 
-async def retry(actor: Actor, subject: Subject, seen: State) -> Settlement:
+async def retry(actor: Party, subject: Subject, seen: State) -> Settlement:
     return await _settle(actor, subject, PATIENT, lambda work: work.failed(ValueError("once more"), micros_now()))
 
 
-async def snooze(actor: Actor, subject: Subject, seen: State) -> Settlement:
+async def snooze(actor: Party, subject: Subject, seen: State) -> Settlement:
     nap = Snooze("later", until=AN_HOUR_AGO)
     nap.delay = 0.0  # so that it can be promoted at once
     return await _settle(actor, subject, PATIENT, lambda work: work.steered(nap, micros_now()))
 
 
-async def bury(actor: Actor, subject: Subject, seen: State) -> Settlement:
+async def bury(actor: Party, subject: Subject, seen: State) -> Settlement:
     return await _settle(actor, subject, HOPELESS, lambda work: work.failed(ValueError("never"), micros_now()))
 
 
-async def hold(actor: Actor, subject: Subject, seen: State) -> Settlement:
+async def hold(actor: Party, subject: Subject, seen: State) -> Settlement:
     return await _settle(actor, subject, PATIENT, lambda work: work.held(micros_now()), is_started=False)
 
 
-async def give_back(actor: Actor, subject: Subject, seen: State) -> Settlement:
+async def give_back(actor: Party, subject: Subject, seen: State) -> Settlement:
     return await _settle(actor, subject, PATIENT, lambda work: work.given_back(micros_now()), is_started=False)
 
 
-async def lose(actor: Actor, subject: Subject, seen: State) -> Settlement:
+async def lose(actor: Party, subject: Subject, seen: State) -> Settlement:
     """A worker stops a run that it may not give back."""
     once = Delivery.AT_MOST_ONCE
     return await _settle(actor, subject, PATIENT, lambda work: work.interrupted(micros_now()), delivery=once)
 
 
-async def obey(actor: Actor, subject: Subject, seen: State) -> Settlement:
+async def obey(actor: Party, subject: Subject, seen: State) -> Settlement:
     """A worker stops a run because it was asked to."""
     return await _settle(actor, subject, PATIENT, lambda work: work.cancelled(micros_now()))
 
 
-async def rescue(actor: Actor, subject: Subject, seen: State) -> None:
+async def rescue(actor: Party, subject: Subject, seen: State) -> None:
     await workers.rescue(actor.plain, subject.lane, subject.worker_id, 10)
 
 
-async def cancel(actor: Actor, subject: Subject, seen: State) -> State:
-    return await actor.runs.cancel(subject.run_id, reason="not needed", actor="tester")
+async def cancel(actor: Party, subject: Subject, seen: State) -> State:
+    return await actor.runs.cancel(TESTER, subject.run_id, reason="not needed")
 
 
-async def expire(actor: Actor, subject: Subject, seen: State) -> None:
+async def expire(actor: Party, subject: Subject, seen: State) -> None:
     """A keeper ends what waits; a worker ends what it has and finds too old before it starts."""
     if seen is State.RUNNING:
         await _settle(actor, subject, PATIENT, lambda work: work.expired(micros_now()), is_started=False)
@@ -263,24 +264,24 @@ async def expire(actor: Actor, subject: Subject, seen: State) -> None:
         await runs.expire(actor.plain, subject.lane, 10)
 
 
-async def change(actor: Actor, subject: Subject, seen: State) -> None:
+async def change(actor: Party, subject: Subject, seen: State) -> None:
     """Move what is ready to tomorrow, and what waits for its time to an hour ago."""
     at = TOMORROW if seen is State.READY else AN_HOUR_AGO
-    await actor.runs.change(subject.run_id, Changes(at=at), actor="tester")
+    await actor.runs.change(TESTER, subject.run_id, at=at)
 
 
-async def requeue(actor: Actor, subject: Subject, seen: State) -> None:
-    moved = await actor.dead.requeue([subject.run_id], reason="mended", actor="tester")
-    await actor.dead.raise_unless_moved(moved, "requeued")
+async def requeue(actor: Party, subject: Subject, seen: State) -> None:
+    moved = await actor.dead.requeue(TESTER, subject.run_id, reason="mended")
+    await actor.dead.raise_unless_moved(TESTER, moved, "requeued")
 
 
-async def purge(actor: Actor, subject: Subject, seen: State) -> None:
-    moved = await actor.dead.purge([subject.run_id], reason="hopeless", actor="tester")
-    await actor.dead.raise_unless_moved(moved, "purged")
+async def purge(actor: Party, subject: Subject, seen: State) -> None:
+    moved = await actor.dead.purge(TESTER, subject.run_id, reason="hopeless")
+    await actor.dead.raise_unless_moved(TESTER, moved, "purged")
 
 
 async def _settle(
-    actor: Actor,
+    actor: Party,
     subject: Subject,
     handler: Handler,
     end: Callable[[Work], Any],
@@ -293,7 +294,7 @@ async def _settle(
     return await leases.settle(actor.raw, last.worker_id, [end(work)])
 
 
-VERBS: dict[str, Callable[[Actor, Subject, State], Awaitable[Any]]] = {
+VERBS: dict[str, Callable[[Party, Subject, State], Awaitable[Any]]] = {
     each.__name__: each
     for each in (
         promote,
@@ -335,7 +336,7 @@ WAYS: dict[State, tuple[str, ...]] = {
 class Stage:
     """A database with room for one run at a time, two actors and an observer."""
 
-    def __init__(self, observer: Connection, actors: list[Actor], job: JobRef, line: int) -> None:
+    def __init__(self, observer: Connection, actors: list[Party], job: JobRef, line: int) -> None:
         self.observer = observer
         self.first, self.second = actors
         self._job = job
@@ -346,7 +347,7 @@ class Stage:
         observer = await database.connect("observer")
         job = await jobs.register(observer, "on_stage", {}, actor="tester", tenant_id=DEFAULT_TENANT)
         lines = await jobs.open_queues(observer, ["default"], tenant_id=DEFAULT_TENANT)
-        actors = [await Actor.arrives(database) for _ in range(2)]
+        actors = [await Party.arrives(database) for _ in range(2)]
         return cls(observer, actors, job, lines["default"])
 
     async def closes(self) -> None:
@@ -384,6 +385,7 @@ class Stage:
         job, line_id = self._job, self._line_id
         run_id = submissions.new_run_ids(1, 3, datetime.now(UTC))[0]
         run = NewRun(
+            tenant_id=DEFAULT_TENANT,
             job_id=job.id,
             job_version=job.version,
             line_id=line_id,
@@ -397,7 +399,7 @@ class Stage:
             digest=b"d",
         )
         known = submissions.known_document(await installation_of(self.observer), {}, {})
-        await submissions.submit_items(self.observer, 1, [run_id], [run], known)
+        await submissions.submit_items(self.observer, [run_id], [run], known)
         return Subject(run_id, job.id, line_id, uuid4())
 
     async def look(self, subject: Subject) -> Seen:
@@ -414,7 +416,7 @@ class Stage:
             found[table] = [row[0] for row in rows]
         return found
 
-    async def waits_for_a_lock(self, actor: Actor) -> bool:
+    async def waits_for_a_lock(self, actor: Party) -> bool:
         # For a row, that is: growing a file that others grow too is a lock for a moment, and nobody's business here.
         waiting = (
             "select count(*) from pg_stat_activity where pid = any ($1::int[])"

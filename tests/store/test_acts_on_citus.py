@@ -52,7 +52,7 @@ async def test_runs_of_all_lanes_are_listed_and_acted_on(citus_app: Mainspring) 
     cancelled = await finished(citus_app, "cancel", RunFilter(states=(State.SCHEDULED,)))
     assert (cancelled, await citus_app.runs.count(RunFilter(states=(State.CANCELLED,)))) == (30, (30, True))
     assert await finished(citus_app, "requeue", RunFilter(jobs=("pay",))) == 30
-    [summary] = [each for each in await (await citus_app.services()).jobs.by_name() if each.name == "pay"]
+    [summary] = [each for each in await citus_app.jobs.list() if each.name == "pay"]
     assert summary.counts[State.READY] == 30
 
 
@@ -82,7 +82,7 @@ async def test_queues_are_measured_paused_and_resumed(citus_app: Mainspring, coo
 
     assert await citus_app.queues.resume("mail")
     assert await run_until_idle(citus_app) == {"succeeded": 19, "failed": 1}
-    seen = await overview(coordinator, LANES_ON_CITUS)
+    seen = await overview(coordinator, citus_app.actor, LANES_ON_CITUS)
     assert (seen.counts["ready"], [failure.job for failure in seen.failures]) == (0, ["send"])
     assert seen.lateness_p50 is not None
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 # What is done to a run or a worker, by the words of the audit.
 ACTS: dict[str, Callable[[Mainspring, UUID, UUID], Awaitable[Any]]] = {
-    "run.change": lambda app, run, _: app.change(run, priority=1),
-    "run.cancel": lambda app, run, _: app.cancel(run),
+    "run.change": lambda app, run, _: app.runs.change(run, priority=1),
+    "run.cancel": lambda app, run, _: app.runs.cancel(run),
     "operation.start": lambda app, _, __: app.operations.start("cancel", RunFilter()),
     "queue.pause": lambda app, _, __: app.queues.pause("default"),
     "worker.drain": lambda app, _, worker: app.workers.drain(worker),

@@ -63,7 +63,7 @@ async def stage(database: Database, app: Mainspring) -> AsyncIterator[Stage]:
 
 
 async def waiting(app: Mainspring, stage: Stage, state: State) -> Run:
-    return await app.find((await stage.set_up(state)).run_id)
+    return await app.runs.find((await stage.set_up(state)).run_id)
 
 
 async def audit_of(stage: Stage, run: Run) -> list[dict[str, Any]]:
@@ -95,7 +95,7 @@ async def test_an_attribute_is_changed_wherever_a_run_waits_and_the_others_stay(
 ) -> None:
     before = await waiting(app, stage, state)
 
-    run = await app.change(before.id, **{name: CHANGES[name]})
+    run = await app.runs.change(before.id, **{name: CHANGES[name]})
 
     assert attribute(run, name) == CHANGES[name]
     assert run.revision == before.revision + 1
@@ -111,7 +111,7 @@ async def test_an_attribute_is_changed_wherever_a_run_waits_and_the_others_stay(
 @pytest.mark.parametrize("state", sorted(WAITING))
 async def test_everything_can_be_changed_at_once(app: Mainspring, stage: Stage, state: State) -> None:
     before = await waiting(app, stage, state)
-    run = await app.change(before.id, **CHANGES)
+    run = await app.runs.change(before.id, **CHANGES)
     assert {name: attribute(run, name) for name in CHANGES} == CHANGES
     assert run.revision == 1
 
@@ -123,9 +123,9 @@ async def test_another_maximum_age_does_not_put_off_the_first_start(frozen_app: 
 
     run = await (await call.options(delay=delay).submit()).find()
 
-    longer = await frozen_app.change(run.id, max_age=9000)
+    longer = await frozen_app.runs.change(run.id, max_age=9000)
     assert (longer.expires_at, longer.retry_until) == (run.expires_at, run.due_at + timedelta(seconds=9000))
-    shorter = await frozen_app.change(run.id, max_age=30)
+    shorter = await frozen_app.runs.change(run.id, max_age=30)
     assert shorter.expires_at == shorter.retry_until == run.due_at + timedelta(seconds=30)
 
 
@@ -133,19 +133,19 @@ async def test_a_held_run_keeps_the_time_of_its_first_start_too(app: Mainspring,
     run = await waiting(app, stage, State.HELD)
     await stage.observer.execute("update held set expires_at = due_at + interval '1 minute' where id = $1", run.id)
 
-    assert attribute(await app.change(run.id, max_age=9000), "max_age") == timedelta(minutes=1)
+    assert attribute(await app.runs.change(run.id, max_age=9000), "max_age") == timedelta(minutes=1)
 
 
 async def test_a_change_says_what_was_changed_and_by_whom_in_the_audit(app: Mainspring, stage: Stage) -> None:
     run = await waiting(app, stage, State.READY)
-    await app.change(run.id, priority=1, tags=["x"])
-    await app.change(run.id, queue="mail")
+    await app.runs.change(run.id, priority=1, tags=["x"])
+    await app.runs.change(run.id, queue="mail")
     assert await audit_of(stage, run) == [{"changed": ["priority", "tags"]}, {"changed": ["line"]}]
 
 
 async def test_tags_can_be_taken_away(app: Mainspring, stage: Stage) -> None:
     run = await waiting(app, stage, State.READY)
-    assert (await app.change(run.id, tags=[])).tags == []
+    assert (await app.runs.change(run.id, tags=[])).tags == []
 
 
 # ── a new time ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -166,7 +166,7 @@ async def test_a_new_time_decides_where_a_run_waits(
     app: Mainspring, stage: Stage, state: State, at: datetime, becomes: State
 ) -> None:
     run = await waiting(app, stage, state)
-    changed = await app.change(run.id, at=at)
+    changed = await app.runs.change(run.id, at=at)
     assert (changed.state, changed.due_at) == (becomes, at)
 
 
@@ -177,11 +177,11 @@ async def test_a_held_run_that_was_put_off_is_released_when_its_time_has_come_an
     subject = await stage.set_up(State.HELD)
 
     for at, becomes in ((TOMORROW, State.HELD), (YESTERDAY, State.READY)):
-        await app.change(subject.run_id, at=at)
+        await app.runs.change(subject.run_id, at=at)
         lanes = await runs.lanes_with_held(stage.observer, LANES, [subject.job_id])
         assert lanes == ([subject.lane] if becomes is State.READY else [])
         await VERBS["release"](stage.first, subject, State.HELD)
-        assert (await app.find(subject.run_id)).state is becomes
+        assert (await app.runs.find(subject.run_id)).state is becomes
 
 
 @pytest.mark.parametrize(("at", "channel"), [(YESTERDAY, notify.READY), (TOMORROW, notify.LATER)])
@@ -192,7 +192,7 @@ async def test_whoever_has_to_act_on_the_new_time_is_woken(
     await notify.listen(connection, lambda channel, payload: heard.append(channel))
     run = await waiting(app, stage, State.SCHEDULED)
 
-    await app.change(run.id, at=at)
+    await app.runs.change(run.id, at=at)
 
     async with asyncio.timeout(20):
         while channel not in heard:  # it travels after the COMMIT, by itself
@@ -202,7 +202,7 @@ async def test_whoever_has_to_act_on_the_new_time_is_woken(
 async def test_a_run_keeps_its_place_in_the_line_when_something_else_is_changed(app: Mainspring, stage: Stage) -> None:
     run = await waiting(app, stage, State.READY)
     rank = await stage.observer.fetchval("select rank from ready")
-    await app.change(run.id, tags=["x"])
+    await app.runs.change(run.id, tags=["x"])
     assert await stage.observer.fetchval("select rank from ready") == rank
 
 
@@ -212,13 +212,13 @@ async def test_a_run_keeps_its_place_in_the_line_when_something_else_is_changed(
 @pytest.mark.parametrize("state", sorted(WAITING))
 async def test_a_change_of_what_someone_else_changed_is_refused(app: Mainspring, stage: Stage, state: State) -> None:
     seen = await waiting(app, stage, state)
-    await app.change(seen.id, revision=seen.revision, priority=1)
+    await app.runs.change(seen.id, revision=seen.revision, priority=1)
 
     with pytest.raises(RevisionConflict, match="at revision 1, not 0") as refused:
-        await app.change(seen.id, revision=seen.revision, priority=2)
+        await app.runs.change(seen.id, revision=seen.revision, priority=2)
 
     assert (refused.value.code, refused.value.fields["revision"]) == ("revision-conflict", 1)
-    assert (await app.find(seen.id)).priority == 1
+    assert (await app.runs.find(seen.id)).priority == 1
     assert len(await audit_of(stage, seen)) == 1
 
 
@@ -228,7 +228,7 @@ async def test_the_statement_itself_refuses_a_revision_that_has_passed(
 ) -> None:
     """Two may have looked at the same revision; only one of them changes it."""
     run = await waiting(app, stage, state)
-    await app.change(run.id, priority=1)
+    await app.runs.change(run.id, priority=1)
     before = await stage.contents()
 
     late = await runs.change(
@@ -248,8 +248,8 @@ async def test_the_statement_itself_refuses_a_revision_that_has_passed(
 
 async def test_without_a_revision_the_last_change_wins(app: Mainspring, stage: Stage) -> None:
     run = await waiting(app, stage, State.READY)
-    await app.change(run.id, priority=1)
-    assert (await app.change(run.id, priority=2)).priority == 2
+    await app.runs.change(run.id, priority=1)
+    assert (await app.runs.change(run.id, priority=2)).priority == 2
 
 
 async def test_a_claim_that_came_first_wins(app: Mainspring, stage: Stage) -> None:
@@ -257,7 +257,7 @@ async def test_a_claim_that_came_first_wins(app: Mainspring, stage: Stage) -> No
     before = await stage.contents()
 
     with pytest.raises(RunAlreadyStarted, match="Cancel it, or let it finish") as refused:
-        await app.change(run_id, priority=1)
+        await app.runs.change(run_id, priority=1)
 
     assert refused.value.code == "run-already-started"
     assert await stage.contents() == before
@@ -269,7 +269,7 @@ async def test_what_is_over_cannot_be_changed(app: Mainspring, stage: Stage, sta
     before = await stage.contents()
 
     with pytest.raises(RunAlreadyEnded, match=f"is {state}; there is nothing to change") as refused:
-        await app.change(run_id, priority=1)
+        await app.runs.change(run_id, priority=1)
 
     assert refused.value.code == "run-already-ended"
     assert await stage.contents() == before
@@ -298,7 +298,7 @@ async def test_a_change_that_breaks_a_rule_changes_nothing(
     before = await stage.contents()
 
     with pytest.raises(error) as refused:
-        await app.change(run.id, **changes)
+        await app.runs.change(run.id, **changes)
 
     assert refused.value.code == code
     assert await stage.contents() == before
@@ -307,15 +307,15 @@ async def test_a_change_that_breaks_a_rule_changes_nothing(
 async def test_an_unknown_queue_is_refused_with_the_nearest_one(app: Mainspring, stage: Stage) -> None:
     run = await waiting(app, stage, State.READY)
     with pytest.raises(QueueNotFound, match="Did you mean 'mail'"):
-        await app.change(run.id, queue="mial")
+        await app.runs.change(run.id, queue="mial")
 
 
 async def test_a_run_that_never_was_is_not_found(app: Mainspring) -> None:
     with pytest.raises(RunNotFound):
-        await app.change(unknown_id(), priority=1)
+        await app.runs.change(unknown_id(), priority=1)
 
 
 async def test_a_change_stays_in_the_lane_of_its_run(app: Mainspring, stage: Stage) -> None:
     run = await waiting(app, stage, State.SCHEDULED)
-    await app.change(run.id, at=YESTERDAY, queue="mail")
+    await app.runs.change(run.id, at=YESTERDAY, queue="mail")
     assert await stage.observer.fetchval("select lane from ready") == lane_of(run.id)

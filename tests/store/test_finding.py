@@ -43,7 +43,7 @@ async def stage(database: Database) -> AsyncIterator[Stage]:
 async def test_a_run_is_found_wherever_it_is_with_what_it_carries(app: Mainspring, stage: Stage, state: State) -> None:
     subject = await stage.set_up(state)
 
-    run = await app.find(subject.run_id)
+    run = await app.runs.find(subject.run_id)
 
     assert (run.id, run.state, run.job, run.job_version, run.queue) == (subject.run_id, state, "on_stage", 1, "default")
     assert (run.payload, run.tags, run.priority) == ({"a": 1}, ["one", "two"], 4)
@@ -57,7 +57,7 @@ async def test_a_run_that_lives_shows_what_it_waits_for_or_who_has_it(
 ) -> None:
     subject = await stage.set_up(state)
 
-    run = await app.find(subject.run_id)
+    run = await app.runs.find(subject.run_id)
 
     assert run.held_for == ("no-handler" if state is State.HELD else None)
     assert run.worker_id == (subject.worker_id if state is State.RUNNING else None)
@@ -67,26 +67,26 @@ async def test_a_run_that_lives_shows_what_it_waits_for_or_who_has_it(
 
 @pytest.mark.parametrize("state", sorted(ENDS & set(WAYS)))
 async def test_a_run_that_ended_is_read_from_history(app: Mainspring, stage: Stage, state: State) -> None:
-    run = await app.find((await stage.set_up(state)).run_id)
+    run = await app.runs.find((await stage.set_up(state)).run_id)
     assert run.attempts[-1].state is state
     assert run.transitions[-1].what in (state, "run.cancel")
 
 
 async def test_a_run_is_found_by_its_id_as_text(app: Mainspring, stage: Stage) -> None:
     run_id = (await stage.set_up(State.READY)).run_id
-    assert (await app.find(str(run_id))).id == run_id
+    assert (await app.runs.find(str(run_id))).id == run_id
 
 
 @pytest.mark.parametrize("lane", [0, 7, 8, 4095])
 async def test_a_run_that_never_was_is_not_found(app: Mainspring, lane: int) -> None:
     run_id = unknown_id(lane)
     with pytest.raises(RunNotFound, match=str(run_id)):
-        await app.find(run_id)
+        await app.runs.find(run_id)
 
 
 async def test_what_is_not_a_run_id_is_refused(app: Mainspring) -> None:
     with pytest.raises(InvalidInput, match="'7' is not a run id"):
-        await app.find("7")
+        await app.runs.find("7")
 
 
 # ── what happened to it ─────────────────────────────────────────────────────────────────────────────────────────
@@ -127,10 +127,10 @@ async def test_attempts_and_transitions_tell_the_whole_story(frozen_app: Mainspr
 
 async def test_what_people_did_is_part_of_the_story(app: Mainspring, stage: Stage) -> None:
     run_id = (await stage.set_up(State.READY)).run_id
-    await app.change(run_id, priority=1)
-    await app.cancel(run_id, reason="no longer wanted")
+    await app.runs.change(run_id, priority=1)
+    await app.runs.cancel(run_id, reason="no longer wanted")
 
-    story = [(each.what, each.detail) for each in (await app.find(run_id)).transitions]
+    story = [(each.what, each.detail) for each in (await app.runs.find(run_id)).transitions]
 
     assert story[-3:] == [
         ("run.change", "by tester"),
@@ -143,7 +143,7 @@ async def test_a_crash_leaves_its_trace(app: Mainspring, stage: Stage) -> None:
     subject = await stage.set_up(State.RUNNING)
     await VERBS["rescue"](stage.first, subject, State.RUNNING)
 
-    run = await app.find(subject.run_id)
+    run = await app.runs.find(subject.run_id)
 
     last = run.attempts[-1]
     assert (run.state, last.outcome, last.state, last.worker_id) == (
@@ -165,7 +165,7 @@ async def test_history_is_found_though_the_submitters_clock_was_half_a_day_off(
         handle = await hello_of(elsewhere).submit()
     await run_until_idle(frozen_app)
 
-    assert (await frozen_app.find(handle.id)).state is State.SUCCEEDED
+    assert (await frozen_app.runs.find(handle.id)).state is State.SUCCEEDED
 
 
 def hello_of(app: Mainspring) -> Job[[], str]:

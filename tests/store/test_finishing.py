@@ -217,7 +217,7 @@ async def test_a_run_that_was_asked_to_stop_cannot_be_finished(
     def pay(context: Context) -> None:
         with psycopg.connect(dsn) as mine:
             mine.execute(PAY.format(context.run_id))
-            asyncio.run_coroutine_threadsafe(handle.cancel("no longer"), loop).result()
+            asyncio.run_coroutine_threadsafe(handle.cancel(reason="no longer"), loop).result()
             try:
                 context.finish_sync(mine)
             except RunCancelled as error:

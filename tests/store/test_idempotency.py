@@ -12,6 +12,8 @@ import pytest
 from mainspring import Mainspring
 from mainspring.errors import IdempotencyConflict, InvalidInput
 from mainspring.model.ids import lane_of_key
+from mainspring.model.options import SubmitOptions
+from mainspring.model.template import Numbers, template_of
 from mainspring.store import runs, submissions
 from mainspring.store.migrate import installation_of
 from mainspring.testing import run_until_idle
@@ -172,9 +174,13 @@ async def test_one_key_cannot_stand_for_many_runs(greet: Greet) -> None:
 async def new_runs(greet: Greet, connection: Connection, keys: list[str]) -> list[NewRun]:
     """What the store is asked to accept: one run per key."""
     await greet.submit(name="first of all")
-    row = await connection.fetchrow("select job_id, job_version, line_id, submitted_by from ready")
+    row = await connection.fetchrow("select job_id, job_version, line_id from ready")
     assert row is not None
-    return [greet.filled(greet.options(key=key).template(*row), b'{"name":"Ada"}') for key in keys]
+    templates = [
+        template_of(greet.definition, SubmitOptions(key=key), Numbers(*row), actor=greet.app.actor, trace={})
+        for key in keys
+    ]
+    return [template.filled(b'{"name":"Ada"}') for template in templates]
 
 
 async def known_to(connection: Connection) -> str:
@@ -192,7 +198,7 @@ async def test_the_same_key_twice_in_one_batch_is_one_run(
     batch = await new_runs(greet, connection, ["k", "k", "other"])
     known = await known_to(connection)
 
-    verdicts = await submissions.submit_items(connection, 1, ids_for(batch, clock.at), batch, known)
+    verdicts = await submissions.submit_items(connection, ids_for(batch, clock.at), batch, known)
 
     assert sorted(each.verdict for each in verdicts[:2]) == ["new", "same"]
     assert verdicts[0].run_id == verdicts[1].run_id != verdicts[2].run_id
@@ -207,7 +213,7 @@ async def test_two_batches_with_the_same_keys_in_opposite_order_do_not_deadlock(
     other = await database.connect("other")
 
     async def submit(on: Connection, items: list[NewRun]) -> list[Verdict]:
-        return await submissions.submit_items(on, 1, ids_for(items, clock.at), items, await known_to(on))
+        return await submissions.submit_items(on, ids_for(items, clock.at), items, await known_to(on))
 
     forth, back = await asyncio.gather(submit(connection, batch), submit(other, batch[::-1]))
 
@@ -225,13 +231,13 @@ async def test_keys_are_taken_in_one_order_whatever_the_order_of_the_batch(
     other = await database.connect("other")
     first = connection.transaction()
     await first.start()
-    await submissions.submit_items(connection, 1, ids_for(batch[:1], clock.at), batch[:1], await known_to(connection))
+    await submissions.submit_items(connection, ids_for(batch[:1], clock.at), batch[:1], await known_to(connection))
 
     backwards = batch[::-1]
     known = await known_to(other)
-    waiting = asyncio.ensure_future(submissions.submit_items(other, 1, ids_for(backwards, clock.at), backwards, known))
+    waiting = asyncio.ensure_future(submissions.submit_items(other, ids_for(backwards, clock.at), backwards, known))
     await until_someone_waits_for_a_lock(connection)
-    await submissions.submit_items(connection, 1, ids_for(batch[1:], clock.at), batch[1:], await known_to(connection))
+    await submissions.submit_items(connection, ids_for(batch[1:], clock.at), batch[1:], await known_to(connection))
     await first.commit()
 
     assert [each.verdict for each in await waiting] == ["same", "same"]

@@ -13,7 +13,9 @@ from tests.registering import registered_worker
 from mainspring import Mainspring
 from mainspring.control.definitions import Definitions
 from mainspring.errors import ForeignDatabase, SchemaMismatch
+from mainspring.model.options import NO_OPTIONS
 from mainspring.model.run import PRIORITIES
+from mainspring.model.template import template_of
 from mainspring.store import leases
 from mainspring.store.database import Database
 from mainspring.store.migrate import installation_of, migrate
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from mainspring.app.job import Job
+    from mainspring.control.definitions import Known
+    from mainspring.model.run import NewRun
     from mainspring.store.connection import Connection
     from mainspring.store.embedded import EmbeddedServer
 
@@ -168,6 +172,14 @@ async def test_a_schema_that_was_dropped_and_made_again_gets_the_right_job(
     assert [(await handle.find()).job for handle in handles] == ["send_receipt"] * 4
 
 
+async def run_of(shop: Mainspring, job: Job[..., None], payload: bytes) -> tuple[NewRun, Known]:
+    """A run with the numbers that its job has now, and what makes them true."""
+    definitions = (await shop.services()).submissions.definitions
+    numbers, known = await definitions.registered(shop.actor, job.definition, job.definition.line)
+    template = template_of(job.definition, NO_OPTIONS, numbers, actor=shop.actor, trace={})
+    return template.filled(payload), known
+
+
 async def test_a_run_that_got_its_numbers_before_the_schema_was_made_again_is_refused(
     shop: Mainspring, send_receipt: Job[..., None], connection: Connection
 ) -> None:
@@ -178,21 +190,17 @@ async def test_a_run_that_got_its_numbers_before_the_schema_was_made_again_is_re
 
     await send_receipt.submit(order=1)
     services = await shop.services()
-    old = services.definitions.numbers_of("send_receipt", send_receipt.line)
-    assert old is not None
-    late = send_receipt.filled(send_receipt.template(old.job.id, old.job.version, old.line, "t"), b'{"order":101}')
+    late, old = await run_of(shop, send_receipt, b'{"order":101}')
     await connection.execute("drop schema mainspring cascade")
     await migrate(connection)
     await delete_account.submit(order=2)  # now it has the number that the other one had
-    new = services.definitions.numbers_of("delete_account", delete_account.line)
-    assert new is not None
-    assert new.job.id == old.job.id
-    fresh = delete_account.filled(delete_account.template(new.job.id, new.job.version, new.line, "t"), b'{"order":3}')
+    fresh, new = await run_of(shop, delete_account, b'{"order":3}')
+    assert new.job_id == old.job_id
 
     answers = await asyncio.gather(
-        services.submitter.submit_one(late, old.known),
-        services.submitter.submit_one(fresh, new.known),
-        services.submitter.submit([late] * 2, old.known),
+        services.submitter.submit_one(late, old),
+        services.submitter.submit_one(fresh, new),
+        services.submitter.submit([late] * 2, old),
         return_exceptions=True,
     )
 
@@ -292,10 +300,10 @@ async def test_a_burst_of_first_submissions_registers_once(
     registrations = 0
     register = Definitions._register
 
-    async def counted(self: Definitions, wanted: Any) -> Any:
+    async def counted(self: Definitions, *wanted: Any) -> Any:
         nonlocal registrations
         registrations += 1
-        return await register(self, wanted)
+        return await register(self, *wanted)
 
     monkeypatch.setattr(Definitions, "_register", counted)
     handles = await asyncio.gather(*(send_receipt.submit(order=number) for number in range(500)))

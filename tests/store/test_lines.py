@@ -65,11 +65,11 @@ async def test_a_run_that_moves_to_another_queue_keeps_its_labels_and_its_delive
     await job(shop, "other").submit()
     handle = await job(shop, "pay").submit()
 
-    run = await shop.change(handle.id, queue="other")
+    run = await shop.runs.change(handle.id, queue="other")
 
     assert (run.queue, run.labels, run.delivery) == ("other", ["gpu"], Delivery.AT_MOST_ONCE)
     with pytest.raises(QueueNotFound, match="'others'"):
-        await shop.change(handle.id, queue="others")
+        await shop.runs.change(handle.id, queue="others")
 
 
 async def test_a_line_is_made_once_whoever_asks_first(connection: Connection) -> None:

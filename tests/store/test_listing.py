@@ -58,7 +58,7 @@ class World:
         await run_until_idle(self.app)
         await self.clock.advance(60)
         await self.submitted("cancelled", self.good.options(tags=["x"]).submit())
-        await self.app.cancel(self.runs["cancelled"], reason="no need")
+        await self.app.runs.cancel(self.runs["cancelled"], reason="no need")
         await self.submitted("scheduled", self.good.options(delay=7200, tags=["x"]).submit())
         await self.submitted("ready", self.good.submit())
         await self.submitted("mail", self.good.options(queue="mail", tags=["x"]).submit())
@@ -121,7 +121,7 @@ async def test_what_comes_later_does_not_move_the_pages_below(world: World) -> N
     expected = (await world.list())[2:]
 
     await world.submitted("late", world.good.submit())
-    await world.app.cancel(world.runs["ready"], reason="it ends now, and stands above")
+    await world.app.runs.cancel(world.runs["ready"], reason="it ends now, and stands above")
     second = await world.app.runs.list(limit=100, cursor=first.cursor)
 
     assert world.names(second.runs) == expected
@@ -258,11 +258,11 @@ async def test_a_list_shows_what_is_known_without_payloads(world: World, clock: 
 
 
 async def test_counts_are_exact_up_to_a_bound(world: World) -> None:
-    service = (await world.app.services()).lists
+    count = world.app.runs.count
 
     assert str(await world.app.runs.count(run_filter(tags=["x"]))) == "4"
-    assert str(await service.count(RunFilter(), bound=7)) == "7"
-    assert str(await service.count(RunFilter(), bound=3)) == "more than 3"
+    assert str(await count(RunFilter(), bound=7)) == "7"
+    assert str(await count(RunFilter(), bound=3)) == "more than 3"
 
 
 async def test_runs_of_another_tenant_are_not_there(world: World, connection: Connection) -> None:
@@ -321,12 +321,12 @@ async def test_what_is_no_filter_is_refused_with_its_code(app: Mainspring, wante
 
 
 async def test_what_is_no_job_or_page_of_jobs_is_refused_with_its_code(app: Mainspring) -> None:
-    known = (await app.services()).jobs
+    known = app.jobs
     for asked, code in (
         (known.find("\ud800"), "invalid-job"),
-        (known.by_name(after="\x00"), "invalid-after"),
-        (known.by_name(after="x" * 101), "invalid-after"),
-        (known.by_name(limit=0), "invalid-limit"),
+        (known.list(after="\x00"), "invalid-after"),
+        (known.list(after="x" * 101), "invalid-after"),
+        (known.list(limit=0), "invalid-limit"),
     ):
         with pytest.raises(InvalidInput) as refused:
             await asked

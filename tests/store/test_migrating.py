@@ -341,7 +341,7 @@ class Programme:
         cancelled = await work.options(delay=3600).submit(n=base + 25)
 
         assert await work.options(key=f"key {base}").submit(n=base + 21) == keyed
-        await self.app.change(changed.id, priority=1, at=(await changed.find()).submitted_at)
+        await self.app.runs.change(changed.id, priority=1, at=(await changed.find()).submitted_at)
         assert await cancelled.cancel() == "cancelled"
         succeeding = [*plain, delayed, keyed, retried, changed]
         assert [await handle.result(20) for handle in succeeding] == [*range(base, base + 23), base + 24]

@@ -196,8 +196,8 @@ async def test_waiting_runs_are_found_changed_and_cancelled(citus_app: Mainsprin
     handle = await nothing.options(delay=3600).submit()
 
     assert (await handle.find()).state == "scheduled"
-    assert (await citus_app.change(handle.id, priority=1, at=datetime.now(UTC))).state == "ready"
-    assert await handle.cancel("not needed") == "cancelled"
+    assert (await citus_app.runs.change(handle.id, priority=1, at=datetime.now(UTC))).state == "ready"
+    assert await handle.cancel(reason="not needed") == "cancelled"
     assert (await handle.find()).state == "cancelled"
 
 

@@ -72,7 +72,7 @@ class Shop:
         return steps[-1]
 
     async def states(self, ids: list[UUID]) -> set[State]:
-        return {(await self.app.find(run_id)).state for run_id in ids}
+        return {(await self.app.runs.find(run_id)).state for run_id in ids}
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ async def test_running_runs_are_asked_to_stop(shop: Shop, connection: Connection
     operation = await shop.do("cancel")
 
     assert operation.done == MANY
-    assert all([(await shop.app.find(run_id)).is_cancelling for run_id in ids])
+    assert all([(await shop.app.runs.find(run_id)).is_cancelling for run_id in ids])
 
 
 async def claim(connection: Any, lane: int) -> None:
@@ -137,7 +137,7 @@ async def test_waiting_runs_get_another_priority_and_queue(shop: Shop, connectio
     operation = await shop.do("change", run_filter(queue="default"), priority=1, queue="bank", reason="urgent")
 
     assert (operation.done, operation.change) == (MANY, {"priority": 1, "queue": "bank"})
-    assert {(run.priority, run.queue) for run in [await shop.app.find(run_id) for run_id in ids]} == {(1, "bank")}
+    assert {(run.priority, run.queue) for run in [await shop.app.runs.find(run_id) for run_id in ids]} == {(1, "bank")}
     detail = {"reason": "urgent", "operation": str(operation.id), "changed": ["priority", "queue"]}
     assert await audit_of(connection, ids[-1]) == [("tester", "run.change", detail)]
     report = await check(connection, ids)
@@ -152,7 +152,7 @@ async def test_dead_letters_are_requeued_or_purged_by_what_killed_them(shop: Sho
 
     assert (purged.done, requeued.done) == (11, 12)
     assert await shop.states([ids[1], *ids[10:20]]) == {State.CANCELLED}
-    run = await shop.app.find(ids[2])
+    run = await shop.app.runs.find(ids[2])
     assert (run.state, run.expires_at is not None) == (State.READY, True)
 
 
@@ -172,27 +172,27 @@ async def test_retrying_requeues_the_dead_and_runs_again_what_ended(shop: Shop, 
     dead = await shop.dead(4)
     await run_until_idle(shop.app)
 
-    only_dead = await shop.do("retry")
+    only_dead = await shop.do("rerun")
     assert only_dead.done == 4, "what succeeded is not run again unless it is asked for"
-    again = await shop.do("retry", run_filter(state="succeeded"), reason="the till was broken")
+    again = await shop.do("rerun", run_filter(state="succeeded"), reason="the till was broken")
 
     assert again.done == 6
     assert await shop.states(dead) == {State.READY}
     new = [run async for run in shop.app.runs.each(run_filter(state="ready", job="sell"))]
-    assert {(await shop.app.find(run.id)).rerun_of for run in new} == set(sold)
-    assert {(await shop.app.find(run.id)).payload["n"] for run in new} == set(range(6))
+    assert {(await shop.app.runs.find(run.id)).rerun_of for run in new} == set(sold)
+    assert {(await shop.app.runs.find(run.id)).payload["n"] for run in new} == set(range(6))
     [(actor, action, detail)] = await audit_of(connection, sold[0])
     assert (actor, action, detail["reason"]) == ("tester", "run.rerun", "the till was broken")
     assert UUID(detail["rerun"]) in {run.id for run in new}
 
 
-async def test_one_run_is_retried_whatever_its_end_was(shop: Shop) -> None:
+async def test_one_run_is_run_again_whatever_its_end_was(shop: Shop) -> None:
     [dead] = await shop.dead(1)
     [sold] = await shop.waiting(1)
     await run_until_idle(shop.app)
 
-    assert (await shop.app.runs.retry(dead)).id == dead
-    rerun = await shop.app.runs.retry(sold, arguments={"n": 7})
+    assert (await shop.app.runs.rerun(dead)).id == dead
+    rerun = await shop.app.runs.rerun(sold, arguments={"n": 7})
 
     assert rerun.id != sold
     await run_until_idle(shop.app)
@@ -200,7 +200,7 @@ async def test_one_run_is_retried_whatever_its_end_was(shop: Shop) -> None:
     assert (await rerun.find()).rerun_of == sold
     [waiting] = await shop.waiting(1)
     with pytest.raises(RunNotEnded, match="is ready; it is not over"):
-        await shop.app.runs.retry(waiting)
+        await shop.app.runs.rerun(waiting)
 
 
 async def test_other_arguments_are_read_as_they_were_written(shop: Shop, connection: Connection) -> None:
@@ -208,10 +208,9 @@ async def test_other_arguments_are_read_as_they_were_written(shop: Shop, connect
     await run_until_idle(shop.app)
     await connection.execute("update attempt set codec = 9")  # as another program wrote them
 
-    retries = (await shop.app.services()).retries
-    rerun = await retries.retry(sold, payload=b'{"n": 3}', actor="tester")
+    rerun = await shop.app.runs.rerun(sold, arguments={"n": 3})
 
-    assert (await shop.app.find(rerun)).payload == {"n": 3}
+    assert (await rerun.find()).payload == {"n": 3}
 
 
 # ── who moved on, and who works at the same time ────────────────────────────────────────────────────────────────
@@ -251,7 +250,7 @@ async def test_runs_that_are_promoted_at_that_moment_are_changed_too(
     await promoter.close()
 
     assert (operation.done, operation.skipped) == (3, 0)
-    assert {run.priority for run in [await shop.app.find(run_id) for run_id in ids]} == {1}
+    assert {run.priority for run in [await shop.app.runs.find(run_id) for run_id in ids]} == {1}
 
 
 async def test_two_who_work_on_one_operation_take_turns(url: str, shop: Shop, connection: Connection) -> None:
@@ -314,7 +313,7 @@ async def test_a_batch_or_a_list_of_no_sensible_size_is_refused(shop: Shop, numb
     with pytest.raises(InvalidInput, match=r"batch is .* must be a whole number from 1 to 1,000"):
         await anext(aiter(shop.app.operations.work(operation.id, batch=number)))
     with pytest.raises(InvalidInput, match=r"count is .* must be a whole number from 1 to 1,000"):
-        await shop.app.operations.latest(number)
+        await shop.app.operations.list(limit=number)
 
 
 async def test_an_operation_whose_filter_is_too_wide_is_not_started(
@@ -334,7 +333,7 @@ async def test_operations_are_listed_newest_first(shop: Shop) -> None:
     first = await shop.app.operations.start("cancel", RunFilter())
     second = await shop.do("purge")
 
-    latest = await shop.app.operations.latest()
+    latest = await shop.app.operations.list()
 
     assert [each.id for each in latest] == [second.id, first.id]
     assert [each.is_over for each in latest] == [True, False]

@@ -239,7 +239,7 @@ async def test_the_cause_of_a_decision_is_kept(frozen_app: Mainspring) -> None:
 async def test_someone_who_cancels_is_heard_before_a_snooze(frozen_app: Mainspring) -> None:
     @frozen_app.job
     async def linger(context: Context) -> Any:
-        await frozen_app.cancel(context.run_id)
+        await frozen_app.runs.cancel(context.run_id)
         return Snooze(for_=HOUR)
 
     handle = await linger.submit()

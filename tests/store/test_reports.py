@@ -67,7 +67,7 @@ async def noted(app: Mainspring, context: Context) -> None:
     """Wait until the reporter has come by."""
 
     async def progress() -> Any:
-        return (await app.find(context.run_id)).progress
+        return (await app.runs.find(context.run_id)).progress
 
     await seen(progress)
 

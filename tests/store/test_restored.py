@@ -19,6 +19,7 @@ from mainspring import Mainspring
 from mainspring.control import restored
 from mainspring.control.restored import FENCE_STEP, HIGHEST_FENCE, Outlook, Restored
 from mainspring.errors import Conflict, InvalidInput
+from mainspring.model.actor import DEFAULT_TENANT, Actor
 from mainspring.model.ids import lane_of
 from mainspring.model.run import PRIORITIES
 from mainspring.store import leases, restoring, workers
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from mainspring.testing import FrozenClock
 
 
+ADA = Actor(DEFAULT_TENANT, "ada")
 NOW = datetime(2031, 1, 1, tzinfo=UTC)
 SECONDS_SINCE_2020 = int((NOW - datetime(2020, 1, 1, tzinfo=UTC)).total_seconds())
 PLACES = ("ready", "later", "held", "dead")
@@ -47,7 +49,7 @@ class Installation(NamedTuple):
     connection: Connection
 
     async def restored(self, **options: Any) -> Restored:
-        work = (await self.app.services()).restoration.work(actor="ada", **{"reason": "fire"} | options)
+        work = (await self.app.services()).restoration.work(ADA, **{"reason": "fire"} | options)
         return [done async for done in work][-1]
 
     async def look(self) -> Outlook:
@@ -435,7 +437,7 @@ async def test_cut_off_after_any_step_it_is_simply_done_again(
 ) -> None:
     monkeypatch.setattr(restored, "BATCH", 2)
     runs = await one_in_each_place(here)
-    work = (await here.app.services()).restoration.work(actor="ada", reason="fire")
+    work = (await here.app.services()).restoration.work(ADA, reason="fire")
     assert isinstance(work, AsyncGenerator)
     async with aclosing(work):
         for _ in range(steps):

@@ -59,7 +59,7 @@ def add(app: Mainspring) -> AddJob:
 
 async def exists(app: Mainspring, run_id: UUID) -> bool:
     try:
-        await app.find(run_id)
+        await app.runs.find(run_id)
     except RunNotFound:
         return False
     return True

@@ -148,7 +148,7 @@ async def test_a_submission_that_finds_its_runs_answers_when_a_standby_has_them(
         assert submitting.done() is bool(without)
     ids = await submitting
     for run_id in ids:
-        await shop.app.find(run_id)
+        await shop.app.runs.find(run_id)
     assert await lone.ask("select (select count(*) from ready) + (select count(*) from later)") == len(ids)
 
 
@@ -313,7 +313,7 @@ async def test_a_result_is_told_when_a_standby_has_it(
 
         async with unconfirmed(lone, settle(), "worker flush"):
             assert await lone.ask("select count(*) from attempt") == 1
-            answer = await decided(lone, other.result(handle.id, 60), "client")
+            answer = await decided(lone, other.runs.result(handle.id, 60), "client")
             assert answer.done() is bool(without)
     assert await answer == 7
 
@@ -346,7 +346,7 @@ async def _is_back(proxy: Proxy) -> bool:
     return len(proxy.named("submit keyed")) > 0
 
 
-@pytest.mark.parametrize("act", ["cancel", "change", "requeue", "purge", "retry"])
+@pytest.mark.parametrize("act", ["cancel", "change", "requeue", "purge", "rerun"])
 async def test_an_act_whose_commit_went_unanswered_never_failed(lone: Server, shop: Shop, act: str) -> None:
     """It is unknown, or it is found out: no error of the driver, and none that says it did not happen."""
     run_id = (await shop.sell.submit()).id if act in ("cancel", "change") else await shop.dead()
@@ -362,7 +362,7 @@ async def test_an_act_whose_commit_went_unanswered_never_failed(lone: Server, sh
 
 
 @with_and_without("confirmation")
-@pytest.mark.parametrize("act", ["cancel", "change", "requeue", "purge", "retry"])
+@pytest.mark.parametrize("act", ["cancel", "change", "requeue", "purge", "rerun"])
 async def test_an_act_that_was_done_before_is_answered_when_a_standby_has_it(
     lone: Server, shop: Shop, other: Mainspring, act: str, without: str
 ) -> None:
@@ -378,15 +378,15 @@ async def test_an_act_that_was_done_before_is_answered_when_a_standby_has_it(
 def _act(app: Mainspring, act: str, run_id: UUID) -> Awaitable[Any]:
     match act:
         case "cancel":
-            return app.cancel(run_id)
+            return app.runs.cancel(run_id)
         case "change":
-            return app.change(run_id, priority=1, revision=0)
+            return app.runs.change(run_id, priority=1, revision=0)
         case "requeue":
             return app.runs.requeue(run_id)
         case "purge":
             return app.runs.purge(run_id)
         case _:
-            return app.runs.retry(run_id)
+            return app.runs.rerun(run_id)
 
 
 @with_and_without("confirmation")

@@ -84,7 +84,7 @@ async def test_an_id_as_text_is_as_good_as_any(app: Mainspring, double: Any) -> 
     handle = await double.submit(21)
     await run_until_idle(app)
 
-    assert await app.result(str(handle.id), timeout=PATIENCE) == 42
+    assert await app.runs.result(str(handle.id), timeout=PATIENCE) == 42
 
 
 @pytest.mark.parametrize("nonsense", ["nonsense", "", None, 7, UUID(int=7), YEAR_10889])
@@ -94,7 +94,7 @@ async def test_nonsense_is_refused_and_harms_nobody_who_waits(app: Mainspring, d
     await asyncio.sleep(0)
 
     with pytest.raises(InvalidInput, match="is not a run id"):
-        await app.result(nonsense)
+        await app.runs.result(nonsense)
     await run_until_idle(app)
     assert await waiting == 42
 
@@ -102,13 +102,13 @@ async def test_nonsense_is_refused_and_harms_nobody_who_waits(app: Mainspring, d
 async def test_an_unknown_id_is_said_to_be_one_when_the_time_is_over(app: Mainspring) -> None:
     for timeout in (0, 0.02):
         with pytest.raises(RunNotFound, match="There is no run"):
-            await app.result(unknown_id(), timeout=timeout)
+            await app.runs.result(unknown_id(), timeout=timeout)
 
 
 async def test_an_unknown_id_that_is_old_is_said_to_be_one_at_once(app: Mainspring) -> None:
     async with asyncio.timeout(PATIENCE):
         with pytest.raises(RunNotFound):
-            await app.result(unknown_id(LONG_AGO))
+            await app.runs.result(unknown_id(LONG_AGO))
 
 
 async def test_a_young_id_may_still_be_inside_an_open_transaction(
@@ -128,7 +128,7 @@ async def test_a_young_id_may_still_be_inside_an_open_transaction(
 async def test_an_id_that_grew_old_and_is_still_nowhere_is_given_up(url: str, looks: Looks) -> None:
     clock = FrozenClock()
     async with Mainspring(url, clock=clock) as app:
-        waiting = asyncio.create_task(app.result(unknown_id(clock.at)))
+        waiting = asyncio.create_task(app.runs.result(unknown_id(clock.at)))
         await looks.more()
         assert not waiting.done(), "it is young"
 

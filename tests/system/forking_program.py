@@ -63,7 +63,7 @@ def main(how: str, ending: str) -> None:
     ids = [submit("parent, before")]
     ids += {"os.fork": by_fork, "multiprocessing": by_multiprocessing}[how](ending)
     ids += [submit("parent, after")]
-    found = [app.blocking(app.find(each)) for each in ids]
+    found = [app.blocking(app.runs.find(each)) for each in ids]
     print(json.dumps([run.payload["who"] for run in found]))
     app.close_sync()
 

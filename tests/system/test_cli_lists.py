@@ -61,7 +61,7 @@ class Shop:
         return answer.out
 
     async def states(self, run_ids: list[UUID]) -> set[State]:
-        return {(await self.app.find(run_id)).state for run_id in run_ids}
+        return {(await self.app.runs.find(run_id)).state for run_id in run_ids}
 
 
 @pytest.fixture
@@ -197,8 +197,8 @@ async def test_a_dead_letter_gets_other_arguments(shop: Shop) -> None:
     shop.run("dead-letter", "requeue", first, "--arg", "amount=5")
     shop.run("dead-letter", "requeue", second, "--edit", environment=editor)
 
-    assert (await shop.app.find(first)).payload == {"amount": 5}
-    assert (await shop.app.find(second)).payload == {"amount": 7}
+    assert (await shop.app.runs.find(first)).payload == {"amount": 5}
+    assert (await shop.app.runs.find(second)).payload == {"amount": 7}
 
 
 async def test_dead_letters_are_purged_by_a_filter_once_it_is_confirmed(shop: Shop) -> None:
@@ -221,7 +221,7 @@ async def test_many_runs_are_changed_and_cancelled(shop: Shop) -> None:
     assert (
         shop.says("run", "change", "--job", "sell", "--priority", "1", "--to-queue", "bank", "--yes") == "5 changed\n"
     )
-    run = await shop.app.find(shop.waiting[0])
+    run = await shop.app.runs.find(shop.waiting[0])
     assert (run.priority, run.queue) == (1, "bank")
 
     assert shop.says("run", "cancel", "--all", "--yes", "--reason", "closed") == "5 cancelled\n"
@@ -248,7 +248,7 @@ async def test_an_operation_that_was_only_started_is_resumed_by_its_id(shop: Sho
 async def test_a_run_that_succeeded_is_run_again_as_another(shop: Shop) -> None:
     document = shop.run("run", "rerun", str(shop.sold), "--arg", "n=3")
 
-    rerun = await shop.app.find(document["id"])
+    rerun = await shop.app.runs.find(document["id"])
     assert document["rerun_of"] == str(rerun.rerun_of) == str(shop.sold)
     assert (rerun.state, rerun.payload) == (State.READY, {"n": 3})
     assert f"rerun of   {shop.sold}" in shop.says("run", "show", document["id"])
@@ -261,7 +261,7 @@ async def test_a_waiting_run_is_changed_by_options_or_in_the_editor(shop: Shop) 
     assert shop.run(*words) == {"id": run_id, "state": "scheduled", "revision": 1}
     shop.run("run", "change", run_id, environment={"EDITOR": f"{sys.executable} -c 'import sys; {EDIT}'"})
 
-    run = await shop.app.find(run_id)
+    run = await shop.app.runs.find(run_id)
     assert (run.priority, run.tags, run.payload) == (2, ["late"], {"n": 42})
     assert shop.refused("run", "change", run_id, environment={"EDITOR": "false"})["code"] == "editor-failed"
     assert shop.refused("run", "change", run_id, environment={"EDITOR": "/no/editor"})["code"] == "editor-failed"
@@ -290,7 +290,7 @@ async def test_a_change_is_refused_if_someone_else_changed_the_run_meanwhile(sho
     refusal = shop.refused("run", "change", run_id, environment={"EDITOR": f"{sys.executable} {editor}"})
 
     assert (refusal["code"], refusal["fields"]) == ("revision-conflict", {"revision": 1})
-    assert (await shop.app.find(run_id)).payload == {"n": 7}
+    assert (await shop.app.runs.find(run_id)).payload == {"n": 7}
     assert shop.refused("run", "change", run_id, "--edit", "--arg", "n=1")["code"] == "edit-and-arguments"
 
 

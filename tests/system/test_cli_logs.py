@@ -143,7 +143,7 @@ async def test_watching_goes_on_until_the_run_has_ended(
     )
     assert watching.stdout is not None
     assert await watching.stdout.readline() == b"scheduled\n"
-    await app.cancel(runs["waiting"])
+    await app.runs.cancel(runs["waiting"])
 
     assert (await watching.stdout.read()).splitlines()[-1].startswith(b"cancelled")
     assert await watching.wait() == 1

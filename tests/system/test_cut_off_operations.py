@@ -32,7 +32,7 @@ async def killed_and_resumed(app: Mainspring, url: str, *words: str) -> tuple[in
 
     await sell.submit_many([{}] * MANY)
     await run_until_idle(app)
-    operation = await app.operations.start("retry", run_filter(state="succeeded"))
+    operation = await app.operations.start("rerun", run_filter(state="succeeded"))
     killed = subprocess.run(
         [sys.executable, "-m", "tests.system.work_operation", url, str(operation.id), *words], cwd=ROOT, check=False
     )

@@ -220,7 +220,7 @@ async def test_no_submission_fails_because_the_standby_is_far_away(
             calls += [client.submit("batch") for client in clients]
             waiting = (await clients[number % 4].sell.options(delay=3600).submit()).id if number < 3 else None
             if waiting is not None:
-                calls.append(clients[0].app.change(waiting, priority=1))
+                calls.append(clients[0].app.runs.change(waiting, priority=1))
             calls.append(clients[number % 4].app.runs.requeue(dead[number]))
         answers = await asyncio.gather(*calls, return_exceptions=True)
         failures = [answer for answer in answers if isinstance(answer, BaseException)]
@@ -267,7 +267,7 @@ async def test_nobody_waits_behind_somebody_else_s_wake_up(
 def _call(client: Client, replicas: Replicas, call: str, waiting: UUID, dead: UUID) -> Awaitable[Any]:
     match call:
         case "change":
-            return client.app.change(waiting, priority=1)
+            return client.app.runs.change(waiting, priority=1)
         case "requeue":
             return client.app.runs.requeue(dead)
         case "callers":
@@ -338,8 +338,8 @@ async def test_a_running_client_goes_on_at_the_new_leader_when_the_old_one_falls
             await replicas.standby.promote()
             ids = await _until_accepted(client)
             assert await missing(replicas.standby, ids) == 0
-            assert (await _answered(client.app.find(handle.id))).id == handle.id
-            assert await _answered(client.app.cancel(handle.id)) == "cancelled"
+            assert (await _answered(client.app.runs.find(handle.id))).id == handle.id
+            assert await _answered(client.app.runs.cancel(handle.id)) == "cancelled"
 
 
 async def _until_accepted(client: Client) -> list[UUID]:

@@ -232,15 +232,15 @@ async def test_a_clients_role_is_enough_for_what_applications_do(url: str, roles
 
         assert (await app.runs.requeue(dead[0].id)).done
         assert (await app.runs.purge(dead[1].id, reason="x")).done
-        assert await app.runs.retry(dead[2].id) == dead[2]
-        assert await app.runs.retry(sold.id) != sold
+        assert await app.runs.rerun(dead[2].id) == dead[2]
+        assert await app.runs.rerun(sold.id) != sold
         waiting = [await shop.sell.options(delay=3600).submit(n) for n in range(4)]
         assert await waiting[0].cancel() == "cancelled"
-        await app.change(waiting[1].id, priority=1)
+        await app.runs.change(waiting[1].id, priority=1)
         for kind, change in (("change", {"priority": 2}), ("cancel", {})):
             operation = await app.operations.start(kind, RunFilter(jobs=("sell",), states=("scheduled",)), **change)  # type: ignore[arg-type]
             assert [each async for each in app.operations.work(operation.id)][-1].ended_at
-        assert len(await app.operations.latest()) == 2
+        assert len(await app.operations.list()) == 2
         assert [each async for each in app.runs.each()]
         assert (await app.runs.count()).number
         assert await app.queues.pause("bank", reason="x")

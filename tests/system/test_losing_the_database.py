@@ -14,7 +14,7 @@ import asyncpg
 import pytest
 
 from mainspring import Mainspring
-from mainspring.control.submitter import Desk
+from mainspring.control.accepting import Acceptor
 from mainspring.testing.checker import Answer, CallLog
 from mainspring.testing.scratch import scratch_root
 from mainspring.wiring import Place, open_store
@@ -229,7 +229,7 @@ async def test_a_submission_whose_commit_went_unanswered_happens_once(
 ) -> None:
     """The runs are already executed when the submitter finds out what became of its COMMIT."""
     if sabotage:
-        monkeypatch.setattr(Desk, "_find_out", _never_there)
+        monkeypatch.setattr(Acceptor, "_find_out", _never_there)
     system.start()
     assert await system.live_workers(1)
     async with Proxy(system.url) as proxy:
@@ -253,7 +253,7 @@ async def test_a_submission_whose_commit_went_unanswered_happens_once(
     assert len({handle.id for handle in handles}) == 20
 
 
-async def _never_there(self: Desk, submission: object) -> bool:
+async def _never_there(self: Acceptor, batch: object) -> bool:
     return False
 
 

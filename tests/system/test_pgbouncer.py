@@ -101,7 +101,7 @@ async def test_runs_are_submitted_found_changed_and_cancelled_through_it(shop: M
 
     assert len({handle.id for handle in keyed}) == 10
     assert (await handles[0].find()).state == "ready"
-    assert (await shop.change(later.id, priority=1)).priority == 1
+    assert (await shop.runs.change(later.id, priority=1)).priority == 1
     assert await later.cancel(reason="not wanted") == "cancelled"
     assert len((await shop.runs.list(limit=100)).runs) == 100
     assert await lone.ask("select count(*) from ready") == 100 + 10 + len(many)

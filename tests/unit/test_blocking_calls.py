@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import warnings
+from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
 
 from mainspring import Mainspring
+from mainspring.app.binding import Stream, Verb
+from mainspring.app.collections import (
+    JobCollection,
+    OperationCollection,
+    QueueCollection,
+    RunCollection,
+    WorkerCollection,
+)
 from mainspring.app.handle import Handle
 from mainspring.errors import DatabaseUnreachable, InvalidInput
 from mainspring.model.context import Context
@@ -74,6 +84,42 @@ async def test_in_a_thread_beside_the_loop_it_may_block() -> None:
         await asyncio.to_thread(add.submit_sync, 1)
 
 
-def test_every_blocking_twin_is_looked_at_here() -> None:
-    kinds = (Mainspring, type(add), Handle, Context)
-    assert {name for kind in kinds for name in dir(kind) if name.endswith("_sync")} == set(CALLS)
+def test_every_blocking_twin_that_is_written_by_hand_is_looked_at_here() -> None:
+    kinds = (Mainspring, type(add), Context)
+    by_hand = {name for kind in kinds for name in dir(kind) if name.endswith("_sync")}
+    assert by_hand | {"result_sync"} == set(CALLS)
+
+
+# ── the twins that are made ─────────────────────────────────────────────────────────────────────────────────────
+
+BOUND = (Handle, RunCollection, JobCollection, QueueCollection, WorkerCollection, OperationCollection)
+OF_ITSELF = {"handle"}  # asks the database nothing
+TWINS = [(kind, name) for kind in BOUND for name in vars(kind) if name.endswith("_sync")]
+
+
+def bound(kind: type[Any]) -> Any:
+    return Handle(app, uuid4()) if kind is Handle else kind(app)
+
+
+@pytest.mark.parametrize("kind", BOUND)
+def test_whatever_asks_the_database_has_a_twin_for_code_that_is_not_async(kind: type[Any]) -> None:
+    asking = {name for name, it in vars(kind).items() if isinstance(it, (Verb, Stream)) or iscoroutinefunction(it)}
+    twins = {name.removesuffix("_sync") for each, name in TWINS if each is kind}
+
+    assert asking - OF_ITSELF == twins
+
+
+@pytest.mark.parametrize(("kind", "name"), TWINS)
+async def test_inside_an_event_loop_each_is_refused_and_names_its_twin(kind: type[Any], name: str) -> None:
+    with pytest.raises(InvalidInput, match=name) as refused:
+        getattr(bound(kind), name)()
+
+    assert f"{kind.called}.{name.removesuffix('_sync')}(" in str(refused.value.hint)
+
+
+@pytest.mark.parametrize("kind", BOUND)
+def test_what_is_bound_keeps_the_docstring_of_its_service_and_hides_who_asks(kind: type[Any]) -> None:
+    for verb in vars(kind).values():
+        if isinstance(verb, (Verb, Stream)):
+            assert verb.__doc__
+            assert "actor" not in inspect.signature(verb).parameters

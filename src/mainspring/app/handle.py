@@ -4,55 +4,56 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from mainspring.model.event_loop import refuse_in_event_loop
+from mainspring.app.binding import blocking, blocking_stream, run_stream, run_verb
+from mainspring.control.results import Results
+from mainspring.control.runs import Runs
+from mainspring.control.watching import Watching
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
     from uuid import UUID
 
     from mainspring.app.mainspring import Mainspring
-    from mainspring.control.watching import Sighting
-    from mainspring.model.lifecycle import State
-    from mainspring.model.report import LogLine
-    from mainspring.model.run import Run
+    from mainspring.model.actor import Actor
 
 R = TypeVar("R")
 
 
 class Handle(Generic[R]):
-    """One run, by its id."""
+    """One run, by its id. Each method has a twin for code that is not async: `handle.result_sync()`."""
 
     __slots__ = ("_app", "id")
+    called = "handle"
 
     def __init__(self, app: Mainspring, run_id: UUID) -> None:
         self._app = app
         self.id = run_id
 
+    @property
+    def opener(self) -> Mainspring:
+        return self._app
+
+    @property
+    def leading(self) -> tuple[Actor, UUID]:
+        return self._app.actor, self.id
+
     async def result(self, timeout: float | None = None) -> R:
         """What the handler returned, once it has; raises RunFailed, RunCancelled, RunExpired or ResultTimeout."""
-        value: Any = await self._app.result(self.id, timeout)
+        results = (await self._app.services()).of(Results)
+        value: Any = await results.result(self._app.actor, self.id, timeout)
         return value  # type: ignore[no-any-return]  # JSON: the handler's annotation is the promise
 
-    def result_sync(self, timeout: float | None = None) -> R:
-        """`result` for code that is not async."""
-        refuse_in_event_loop("result_sync", "await handle.result(…)")
-        return self._app.blocking(self.result(timeout))
+    find = run_verb(Runs, Runs.find)
+    cancel = run_verb(Runs, Runs.cancel)
+    change = run_verb(Runs, Runs.change)
+    logs = run_verb(Watching, Watching.logs)
+    watch = run_stream(Watching, Watching.watch)
 
-    async def find(self) -> Run:
-        """The run as it is now, with its attempts."""
-        return await self._app.find(self.id)
-
-    async def logs(self, *, attempt: int | None = None) -> list[LogLine]:
-        """What the run has logged so far, oldest first."""
-        return await self._app.logs(self.id, attempt=attempt)
-
-    def watch(self) -> AsyncIterator[Sighting]:
-        """The run while it goes on: `async for sighting in handle.watch()`, until it has ended."""
-        return self._app.watch(self.id)
-
-    async def cancel(self, reason: str = "") -> State:
-        """End the run if it waits; ask it to stop if it is running."""
-        return await self._app.cancel(self.id, reason=reason)
+    result_sync = blocking(result)
+    find_sync = blocking(find)
+    cancel_sync = blocking(cancel)
+    change_sync = blocking(change)
+    logs_sync = blocking(logs)
+    watch_sync = blocking_stream(watch)
 
     def __repr__(self) -> str:
         return f"<run {self.id}>"

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import getpass
-import math
 import socket
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
 
 from mainspring import wiring
-from mainspring.app.acts import QueueActs, WorkerActs
 from mainspring.app.blocking import BackgroundLoop
+from mainspring.app.collections import (
+    JobCollection,
+    OperationCollection,
+    QueueCollection,
+    RunCollection,
+    WorkerCollection,
+)
 from mainspring.app.job import Job
-from mainspring.app.operations import OperationCollection
-from mainspring.app.runs import RunCollection
 from mainspring.app.sessions import Sessions
-from mainspring.app.submitting import Submissions
+from mainspring.app.submitting import SubmittingToStore
 from mainspring.clock import Clock, SystemClock
-from mainspring.control.runs import Changes
-from mainspring.errors import InvalidInput, shortened
+from mainspring.model.actor import DEFAULT_TENANT, Actor
 from mainspring.model.command import Command
 from mainspring.model.event_loop import refuse_in_event_loop
 from mainspring.model.job import JobDefinition
@@ -28,7 +30,6 @@ from mainspring.model.resource import Resource
 from mainspring.model.run import DEFAULT_PRIORITY
 from mainspring.worker.command import handler_of_command
 from mainspring.worker.registry import Registry, handler_of
-from mainspring.worker.waits import without_slot
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -41,19 +42,14 @@ if TYPE_CHECKING:
         Sequence,
     )
     from contextlib import AbstractAsyncContextManager, AbstractContextManager
-    from datetime import datetime, timedelta
+    from datetime import timedelta
     from pathlib import Path
     from types import TracebackType
-    from uuid import UUID
 
-    from mainspring.app.submitting import Shortcut
-    from mainspring.control.watching import Sighting
+    from mainspring.app.submitting import Submitting
     from mainspring.model.context import Context
-    from mainspring.model.lifecycle import State
     from mainspring.model.line import Delivery
     from mainspring.model.policy import RetryPolicy
-    from mainspring.model.report import LogLine
-    from mainspring.model.run import Run
     from mainspring.worker.environment import Middleware
 
 P = ParamSpec("P")
@@ -78,21 +74,24 @@ class Mainspring:
         clock: Clock | None = None,
         submitted_by: str | None = None,
         capture_logs: str = "INFO",
+        registry: Registry | None = None,
     ) -> None:
-        self.registry = Registry()
+        self.registry = registry or Registry()  # the jobs of another application, which this one then has, too
         self.clock = clock or SystemClock()
         self._capture_logs = capture_logs
         capture_level(capture_logs)
-        self.shortcut: Shortcut | None = None  # takes submissions instead of the store
         self._url = database_url
         self._data_directory = data_directory
         self._place: wiring.Place | None = None
-        self.submitted_by = submitted_by or who_am_i()
+        self.actor = Actor(DEFAULT_TENANT, submitted_by or who_am_i())
         self._sessions = Sessions(self._open)
-        self.submissions = Submissions(self, self._sessions)
         self._background = BackgroundLoop()
-        self.queues = QueueActs(self.services, self.submitted_by)
-        self.workers = WorkerActs(self.services, self.submitted_by)
+        self.submitting: Submitting = SubmittingToStore(self)
+        self.runs = RunCollection(self)
+        self.jobs = JobCollection(self)
+        self.queues = QueueCollection(self)
+        self.workers = WorkerCollection(self)
+        self.operations = OperationCollection(self)
 
     @property
     def place(self) -> wiring.Place:
@@ -207,76 +206,6 @@ class Mainspring:
         """Which log lines to keep: how a worker runs a job, and no part of the job's definition."""
         return capture_level(options.pop("capture_logs", None) or self._capture_logs)
 
-    # ── acting on runs ──────────────────────────────────────────────────────────────────────────────────────
-
-    @property
-    def runs(self) -> RunCollection:
-        """All runs there are: list, count, requeue, purge, retry."""
-        return RunCollection(self)
-
-    @property
-    def operations(self) -> OperationCollection:
-        """Acts on many runs, chosen by a filter, that can be cut off and resumed."""
-        return OperationCollection(self)
-
-    async def find(self, run_id: UUID | str) -> Run:
-        """A run wherever it is, with its attempts and transitions."""
-        return await (await self._sessions.get()).runs.find(run_id)
-
-    async def cancel(self, run_id: UUID | str, *, reason: str = "") -> State:
-        """End a waiting run now; ask a running one to stop."""
-        runs = (await self._sessions.get()).runs
-        return await runs.cancel(run_id, reason=reason, actor=self.submitted_by)
-
-    async def change(
-        self,
-        run_id: UUID | str,
-        *,
-        revision: int | None = None,
-        arguments: dict[str, Any] | None = None,
-        priority: int | None = None,
-        queue: str | None = None,
-        tags: Iterable[str] | None = None,
-        at: datetime | None = None,
-        max_age: timedelta | float | None = None,
-    ) -> Run:
-        """Change a waiting run. With `revision`, only if nobody changed it since it was seen."""
-        runs = (await self._sessions.get()).runs
-        payload = None
-        if arguments is not None:
-            handler = self.registry.find((await runs.find(run_id)).job)
-            payload = handler.arguments.encode_mapping(arguments)
-        changes = Changes(priority=priority, queue=queue, payload=payload, tags=tags, at=at, max_age=max_age)
-        return await runs.change(run_id, changes, revision=revision, actor=self.submitted_by)
-
-    async def result(self, run_id: UUID | str, timeout: float | None = None) -> Any:
-        """What a run's handler returned, once it has: what `handle.result()` waits for.
-
-        With a `timeout` in seconds, raises ResultTimeout if the run has not ended by then; 0 asks once.
-        """
-        patience = _checked_timeout(timeout)
-        services = await self._sessions.get()
-        parsed = services.runs.parse(run_id)
-        if patience == 0:
-            return (await services.results.wait(parsed, patience)).value(parsed)
-        async with without_slot():
-            end = await services.results.wait(parsed, patience)
-        return end.value(parsed)
-
-    async def logs(self, run_id: UUID | str, *, attempt: int | None = None) -> list[LogLine]:
-        """What a run has logged so far, oldest first."""
-        return await (await self._sessions.get()).watching.logs(run_id, attempt)
-
-    async def watch(self, run_id: UUID | str) -> AsyncIterator[Sighting]:
-        """A run while it goes on: `async for sighting in app.watch(id)`, until it has ended."""
-        sightings = (await self._sessions.get()).watching.watch(run_id)
-        while True:
-            async with without_slot():
-                sighting = await anext(sightings, None)
-            if sighting is None:
-                return
-            yield sighting
-
     # ── opening and closing ─────────────────────────────────────────────────────────────────────────────────
 
     async def services(self) -> wiring.Services:
@@ -288,7 +217,7 @@ class Mainspring:
         return self._background.run(work)
 
     async def _open(self) -> wiring.Services:
-        return wiring.services(await wiring.open_store(self.place), self.clock)
+        return wiring.services(await wiring.open_store(self.place), self.clock, self.registry)
 
     async def close(self) -> None:
         """Close what this application has open within the running event loop."""
@@ -316,20 +245,6 @@ def _readied(options: Mapping[str, Any]) -> dict[str, Any]:
     if "memory" in given:
         given["memory"] = checked_memory(given["memory"])
     return given
-
-
-def _checked_timeout(timeout: float | None) -> float | None:
-    if timeout is None:
-        return None
-    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not 0 <= timeout < math.inf:
-        raise InvalidInput(
-            f"timeout is {shortened(timeout)}; it must be a number of seconds, 0 or more.",
-            code="invalid-timeout",
-            hint="Leave it out to wait for as long as it takes.",
-            field="timeout",
-            value=shortened(timeout),
-        )
-    return timeout
 
 
 class JobDecorator:

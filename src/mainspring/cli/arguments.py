@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mainspring.cli.parsing import parse_payload
 from mainspring.cli.text import as_json
 from mainspring.errors import InvalidInput
-from mainspring.model.payload import MAX_PAYLOAD_BYTES, encode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,9 +20,9 @@ if TYPE_CHECKING:
 
 
 class NewArguments(NamedTuple):
-    """Encoded arguments for a run; and its revision, if they were made from those it had then."""
+    """Arguments for a run; and its revision, if they were made from those it had then."""
 
-    payload: bytes | None = None
+    arguments: dict[str, Any] | None = None
     revision: int | None = None
 
 
@@ -49,20 +48,16 @@ async def new_arguments(
             hint="Give --edit, or --payload or --arg.",
             field="edit",
         )
-    run = await client.find(run_id)
+    run = await client.runs.find(run_id)
     arguments = edited(run.payload) if in_editor else parse_payload(payload, pairs)
     if in_editor and arguments == run.payload:
         return NewArguments()  # looked at, and left as they were
     if pairs and isinstance(run.payload, dict):
         arguments = run.payload | arguments  # those that are not named stay
     revision = None if payload is not None else run.revision
-    return NewArguments(_encoded(application, run.job, arguments), revision)
-
-
-def _encoded(application: Mainspring | None, job: str, arguments: dict[str, Any]) -> bytes:
     if application is not None:
-        return application.registry.find(job).arguments.encode_mapping(arguments)
-    return encode(arguments, what="payload", limit=MAX_PAYLOAD_BYTES)
+        application.registry.find(run.job)  # raises if it is not one of its jobs
+    return NewArguments(arguments, revision)
 
 
 def edited(document: Any) -> dict[str, Any]:

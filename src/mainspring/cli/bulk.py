@@ -10,6 +10,7 @@ from cyclopts import Group, Parameter
 
 from mainspring.cli.command import Flag, Repeatable
 from mainspring.cli.parsing import parse_moment
+from mainspring.control.operations import aimed
 from mainspring.errors import InvalidInput
 from mainspring.model.filter import RunFilter, run_filter
 from mainspring.model.lifecycle import State
@@ -79,7 +80,7 @@ VERBS = {
     OperationKind.CHANGE: ("change", "changed"),
     OperationKind.REQUEUE: ("requeue", "requeued"),
     OperationKind.PURGE: ("purge", "purged"),
-    OperationKind.RETRY: ("rerun", "run again"),
+    OperationKind.RERUN: ("rerun", "run again"),
 }
 
 
@@ -135,9 +136,8 @@ async def operate(
     invocation: Invocation, client: Mainspring, kind: OperationKind, filters: DeadFilters, many: Many, **change: Any
 ) -> int:
     """Do it to all runs that match; answers with the exit code."""
-    services = await client.services()
-    wanted = services.operations.aimed(kind, filters.wanted(invocation.now))
-    count = await services.lists.count(wanted)
+    wanted = aimed(kind, filters.wanted(invocation.now))
+    count = await client.runs.count(wanted)
     if many.dry_run or (count.number == 0 and count.is_exact):
         _print_count(invocation, count.number, is_exact=count.is_exact)
         return 0

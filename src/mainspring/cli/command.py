@@ -72,7 +72,10 @@ class Invocation:
         from mainspring.app.mainspring import Mainspring, who_am_i
 
         place = self.place(application)
-        async with Mainspring(place.url, data_directory=place.data_directory, submitted_by=who_am_i()) as client:
+        registry = None if application is None else application.registry
+        async with Mainspring(
+            place.url, data_directory=place.data_directory, submitted_by=who_am_i(), registry=registry
+        ) as client:
             yield client
 
     @asynccontextmanager

@@ -119,7 +119,7 @@ async def _work(invocation: Invocation, client: Mainspring, reason: str, *, forc
     done = Restored()
     with Progress(*columns, console=Console(stderr=True), transient=True, disable=not is_shown) as progress:
         task = progress.add_task("lifting fences", total=None)
-        async for done in restoration.work(actor=client.submitted_by, reason=reason, force=force):
+        async for done in restoration.work(client.actor, reason=reason, force=force):
             progress.update(task, completed=done.looked_at, total=done.waiting if done.fence else None)
     return done
 

@@ -61,12 +61,9 @@ async def requeue(
         if not run_ids:
             return await operate(invocation, client, OperationKind.REQUEUE, filters, many, max_age=age)
         changed = await new_arguments(client, application, run_ids[0], payload=payload, pairs=arg, in_editor=edit)
-        dead = (await client.services()).dead
-        moved = await dead.requeue(
-            run_ids, payload=changed.payload, max_age=age, reason=many.reason, actor=client.submitted_by
-        )
+        moved = await client.runs.requeue(*run_ids, arguments=changed.arguments, max_age=age, reason=many.reason)
         if len(run_ids) == 1:
-            await dead.raise_unless_moved(moved, "requeued")
+            await (await client.services()).dead.raise_unless_moved(client.actor, moved, "requeued")
     return print_moved(invocation, moved, "requeued")
 
 
@@ -90,10 +87,9 @@ async def purge(
     async with invocation.client() as client:
         if not run_ids:
             return await operate(invocation, client, OperationKind.PURGE, filters, many)
-        dead = (await client.services()).dead
-        moved = await dead.purge(run_ids, reason=many.reason, actor=client.submitted_by)
+        moved = await client.runs.purge(*run_ids, reason=many.reason)
         if len(run_ids) == 1:
-            await dead.raise_unless_moved(moved, "purged")
+            await (await client.services()).dead.raise_unless_moved(client.actor, moved, "purged")
     return print_moved(invocation, moved, "purged")
 
 

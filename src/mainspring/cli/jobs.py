@@ -32,7 +32,7 @@ async def list_jobs(
       mainspring job list --after report --limit 500 -o json
     """
     async with invocation.client() as client:
-        jobs = await (await client.services()).jobs.by_name(after=after, limit=limit)
+        jobs = await client.jobs.list(after=after, limit=limit)
     if invocation.wants_json:
         invocation.print_json({"jobs": jobs})
         return
@@ -68,9 +68,8 @@ async def show(
       mainspring job show report
     """
     async with invocation.client() as client:
-        services = await client.services()
-        job = await services.jobs.find(name)
-        page = await services.lists.page(RunFilter(jobs=(name,)), limit=checked_limit(runs, "runs"))
+        job = await client.jobs.find(name)
+        page = await client.runs.page(RunFilter(jobs=(name,)), limit=checked_limit(runs, "runs"))
     if invocation.wants_json:
         invocation.print_json({"job": job, "runs": page.runs})
         return

@@ -22,7 +22,7 @@ async def list_operations(
       mainspring operation list --limit 100 -o json
     """
     async with invocation.client() as client:
-        operations = await client.operations.latest(limit)
+        operations = await client.operations.list(limit=limit)
     if invocation.wants_json:
         invocation.print_json({"operations": operations})
         return

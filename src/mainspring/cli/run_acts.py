@@ -10,7 +10,6 @@ from mainspring.cli.arguments import new_arguments
 from mainspring.cli.bulk import Filters, Many, check_arguments, check_choice, operate
 from mainspring.cli.command import Flag, Invocation, Repeatable, command
 from mainspring.cli.parsing import parse_instant
-from mainspring.control.runs import Changes
 from mainspring.errors import InvalidInput
 from mainspring.model.ids import parse_run_id
 from mainspring.model.lifecycle import State
@@ -45,7 +44,7 @@ async def cancel(
 
 
 async def _cancel_one(invocation: Invocation, client: Mainspring, run_id: str, reason: str) -> None:
-    state = await client.cancel(run_id, reason=reason)
+    state = await client.runs.cancel(run_id, reason=reason)
     if invocation.wants_json:
         invocation.print_json({"id": run_id, "state": state})
     elif state is State.CANCELLED:
@@ -100,9 +99,14 @@ async def change(
         changed = await new_arguments(
             client, application, run_id, payload=payload, pairs=arg, in_editor=edit or is_bare
         )
-        changes = Changes(priority=priority, queue=to_queue, payload=changed.payload, tags=tags, at=due_at)
-        run = await (await client.services()).runs.change(
-            run_id, changes, revision=changed.revision, actor=client.submitted_by
+        run = await client.runs.change(
+            run_id,
+            revision=changed.revision,
+            arguments=changed.arguments,
+            priority=priority,
+            queue=to_queue,
+            tags=tags,
+            at=due_at,
         )
     if invocation.wants_json:
         invocation.print_json({"id": run.id, "state": run.state, "revision": run.revision})
@@ -141,10 +145,9 @@ async def rerun(
     application = None if app is None else load_app(app)
     async with invocation.client(application) as client:
         if run_id is None:
-            return await operate(invocation, client, OperationKind.RETRY, filters, many)
+            return await operate(invocation, client, OperationKind.RERUN, filters, many)
         changed = await new_arguments(client, application, run_id, payload=payload, pairs=arg, in_editor=edit)
-        retries = (await client.services()).retries
-        again = await retries.retry(run_id, payload=changed.payload, reason=many.reason, actor=client.submitted_by)
+        again = (await client.runs.rerun(run_id, arguments=changed.arguments, reason=many.reason)).id
     if invocation.wants_json:
         invocation.print_json({"id": again, "rerun_of": None if again == parse_run_id(run_id) else run_id})
     else:

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from mainspring.cli.command import Flag, Invocation, command
 from mainspring.cli.text import as_json, as_span, safe
-from mainspring.control.watching import Sighting
+from mainspring.control.watching import RunUpdate
 from mainspring.errors import InvalidInput
 from mainspring.model.lifecycle import State
 from mainspring.model.report import LogLine, Progress
@@ -75,13 +75,13 @@ async def logs(
     printer = LinePrinter()
     async with invocation.client() as client:
         if not follow:
-            lines = await client.logs(run_id, attempt=attempt)
+            lines = await client.runs.logs(run_id, attempt=attempt)
             invocation.print_json(lines) if invocation.wants_json else printer.print(lines)
             if not lines:
                 invocation.say("no lines were logged; what handlers print is kept if they are isolated")
             return
-        async for sighting in client.watch(run_id):
-            _print(invocation, printer, [line for line in sighting.lines if attempt in (None, line.attempt)])
+        async for update in client.runs.watch(run_id):
+            _print(invocation, printer, [line for line in update.lines if attempt in (None, line.attempt)])
 
 
 def _print(invocation: Invocation, printer: LinePrinter, lines: list[LogLine]) -> None:
@@ -117,12 +117,12 @@ async def watch(
     state = None
     async with invocation.client() as client:
         try:
-            async for sighting in client.watch(run_id):
-                state = sighting.run.state
+            async for update in client.runs.watch(run_id):
+                state = update.run.state
                 if invocation.wants_json:
-                    print(as_json(sighting, indent=0), flush=True)
+                    print(as_json(update, indent=0), flush=True)
                 else:
-                    screen.show(sighting)
+                    screen.show(update)
         finally:
             screen.clear()
     return EXIT_SUCCEEDED if state is State.SUCCEEDED else EXIT_NOT_SUCCEEDED
@@ -137,15 +137,15 @@ class Screen:
         self._last = ""
         self._told = 0  # attempts that are over
 
-    def show(self, sighting: Sighting) -> None:
+    def show(self, update: RunUpdate) -> None:
         self.clear()
-        self._lines.print(sighting.lines)
-        for attempt in self._ended_since(sighting):
+        self._lines.print(update.lines)
+        for attempt in self._ended_since(update):
             print(safe(f"attempt {attempt.number} {attempt.outcome}{_why(attempt)}", 2_000), flush=True)
-        if sighting.is_over:
-            print(_end_of(sighting.run))
+        if update.is_over:
+            print(_end_of(update.run))
             return
-        status = _status_of(sighting.run)
+        status = _status_of(update.run)
         if self._is_live:
             sys.stdout.write(f"{status[: get_terminal_size().columns - 1]}\r")
             sys.stdout.flush()
@@ -153,9 +153,9 @@ class Screen:
             print(status, flush=True)
         self._last = status
 
-    def _ended_since(self, sighting: Sighting) -> list[Attempt]:
+    def _ended_since(self, update: RunUpdate) -> list[Attempt]:
         """Attempts that are over and not told yet, but for the last one of a run that is over: that is its end."""
-        attempts = sighting.run.attempts[: -1 if sighting.is_over else None]
+        attempts = update.run.attempts[: -1 if update.is_over else None]
         told, self._told = self._told, len(attempts)
         return attempts[told:]
 

@@ -6,14 +6,13 @@ from uuid import UUID
 
 from cyclopts import Parameter
 
-from mainspring.app.job import Options, checked_options
 from mainspring.app.loading import load_app
 from mainspring.app.mainspring import Mainspring
 from mainspring.cli.command import Flag, Invocation, Repeatable, command
 from mainspring.cli.parsing import parse_instant, parse_payload, parse_retry, parse_span
-from mainspring.cli.submission import submit_by_name, submit_through
 from mainspring.cli.text import as_json
 from mainspring.model.lifecycle import State
+from mainspring.model.options import SubmitOptions
 
 
 @Parameter(name="*")
@@ -40,9 +39,9 @@ class RunOptions:
         str | None, Parameter(help="Instead of the job's policy: max_attempts=3,first_delay=5s,jitter=full.")
     ] = None
 
-    def checked(self) -> Options:
+    def checked(self) -> SubmitOptions:
         """As the application takes them; refuses what breaks a rule."""
-        return checked_options(
+        return SubmitOptions.checked(
             at=parse_instant(self.at, "at"),
             delay=parse_span(self.delay, "delay"),
             priority=self.priority,
@@ -55,7 +54,6 @@ class RunOptions:
             timeout=parse_span(self.attempt_timeout, "attempt-timeout"),
             run_timeout=parse_span(self.run_timeout, "run-timeout"),
             start_within=parse_span(self.start_within, "start-within"),
-            connection=None,
         )
 
 
@@ -92,9 +90,9 @@ async def submit(
     application = None if app is None else load_app(app)
     async with invocation.client(application) as client:
         if application is not None:
-            run_id = await submit_through(client, application, job, arguments, checked)
-        else:
-            run_id = await submit_by_name(client, job, arguments, checked)
+            application.registry.find(job)  # raises if it is not one of its jobs
+        submissions = (await client.services()).submissions
+        run_id = await submissions.submit_by_name(client.actor, job, arguments, checked)
         if not wait:
             _print_id(invocation, run_id)
             return
@@ -110,7 +108,7 @@ def _print_id(invocation: Invocation, run_id: UUID) -> None:
 
 
 async def _print_result(invocation: Invocation, client: Mainspring, run_id: UUID, timeout: float | None) -> None:
-    result = await client.result(run_id, timeout)
+    result = await client.runs.result(run_id, timeout)
     if invocation.wants_json:
         invocation.print_json({"id": run_id, "state": State.SUCCEEDED, "result": result})
     else:

@@ -40,7 +40,7 @@ async def list_runs(
 
 async def print_page(invocation: Invocation, wanted: RunFilter, limit: int, cursor: str | None) -> None:
     async with invocation.client() as client:
-        page = await (await client.services()).lists.page(wanted, limit=limit, cursor=cursor)
+        page = await client.runs.page(wanted, limit=limit, cursor=cursor)
     if invocation.wants_json:
         invocation.print_json(page)
     elif page.runs:
@@ -64,7 +64,7 @@ async def show(
       mainspring run show ID
     """
     async with invocation.client() as client:
-        run = await client.find(run_id)
+        run = await client.runs.find(run_id)
     if invocation.wants_json:
         invocation.print_json(run)
         return

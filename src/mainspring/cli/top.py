@@ -17,6 +17,7 @@ from mainspring.cli.parsing import parse_span
 from mainspring.cli.queues import table_of
 from mainspring.cli.text import as_span, safe
 from mainspring.control.overview import COUNTED, Failure, Overview, overview
+from mainspring.model.actor import Actor
 from mainspring.store.failures import DATABASE_ERRORS
 from mainspring.wiring import Store
 
@@ -46,9 +47,9 @@ async def top(
         store = (await client.services()).store
         async with store.database.acquire() as connection:
             if invocation.wants_json or once or not sys.stdout.isatty():
-                _print_once(invocation, await overview(connection, store.lanes))
+                _print_once(invocation, await overview(connection, client.actor, store.lanes))
                 return
-        await _watch(store, max(0.2, pause.total_seconds()))
+        await _watch(store, client.actor, max(0.2, pause.total_seconds()))
 
 
 def _print_once(invocation: Invocation, seen: Overview) -> None:
@@ -58,12 +59,12 @@ def _print_once(invocation: Invocation, seen: Overview) -> None:
         invocation.print(picture(seen))
 
 
-async def _watch(store: Store, pause: float) -> None:
+async def _watch(store: Store, actor: Actor, pause: float) -> None:
     with Live(Text("looking …"), screen=True, auto_refresh=False) as live:
         while True:
             try:
                 async with store.database.acquire() as connection:
-                    live.update(picture(await overview(connection, store.lanes)), refresh=True)
+                    live.update(picture(await overview(connection, actor, store.lanes)), refresh=True)
             except DATABASE_ERRORS as error:
                 live.update(Text(f"The database is away: {safe(error, 200)}", style="red"), refresh=True)
             await asyncio.sleep(pause)

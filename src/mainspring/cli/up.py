@@ -9,13 +9,11 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from mainspring import wiring
-from mainspring.app.job import Options
 from mainspring.app.loading import load_app
 from mainspring.app.mainspring import Mainspring
 from mainspring.cli.activity import Watch
 from mainspring.cli.command import Invocation, Repeatable, command
 from mainspring.cli.parsing import parse_port, parse_words
-from mainspring.cli.submission import submit_through
 from mainspring.cli.workers import DEFAULTS, announcement, chosen_queues, weights_of
 from mainspring.errors import InvalidInput
 from mainspring.store.embedded import EmbeddedServer
@@ -135,5 +133,6 @@ async def _submit_at_start(invocation: Invocation, application: Mainspring, name
         return
     async with invocation.client(application) as client:
         for name in names:
-            run_id = await submit_through(client, application, name, {}, Options())
-            invocation.say(f"submitted {name} as run {run_id}")
+            application.registry.find(name)  # raises if it is not one of its jobs
+            run = await client.jobs.submit(name)
+            invocation.say(f"submitted {name} as run {run.id}")

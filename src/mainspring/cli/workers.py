@@ -203,7 +203,7 @@ async def drain(
 
 
 async def _workers_of(client: Mainspring, host: str | None) -> list[str]:
-    rows = await (await client.services()).workers.list(ended_within=0)
+    rows = await client.workers.list(ended_within=0)
     ids = [str(row["id"]) for row in rows if row["host"] == host and row["state"] == "live"]
     if not ids:
         raise WorkerNotFound(

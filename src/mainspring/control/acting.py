@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from mainspring.control.dead import requeue_in_lane
-from mainspring.control.runs import Changes, checked, wake_changed
+from mainspring.control.runs import changed_line, checked_changes, wake_changed
+from mainspring.model.actor import Actor
 from mainspring.model.ids import by_lane
 from mainspring.model.operation import OperationKind
 from mainspring.store import dead, notify
@@ -16,23 +17,20 @@ from mainspring.store import runs as store
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from mainspring.control.retries import Retries
-    from mainspring.control.runs import Runs
+    from mainspring.control.reruns import Reruns
     from mainspring.model.operation import Operation
     from mainspring.store.connection import Connection
 
 
 class Acting:
-    """Acts on runs of one tenant, lane by lane."""
+    """Acts on runs lane by lane."""
 
-    def __init__(self, *, runs: Runs, retries: Retries, tenant_id: int) -> None:
-        self._runs = runs
-        self._retries = retries
-        self._tenant_id = tenant_id
+    def __init__(self, *, reruns: Reruns) -> None:
+        self._reruns = reruns
 
-    async def act(self, connection: Connection, operation: Operation, lines: dict[UUID, int]) -> int:
+    async def act(self, connection: Connection, tenant: int, operation: Operation, lines: dict[UUID, int]) -> int:
         """Act on these runs; answers on how many. The others moved on: that is reported, and no failure."""
-        act = dead.Act(self._tenant_id, operation.actor, _detail(operation))
+        act = dead.Act(tenant, operation.actor, _detail(operation))
         done = 0
         for lane, some in by_lane(lines):
             match operation.kind:
@@ -45,8 +43,8 @@ class Acting:
                     done += len(await requeue_in_lane(connection, lane, some, act, max_age=age))
                 case OperationKind.PURGE:
                     done += len(await dead.purge(connection, lane, some, act, reason=operation.reason))
-                case OperationKind.RETRY:
-                    done += len(await self._retries.retry_in_lane(connection, lane, some, act))
+                case OperationKind.RERUN:
+                    done += len(await self._reruns.rerun_in_lane(connection, lane, some, act))
         return done
 
     async def _change(
@@ -54,9 +52,10 @@ class Acting:
     ) -> int:
         """Line by line: what a run requires of its worker goes with it into another queue."""
         done: set[UUID] = set()
-        values = checked(changes_of(operation.change))
+        values = checked_changes(**operation.change)
+        actor = Actor(act.tenant_id, act.actor)
         for line in sorted(set(lines.values())):
-            changes = await self._runs.with_line(connection, values, line)
+            changes = await changed_line(connection, actor, values, line)
             for _ in range(2):  # where they wait, and once more for those that were promoted meanwhile
                 left = [run_id for run_id in lines if lines[run_id] == line and run_id not in done]
                 if not left:
@@ -79,22 +78,23 @@ class Acting:
         self, connection: Connection, lane: int, run_ids: list[UUID], operation: Operation, act: dead.Act
     ) -> int:
         """Where they wait; then in their leases; then once more where they wait, for those that went back."""
-        said: dict[str, str] = {"actor": act.actor, "reason": operation.reason, "detail": act.detail}
-        done = set(await store.cancel_waiting(connection, lane, run_ids, tenant_id=act.tenant_id, **said))
+        said: dict[str, Any] = {
+            "tenant_id": act.tenant_id,
+            "actor": act.actor,
+            "reason": operation.reason,
+            "detail": act.detail,
+        }
+        done = set(await store.cancel_waiting(connection, lane, run_ids, **said))
         for run_id in run_ids:
             if run_id not in done:
-                worker = await store.request_cancel(connection, run_id, tenant_id=act.tenant_id, **said)
+                worker = await store.request_cancel(connection, run_id, **said)
                 if worker is not None:
                     done.add(run_id)
                     notify.send(connection, [notify.cancel(worker)])
         left = [run_id for run_id in run_ids if run_id not in done]
         if left:
-            done |= set(await store.cancel_waiting(connection, lane, left, tenant_id=act.tenant_id, **said))
+            done |= set(await store.cancel_waiting(connection, lane, left, **said))
         return len(done)
-
-
-def changes_of(change: dict[str, Any]) -> Changes:
-    return Changes(priority=change.get("priority"), queue=change.get("queue"))
 
 
 def _detail(operation: Operation) -> str:

@@ -9,7 +9,6 @@ import msgspec
 
 from mainspring.errors import InvalidInput, RunNotDead
 from mainspring.model import job as rules
-from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.ids import by_lane
 from mainspring.model.payload import JSON_CODEC
 from mainspring.store import dead, notify
@@ -17,11 +16,12 @@ from mainspring.store.confirming import confirm_at_commit
 from mainspring.store.connection import transaction, uncancelled
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
     from datetime import timedelta
     from uuid import UUID
 
     from mainspring.control.runs import Runs
+    from mainspring.model.actor import Actor
     from mainspring.store.connection import Connection
     from mainspring.store.database import Database
 
@@ -36,24 +36,28 @@ class Moved(NamedTuple):
 
 
 class DeadLetters:
-    """Acts on the dead letters of one tenant."""
+    """Acts on dead letters."""
 
-    def __init__(self, *, database: Database, runs: Runs, tenant_id: int = DEFAULT_TENANT) -> None:
+    def __init__(self, *, database: Database, runs: Runs) -> None:
         self._database = database
         self._runs = runs
-        self._tenant_id = tenant_id
 
     async def requeue(
         self,
-        run_ids: Iterable[UUID | str],
-        *,
-        payload: bytes | None = None,
+        actor: Actor,
+        *run_ids: UUID | str,
+        arguments: Mapping[str, Any] | None = None,
         max_age: timedelta | float | None = None,
         reason: str = "",
-        actor: str,
     ) -> Moved:
-        """Put these dead runs back in line, with another payload if one is given."""
-        act = self.act(actor, reason, changed=() if payload is None else ("payload",))
+        """Put dead runs back in line: the same runs, with their history, and all their attempts again.
+
+        Those that are not dead (any more) are skipped. `arguments` replaces the arguments of a single run; they are
+        checked against the handler's signature if this application defines the job. A requeued run does not expire,
+        unless a new `max_age` is given.
+        """
+        payload = None if arguments is None else await self._encoded(actor, run_ids, arguments)
+        act = act_of(actor, reason, changed=() if payload is None else ("payload",))
         age = rules.checked_max_age(max_age)
 
         async def move(connection: Connection, lane: int, some: list[UUID]) -> list[UUID]:
@@ -61,29 +65,37 @@ class DeadLetters:
 
         return await self._move(run_ids, move)
 
-    async def purge(self, run_ids: Iterable[UUID | str], *, reason: str = "", actor: str) -> Moved:
-        """End these dead runs: their history stays, they never run again."""
-        act, checked = self.act(actor, reason), rules.checked_reason(reason)
+    async def purge(self, actor: Actor, *run_ids: UUID | str, reason: str = "") -> Moved:
+        """End dead runs for good. Their history stays; those that are not dead are skipped."""
+        act, checked = act_of(actor, reason), rules.checked_reason(reason)
 
         async def move(connection: Connection, lane: int, some: list[UUID]) -> list[UUID]:
             return await dead.purge(connection, lane, some, act, reason=checked)
 
         return await self._move(run_ids, move)
 
-    async def raise_unless_moved(self, moved: Moved, verb: str) -> None:
+    async def _encoded(
+        self, actor: Actor, run_ids: tuple[UUID | str, ...], arguments: Mapping[str, Any]
+    ) -> bytes | None:
+        if len(run_ids) != 1:
+            raise InvalidInput(
+                f"New arguments for {len(run_ids)} runs were given; they are for one.",
+                code="arguments-for-many",
+                hint="Requeue the runs one by one, each with its arguments.",
+                field="arguments",
+            )
+        return await self._runs.encoded(actor, run_ids[0], arguments)
+
+    async def raise_unless_moved(self, actor: Actor, moved: Moved, verb: str) -> None:
         """For those who meant one run: it is not dead, and where it is instead says who got there first."""
         for run_id in moved.skipped:
-            run = await self._runs.find_confirmed(run_id)
+            run = await self._runs.find_confirmed(actor, run_id)
             raise RunNotDead(
                 f"Run {run_id} is {run.state}; only a dead run can be {verb}.",
                 hint=f"See what happened to it: mainspring run show {run_id}",
                 run_id=str(run_id),
                 state=run.state.value,
             )
-
-    def act(self, actor: str, reason: str, *, changed: Sequence[str] = (), **more: Any) -> dead.Act:
-        detail = {"reason": rules.checked_reason(reason)} | ({"changed": list(changed)} if changed else {}) | more
-        return dead.Act(self._tenant_id, actor, msgspec.json.encode(detail).decode())
 
     async def _move(
         self,
@@ -112,6 +124,12 @@ class DeadLetters:
                 if len(moved) < len(some):
                     await confirm_at_commit(connection, lane)  # that they are not dead was found, not written
         return done
+
+
+def act_of(actor: Actor, reason: str, *, changed: Sequence[str] = ()) -> dead.Act:
+    """An act as the audit keeps it."""
+    detail = {"reason": rules.checked_reason(reason)} | ({"changed": list(changed)} if changed else {})
+    return dead.Act(actor.tenant, actor.name, msgspec.json.encode(detail).decode())
 
 
 async def requeue_in_lane(

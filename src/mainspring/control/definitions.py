@@ -1,4 +1,4 @@
-"""What a process knows of one installation: the numbers of its jobs and lines, by their names.
+"""What a process knows of one installation: the numbers of jobs and lines, by their names.
 
 Numbers mean something only where they were given out. So they go together with the installation's id, and whoever
 accepts runs compares both, and the names behind the numbers, in the transaction that accepts them: after a restore, a
@@ -10,21 +10,28 @@ from __future__ import annotations
 import asyncio
 from contextvars import Context
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from mainspring.errors import SchemaMismatch
-from mainspring.model.actor import DEFAULT_TENANT
+from mainspring.errors import ForeignDatabase, SchemaMismatch
+from mainspring.model.job import definition_of
+from mainspring.model.template import Numbers
 from mainspring.store import jobs
 from mainspring.store.confirming import REGISTRATIONS_LANE, confirm
 from mainspring.store.migrate import check_schema, installation_of
 from mainspring.store.submissions import known_document
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Awaitable, Callable
 
+    from mainspring.control.application import Application
+    from mainspring.model.actor import Actor
+    from mainspring.model.job import JobDefinition
     from mainspring.model.line import Line
+    from mainspring.model.options import SubmitOptions
     from mainspring.store.database import Database
     from mainspring.store.jobs import JobRef
+
+T = TypeVar("T")
 
 
 class Known(NamedTuple):
@@ -37,22 +44,11 @@ class Known(NamedTuple):
     line: Line
 
 
-class Numbers(NamedTuple):
-    """The numbers that stand for a job and its line, and what makes them true."""
+class Registered(NamedTuple):
+    """The numbers of a job and a line, and what makes them true."""
 
-    job: JobRef
-    line: int
+    numbers: Numbers
     known: Known
-
-
-class Wanted(NamedTuple):
-    """A job as its application defines it, and the line its runs wait in."""
-
-    name: str
-    definition: dict[str, Any]
-    line: Line
-    lines: Iterable[Line]  # all that the application uses
-    actor: str
 
 
 @lru_cache(1_000)
@@ -65,53 +61,71 @@ def document_of(known: frozenset[Known]) -> str:
 
 
 class Definitions:
-    """The jobs and lines of one tenant, registered when first needed."""
+    """The jobs and lines that this process uses, of any tenant: registered, or looked up, when first needed."""
 
-    def __init__(self, *, database: Database, lanes: int, installation: str, tenant_id: int = DEFAULT_TENANT) -> None:
+    def __init__(self, *, database: Database, lanes: int, installation: str, application: Application) -> None:
         self._database = database
         self._lanes = lanes
-        self._tenant_id = tenant_id
-        self._numbers: dict[tuple[str, Line], Numbers] = {}
-        self._registering: dict[tuple[str, Line], asyncio.Task[Numbers]] = {}
+        self._application = application
+        self._registered: dict[_Place, Registered] = {}
+        self._registering: dict[_Place, asyncio.Task[Registered]] = {}
         self._refreshing = asyncio.Lock()
         self._installation = installation
         self.generation = 0  # how often all was forgotten
 
-    def numbers_of(self, name: str, line: Line) -> Numbers | None:
-        """The numbers of a job and a line, if both are known."""
-        return self._numbers.get((name, line))
+    async def registered(self, actor: Actor, definition: JobDefinition, line: Line) -> Registered:
+        """The numbers of a job of the application and of a line its runs wait in."""
+        known = self._registered.get((actor.tenant, definition.name, line))
+        return await self._register_once(actor, definition, line) if known is None else known
 
-    async def register(self, wanted: Wanted) -> Numbers:
+    async def _register_once(self, actor: Actor, definition: JobDefinition, line: Line) -> Registered:
         """Make a job and its line known. A burst of first submissions registers once."""
-        place = (wanted.name, wanted.line)
+        place = (actor.tenant, definition.name, line)
         registering = self._registering.get(place)
         if registering is None:
             # In a context of its own: it is nobody's attempt, whoever happens to be the first.
-            registering = asyncio.create_task(self._register(wanted), context=Context())
+            registering = asyncio.create_task(self._register(actor, definition, line), context=Context())
             self._registering[place] = registering
             registering.add_done_callback(lambda _: self._registering.pop(place, None))
         return await asyncio.shield(registering)
 
-    async def _register(self, wanted: Wanted) -> Numbers:
+    async def _register(self, actor: Actor, definition: JobDefinition, line: Line) -> Registered:
         """Make the job and the queues of its application known, in transactions of our own."""
         async with self._database.acquire() as connection:
             installation = await installation_of(connection)
-            await jobs.open_lines(connection, wanted.lines, tenant_id=self._tenant_id)
-            line, _ = await jobs.line_in_known_queue(connection, wanted.line, tenant_id=self._tenant_id)
+            await jobs.open_lines(connection, self._application.lines, tenant_id=actor.tenant)
+            line_id, _ = await jobs.line_in_known_queue(connection, line, tenant_id=actor.tenant)
             reference = await jobs.register(
-                connection, wanted.name, wanted.definition, actor=wanted.actor, tenant_id=self._tenant_id
+                connection,
+                definition.name,
+                definition.as_document(),
+                actor=actor.name,
+                tenant_id=actor.tenant,
             )
             await confirm(connection, [REGISTRATIONS_LANE])  # what was found may not be on the standby yet
-        return self._learn(installation, wanted.name, reference, wanted.line, line)
+        found = _registered(installation, definition.name, reference, line, line_id)
+        self._registered[actor.tenant, definition.name, line] = found
+        return found
 
-    def learn(self, name: str, reference: JobRef, line: Line, number: int) -> Numbers:
-        """What somebody looked up here."""
-        return self._learn(self._installation, name, reference, line, number)
+    async def look_up(self, actor: Actor, name: str, options: SubmitOptions) -> tuple[JobDefinition, Registered]:
+        """A job that some application registered: what the database says about it, and its numbers."""
+        async with self._database.acquire() as connection:
+            reference, document = await jobs.find(connection, name, tenant_id=actor.tenant)
+            definition = definition_of(document)
+            line = options.line_of(definition)
+            line_id, _ = await jobs.line_in_known_queue(connection, line, tenant_id=actor.tenant)
+        return definition, _registered(self._installation, name, reference, line, line_id)
 
-    def _learn(self, installation: str, name: str, reference: JobRef, line: Line, number: int) -> Numbers:
-        known = Known(installation, reference.id, name, number, line)
-        numbers = self._numbers[name, line] = Numbers(reference, number, known)
-        return numbers
+    # ── another installation ────────────────────────────────────────────────────────────────────────────────
+
+    async def known_anew(self, act: Callable[[], Awaitable[T]]) -> T:
+        """Act; if the database is not what we knew (dropped and made again, restored), look anew, and once more."""
+        generation = self.generation
+        try:
+            return await act()
+        except ForeignDatabase:
+            await self.refresh(generation)
+            return await act()
 
     async def refresh(self, generation: int) -> None:
         """Forget everything, and look anew which installation this is; once, however many ask."""
@@ -124,10 +138,18 @@ class Definitions:
         async with self._database.acquire() as connection:
             lanes = await check_schema(connection)
             self._installation = await installation_of(connection)
-        self._numbers.clear()
+        self._registered.clear()
         if lanes != self._lanes:
             raise SchemaMismatch(
                 f"The database was replaced by one with {lanes} lanes; this program began with {self._lanes}.",
                 code="lanes-changed",
                 hint="Start this program again.",
             )
+
+
+_Place = tuple[int, str, "Line"]  # tenant, job, line
+
+
+def _registered(installation: str, name: str, reference: JobRef, line: Line, line_id: int) -> Registered:
+    known = Known(installation, reference.id, name, line_id, line)
+    return Registered(Numbers(reference.id, reference.version, line_id), known)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.job import MAX_NAME_LENGTH, checked_text
 from mainspring.model.lifecycle import State
 from mainspring.model.listing import checked_limit
@@ -15,8 +14,10 @@ from mainspring.store import jobs, lists
 from mainspring.store.connection import snapshot
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
+    from mainspring.model.actor import Actor
     from mainspring.store.connection import Connection
     from mainspring.store.database import Database
 
@@ -39,34 +40,38 @@ class JobSummary:
 
 
 class Jobs:
-    """Shows the jobs of one tenant."""
+    """Shows the jobs there are."""
 
-    def __init__(self, *, database: Database, lanes: int, tenant_id: int = DEFAULT_TENANT) -> None:
+    def __init__(self, *, database: Database, lanes: int) -> None:
         self._database = database
         self._lanes = lanes
-        self._tenant_id = tenant_id
 
-    async def by_name(self, *, after: str = "", limit: int = 100) -> list[JobSummary]:
-        """Jobs by name; after the given one."""
+    async def find(self, actor: Actor, name: str) -> JobSummary:
+        """A job by its name: its newest definition, and how many of its runs are where."""
+        async with self._database.acquire() as connection, snapshot(connection):
+            await jobs.find(connection, name, tenant_id=actor.tenant)  # raises if there is none
+            return (await self._read(connection, actor, names=[name], count=1))[0]
+
+    async def list(self, actor: Actor, *, after: str = "", limit: int = 100) -> Sequence[JobSummary]:
+        """Jobs in the order of their names, after the given one."""
         count = checked_limit(limit)
         if after:
             checked_text(after, "after", MAX_NAME_LENGTH)
         async with self._database.acquire() as connection, snapshot(connection):
-            return await self._read(connection, after=after, count=count)
-
-    async def find(self, name: str) -> JobSummary:
-        async with self._database.acquire() as connection, snapshot(connection):
-            await jobs.find(connection, name, tenant_id=self._tenant_id)  # raises if there is none
-            return (await self._read(connection, names=[name], count=1))[0]
+            return await self._read(connection, actor, after=after, count=count)
 
     async def _read(
-        self, connection: Connection, *, names: list[str] | None = None, after: str = "", count: int
-    ) -> list[JobSummary]:
-        rows = await jobs.latest(connection, names, after, count, tenant_id=self._tenant_id)
+        self,
+        connection: Connection,
+        actor: Actor,
+        *,
+        names: Sequence[str] | None = None,
+        after: str = "",
+        count: int,
+    ) -> Sequence[JobSummary]:
+        rows = await jobs.latest(connection, names, after, count, tenant_id=actor.tenant)
         await lists.begin(connection)
-        counts = await lists.counts(
-            connection, self._lanes, [row["id"] for row in rows], BOUND, tenant_id=self._tenant_id
-        )
+        counts = await lists.counts(connection, self._lanes, [row["id"] for row in rows], BOUND, tenant_id=actor.tenant)
         return [
             JobSummary(
                 name=row["name"],

@@ -14,7 +14,7 @@ from mainspring.model.listing import LAST_ID, Position, first_id_at, position_at
 from mainspring.store import jobs, lists
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
     from datetime import datetime
 
     from mainspring.model.filter import RunFilter
@@ -119,8 +119,9 @@ class Looking:
         """Runs with a failed attempt; where they are now is looked up, so a state is a filter over what was found."""
 
         async def now(some: list[Found]) -> list[Found]:
-            wanted = [each.row["id"] for each in some]
-            states = await lists.states_of(self._connection, wanted, tenant_id=self._scope.tenant_id)
+            states = await lists.states_of(
+                self._connection, [each.row["id"] for each in some], tenant_id=self._scope.tenant_id
+            )
             found = [each._replace(state=states.get(each.row["id"], each.state)) for each in some]
             return [each for each in found if each.state in self._wanted.wanted_states]
 
@@ -206,7 +207,7 @@ def _found(row: Record, position: Position) -> Found:
     return Found(position, State(row["state"]), row, row["is_match"], row["is_last"], row["error"])
 
 
-async def with_errors(connection: Connection, found: list[Found], *, tenant_id: int) -> list[Found]:
+async def with_errors(connection: Connection, found: Sequence[Found], *, tenant_id: int) -> list[Found]:
     """A dead letter's place does not hold its error; history does."""
     dead = [each.row for each in found if each.state is State.DEAD and each.error is None]
     errors = await lists.last_errors(connection, dead, tenant_id=tenant_id)

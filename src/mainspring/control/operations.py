@@ -13,14 +13,13 @@ from uuid import UUID, uuid4
 
 import msgspec
 
-from mainspring.control.acting import Acting, changes_of
-from mainspring.control.runs import checked
+from mainspring.control.acting import Acting
+from mainspring.control.runs import checked_changes
 from mainspring.errors import DatabaseBusy, InvalidInput, OperationNotFound, OutcomeUnknown, StoreError
 from mainspring.model import job as rules
-from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.filter import filter_of
 from mainspring.model.listing import checked_limit, cursor_of, parse_cursor
-from mainspring.model.operation import Operation, OperationKind, fitting_states
+from mainspring.model.operation import Operation, OperationKind, fitting_states, kind_of
 from mainspring.model.payload import quoted
 from mainspring.store import jobs, operations
 from mainspring.store.confirming import REGISTRATIONS_LANE, confirm
@@ -31,8 +30,8 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from mainspring.control.lists import Lists
-    from mainspring.control.retries import Retries
-    from mainspring.control.runs import Changes, Runs
+    from mainspring.control.reruns import Reruns
+    from mainspring.model.actor import Actor
     from mainspring.model.filter import RunFilter
     from mainspring.store.connection import Connection, Record
     from mainspring.store.database import Database
@@ -42,60 +41,51 @@ TRIES = 5  # how often in a row a batch may be a deadlock's victim, or meet a lo
 
 
 class Operations:
-    """Starts, works off and shows the operations of one tenant."""
+    """Starts, works off and shows operations."""
 
-    def __init__(
-        self,
-        *,
-        database: Database,
-        lists: Lists,
-        runs: Runs,
-        retries: Retries,
-        tenant_id: int = DEFAULT_TENANT,
-    ) -> None:
+    def __init__(self, *, database: Database, lists: Lists, reruns: Reruns) -> None:
         self._database = database
         self._lists = lists
-        self._acting = Acting(runs=runs, retries=retries, tenant_id=tenant_id)
-        self._tenant_id = tenant_id
+        self._acting = Acting(reruns=reruns)
 
     # ── starting and finding ────────────────────────────────────────────────────────────────────────────────
 
-    def aimed(self, kind: OperationKind, wanted: RunFilter) -> RunFilter:
-        """The filter with the states that this kind of operation acts on; they can be counted before it starts."""
-        return replace(wanted, states=fitting_states(kind, wanted.states))
-
     async def start(
         self,
-        kind: OperationKind,
+        actor: Actor,
+        kind: OperationKind | str,
         wanted: RunFilter,
         *,
         priority: int | None = None,
         queue: str | None = None,
         max_age: timedelta | float | None = None,
         reason: str = "",
-        actor: str,
     ) -> Operation:
-        """Write down what is to be done. Nothing is done before `work` is called, here or elsewhere."""
-        wanted = self.aimed(kind, wanted)
+        """Write down what is to be done to all runs that match: cancel, change, requeue, purge or rerun them.
+
+        Nothing is done before `work` is called, here or elsewhere.
+        """
+        kind = kind_of(kind)
+        wanted = aimed(kind, wanted)
         change = _checked_change(kind, priority, queue, rules.checked_max_age(max_age))
-        expected = await self._lists.count(wanted)
+        expected = await self._lists.count(actor, wanted)
         operation_id = uuid4()
         if kind is OperationKind.CHANGE:
-            await self._check_change(changes_of(change))
+            await self._check_change(actor, **change)
         await uncancelled(
             self._write_down(
                 operation_id=operation_id,
-                tenant_id=self._tenant_id,
+                tenant_id=actor.tenant,
                 kind=kind.value,
                 wanted=wanted.as_document(),
                 change=change,
-                actor=actor,
+                actor=actor.name,
                 reason=rules.checked_reason(reason),
                 expected=expected.number if expected.is_exact else None,
             )
         )
         try:
-            return await self.find(operation_id)
+            return await self.find(actor, operation_id)
         except StoreError as error:
             raise OutcomeUnknown(
                 f"Operation {operation_id} was written down, but could not be read afterwards ({error.message}).",
@@ -103,28 +93,30 @@ class Operations:
                 operation_id=str(operation_id),
             ) from error
 
-    async def _check_change(self, changes: Changes) -> None:
-        checked(changes)
+    async def _check_change(self, actor: Actor, *, priority: int | None = None, queue: str | None = None) -> None:
+        checked_changes(priority=priority, queue=queue)
         async with self._database.acquire() as connection:
-            queues = await jobs.queue_names(connection, tenant_id=self._tenant_id)
-        jobs.lines_of_queues(queues, [] if changes.queue is None else [changes.queue])
+            queues = await jobs.queue_names(connection, tenant_id=actor.tenant)
+        jobs.lines_of_queues(queues, [] if queue is None else [queue])
 
     async def _write_down(self, **values: Any) -> None:
         async with self._database.acquire() as connection, transaction(connection):
             await operations.start(connection, **values)
 
-    async def find(self, operation_id: UUID | str) -> Operation:
+    async def find(self, actor: Actor, operation_id: UUID | str) -> Operation:
+        """An operation by its id, and how far it got."""
         parsed = parse_operation_id(operation_id)
         async with self._database.acquire() as connection:
-            return await self._read(connection, parsed)
+            return await self._read(connection, actor, parsed)
 
-    async def latest(self, count: int = 20) -> list[Operation]:
+    async def list(self, actor: Actor, *, limit: int = 20) -> list[Operation]:
+        """The operations that were started last, newest first."""
         async with self._database.acquire() as connection:
-            rows = await operations.latest(connection, checked_limit(count, "count"), tenant_id=self._tenant_id)
+            rows = await operations.latest(connection, checked_limit(limit), tenant_id=actor.tenant)
         return [_as_operation(row) for row in rows]
 
-    async def _read(self, connection: Connection, operation_id: UUID) -> Operation:
-        row = await operations.find(connection, operation_id, tenant_id=self._tenant_id)
+    async def _read(self, connection: Connection, actor: Actor, operation_id: UUID) -> Operation:
+        row = await operations.find(connection, operation_id, tenant_id=actor.tenant)
         if row is None:
             raise OperationNotFound(
                 f"There is no operation {operation_id}.",
@@ -135,10 +127,10 @@ class Operations:
 
     # ── working off ─────────────────────────────────────────────────────────────────────────────────────────
 
-    async def work(self, operation_id: UUID | str, *, batch: int = BATCH) -> AsyncIterator[Operation]:
-        """Work an operation off from where it is; tells how far it got after each batch."""
+    async def work(self, actor: Actor, operation_id: UUID | str, *, batch: int = BATCH) -> AsyncIterator[Operation]:
+        """Work an operation off from where it is, in batches; tells how far it got after each of them."""
         batch = checked_limit(batch, "batch")
-        operation, failures, has_written = await self.find(operation_id), 0, False
+        operation, failures, has_written = await self.find(actor, operation_id), 0, False
         while True:
             if operation.is_over and not has_written:
                 await self._confirm()
@@ -146,47 +138,50 @@ class Operations:
             if operation.is_over:
                 return
             try:
-                has_written = await uncancelled(self._step(operation.id, batch))
+                has_written = await uncancelled(self._step(actor, operation.id, batch))
                 failures = 0
             except DatabaseBusy:
                 has_written = False
                 failures += 1
                 if failures == TRIES:
                     raise
-            operation = await self.find(operation.id)
+            operation = await self.find(actor, operation.id)
 
     async def _confirm(self) -> None:
         """That it was over was found, not written."""
         async with self._database.acquire() as connection:
             await confirm(connection, [REGISTRATIONS_LANE])
 
-    async def _step(self, operation_id: UUID, batch: int) -> bool:
+    async def _step(self, actor: Actor, operation_id: UUID, batch: int) -> bool:
         """One batch; answers whether it was ours to do.
 
         It is chosen in a snapshot of its own: in it no run slips from one place into another unseen.
         """
         async with self._database.acquire() as connection:
             async with snapshot(connection):
-                operation = await self._read(connection, operation_id)
+                operation = await self._read(connection, actor, operation_id)
                 start = parse_cursor(operation.cursor, operation.wanted)
-                found = await self._lists.find(connection, operation.wanted, start, batch)
+                found = await self._lists.find(connection, actor, operation.wanted, start, batch)
             async with transaction(connection):
-                if not await operations.lock_if_at(
-                    connection, operation.id, operation.cursor, tenant_id=self._tenant_id
-                ):
+                if not await operations.lock_if_at(connection, operation.id, operation.cursor, tenant_id=actor.tenant):
                     return False  # someone else worked this batch off
                 lines = {each.row["id"]: each.row["line_id"] for each in found}
-                done = await self._acting.act(connection, operation, lines)
+                done = await self._acting.act(connection, actor.tenant, operation, lines)
                 await operations.advance(
                     connection,
                     operation.id,
-                    tenant_id=self._tenant_id,
+                    tenant_id=actor.tenant,
                     cursor=cursor_of(found[-1].position, operation.wanted) if found else operation.cursor,
                     done=done,
                     skipped=len(lines) - done,
                     is_over=len(found) < batch,
                 )
         return True
+
+
+def aimed(kind: OperationKind, wanted: RunFilter) -> RunFilter:
+    """The filter with the states that this kind of operation acts on; they can be counted before it starts."""
+    return replace(wanted, states=fitting_states(kind, wanted.states))
 
 
 def parse_operation_id(text: UUID | str) -> UUID:

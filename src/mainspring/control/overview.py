@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.store import health, queues, workers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
+    from mainspring.model.actor import Actor
     from mainspring.model.capacity import Queue
     from mainspring.store.connection import Connection, Record
 
@@ -44,15 +44,15 @@ class Overview:
     failures: list[Failure]
 
 
-async def overview(connection: Connection, lanes: int, *, tenant_id: int = DEFAULT_TENANT) -> Overview:
-    counts = dict(await health.activity(connection, lanes, COUNTED, tenant_id=tenant_id))
+async def overview(connection: Connection, actor: Actor, lanes: int) -> Overview:
+    counts = dict(await health.activity(connection, lanes, COUNTED, tenant_id=actor.tenant))
     at = counts.pop("now")
-    late = await health.lateness(connection, WINDOW_SECONDS, SAMPLED, tenant_id=tenant_id)
-    failures = await health.failures(connection, WINDOW_SECONDS, FAILURES, tenant_id=tenant_id)
+    late = await health.lateness(connection, WINDOW_SECONDS, SAMPLED, tenant_id=actor.tenant)
+    failures = await health.failures(connection, WINDOW_SECONDS, FAILURES, tenant_id=actor.tenant)
     return Overview(
         at=at,
         counts={name: int(count) for name, count in counts.items()},
-        queues=await queues.queues(connection, tenant_id=tenant_id),
+        queues=await queues.queues(connection, tenant_id=actor.tenant),
         workers=[dict(row) for row in await workers.list_workers(connection, WINDOW_SECONDS)],
         lateness_p50=_percentile(late, 0.5),
         lateness_p95=_percentile(late, 0.95),

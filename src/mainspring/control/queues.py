@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from mainspring.errors import WorkerNotFound
-from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.job import checked_name, checked_reason
 from mainspring.model.payload import quoted
 from mainspring.store import jobs, notify, queues, workers
@@ -14,59 +13,65 @@ from mainspring.store.confirming import REGISTRATIONS_LANE, confirm_at_commit
 from mainspring.store.connection import transaction, uncancelled
 
 if TYPE_CHECKING:
+    from mainspring.model.actor import Actor
     from mainspring.model.capacity import Queue
     from mainspring.store.connection import Connection, Record
     from mainspring.store.database import Database
 
 
 class Queues:
+    """Shows queues, pauses and resumes them."""
+
     def __init__(self, *, database: Database, lanes: int) -> None:
         self._database = database
         self._lanes = lanes
 
-    async def list(self) -> list[Queue]:
+    async def list(self, actor: Actor) -> list[Queue]:
         """Every queue: what waits, since when, how fast it moves, how many slots it wants."""
         async with self._database.acquire() as connection:
-            return await queues.queues(connection, tenant_id=DEFAULT_TENANT)
+            return await queues.queues(connection, tenant_id=actor.tenant)
 
-    async def pause(self, name: str, *, actor: str, reason: str = "") -> bool:
+    async def pause(self, actor: Actor, name: str, *, reason: str = "") -> bool:
         """Nothing of this queue is claimed any more; what runs goes on. False when it was paused before."""
-        return await uncancelled(self._pause(name, actor, checked_reason(reason)))
+        return await uncancelled(self._pause(actor, name, checked_reason(reason)))
 
-    async def _pause(self, name: str, actor: str, reason: str) -> bool:
+    async def _pause(self, actor: Actor, name: str, reason: str) -> bool:
         async with self._database.acquire() as connection:
-            await _check_exists(connection, name)
+            await _check_exists(connection, actor, name)
             async with transaction(connection):
                 await confirm_at_commit(connection, REGISTRATIONS_LANE)  # it may have been paused before
-                return await queues.pause(connection, name, tenant_id=DEFAULT_TENANT, actor=actor, reason=reason)
+                return await queues.pause(connection, name, tenant_id=actor.tenant, actor=actor.name, reason=reason)
 
-    async def resume(self, name: str, *, actor: str, reason: str = "") -> bool:
+    async def resume(self, actor: Actor, name: str, *, reason: str = "") -> bool:
         """What waits there is claimed again, at once. False when it was not paused."""
-        return await uncancelled(self._resume(name, actor, checked_reason(reason)))
+        return await uncancelled(self._resume(actor, name, checked_reason(reason)))
 
-    async def _resume(self, name: str, actor: str, reason: str) -> bool:
+    async def _resume(self, actor: Actor, name: str, reason: str) -> bool:
         async with self._database.acquire() as connection:
-            await _check_exists(connection, name)
+            await _check_exists(connection, actor, name)
             async with transaction(connection):
                 await confirm_at_commit(connection, REGISTRATIONS_LANE)
-                resumed = await queues.resume(connection, name, tenant_id=DEFAULT_TENANT, actor=actor, reason=reason)
-                lines = await jobs.all_lines_of(connection, name, tenant_id=DEFAULT_TENANT)
+                resumed = await queues.resume(connection, name, tenant_id=actor.tenant, actor=actor.name, reason=reason)
+                lines = await jobs.all_lines_of(connection, name, tenant_id=actor.tenant)
                 notify.send(connection, [notify.ready(lane, line, 0) for lane in range(self._lanes) for line in lines])
             return resumed
 
 
 class Workers:
+    """Shows workers and drains them."""
+
     def __init__(self, *, database: Database) -> None:
         self._database = database
 
-    async def list(self, *, ended_within: float = 3_600.0) -> list[Record]:
+    async def list(self, actor: Actor, *, ended_within: float = 3_600.0) -> list[Record]:
+        """Every worker that lives or ended lately. Workers serve all tenants."""
         async with self._database.acquire() as connection:
             return await workers.list_workers(connection, ended_within)
 
-    async def drain(self, worker_id: UUID | str, *, actor: str, reason: str = "") -> None:
+    async def drain(self, actor: Actor, worker_id: UUID | str, *, reason: str = "") -> None:
         """Ask a worker to claim nothing more, finish what it runs within its grace, and end for good."""
         found, reason = _parsed(worker_id), checked_reason(reason)
-        if found is None or not await uncancelled(self._drain(found, actor, reason)):
+        if found is None or not await uncancelled(self._drain(actor, found, reason)):
             raise WorkerNotFound(
                 f"There is no live worker {quoted(str(worker_id))}.",
                 hint="`mainspring worker list` shows those there are.",
@@ -74,10 +79,10 @@ class Workers:
                 value=quoted(str(worker_id)),
             )
 
-    async def _drain(self, worker_id: UUID, actor: str, reason: str) -> bool:
+    async def _drain(self, actor: Actor, worker_id: UUID, reason: str) -> bool:
         async with self._database.acquire() as connection, transaction(connection):
             return await workers.request_drain(
-                connection, worker_id, tenant_id=DEFAULT_TENANT, actor=actor, reason=reason
+                connection, worker_id, tenant_id=actor.tenant, actor=actor.name, reason=reason
             )
 
 
@@ -88,5 +93,5 @@ def _parsed(worker_id: UUID | str) -> UUID | None:
         return None
 
 
-async def _check_exists(connection: Connection, name: str) -> None:
-    jobs.line_of(await jobs.lines_of(connection, tenant_id=DEFAULT_TENANT), checked_name(name, "queue"))
+async def _check_exists(connection: Connection, actor: Actor, name: str) -> None:
+    jobs.line_of(await jobs.lines_of(connection, tenant_id=actor.tenant), checked_name(name, "queue"))

@@ -16,7 +16,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from mainspring.errors import Conflict
-from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.job import checked_text
 from mainspring.store import restoring, workers
 from mainspring.store.connection import transaction, uncancelled
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from mainspring.clock import Clock
+    from mainspring.model.actor import Actor
     from mainspring.store.connection import Connection
     from mainspring.store.database import Database
     from mainspring.store.workers import Pulse
@@ -68,6 +68,8 @@ class Restored:
 
 
 class Restoration:
+    """Makes a restored database safe to work on, for all its tenants."""
+
     def __init__(self, *, database: Database, clock: Clock, lanes: int) -> None:
         self._database = database
         self._clock = clock
@@ -81,7 +83,7 @@ class Restoration:
             waiting = await restoring.waiting(connection, self._lanes)
         return Outlook(workers=len(pulses), watch_seconds=_longest_pause(pulses), running=running, waiting=waiting.runs)
 
-    async def work(self, *, actor: str, reason: str, force: bool = False) -> AsyncIterator[Restored]:
+    async def work(self, actor: Actor, *, reason: str, force: bool = False) -> AsyncIterator[Restored]:
         """Do all there is to do; tells how far it is. With `force`, workers that still beat are declared lost, too."""
         reason = checked_text(reason, "reason", 1000)
         async with self._connection() as connection:
@@ -104,16 +106,16 @@ class Restoration:
         finally:
             await connection.close()
 
-    async def _begin(self, connection: Connection, actor: str, reason: str) -> tuple[str, int]:
+    async def _begin(self, connection: Connection, actor: Actor, reason: str) -> tuple[str, int]:
         async with transaction(connection):
-            return await restoring.begin(connection, tenant_id=DEFAULT_TENANT, actor=actor, reason=reason)
+            return await restoring.begin(connection, tenant_id=actor.tenant, actor=actor.name, reason=reason)
 
-    async def _end(self, connection: Connection, actor: str, done: Restored) -> None:
+    async def _end(self, connection: Connection, actor: Actor, done: Restored) -> None:
         async with transaction(connection):
             await restoring.end(
                 connection,
-                tenant_id=DEFAULT_TENANT,
-                actor=actor,
+                tenant_id=actor.tenant,
+                actor=actor.name,
                 installation=done.installation,
                 detail=asdict(done),
             )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import math
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,6 +19,7 @@ import structlog
 from mainspring.clock import instant
 from mainspring.control.runs import not_found
 from mainspring.errors import (
+    InvalidInput,
     MainspringError,
     ResultTimeout,
     RunCancelled,
@@ -25,21 +27,24 @@ from mainspring.errors import (
     RunFailed,
     RunLost,
     RunNotSucceeded,
+    shortened,
 )
-from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.ids import lane_of, made_at
 from mainspring.model.lifecycle import State
 from mainspring.model.payload import decode
 from mainspring.store import history, lists
 from mainspring.store.confirming import confirm
 from mainspring.store.failures import DATABASE_ERRORS
+from mainspring.worker.waits import without_slot
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from collections.abc import Set as AbstractSet
     from uuid import UUID
 
     from mainspring.clock import Clock
+    from mainspring.control.runs import Runs
+    from mainspring.model.actor import Actor
     from mainspring.store.connection import Record
     from mainspring.store.database import Database
 
@@ -56,6 +61,9 @@ _REASONS: dict[State, type[RunNotSucceeded]] = {
     State.EXPIRED: RunExpired,
     State.LOST: RunLost,
 }
+
+
+Wanted = tuple[int, "UUID"]  # whose run, and which
 
 
 class End(NamedTuple):
@@ -83,14 +91,19 @@ class End(NamedTuple):
 class Waiter:
     """Someone who waits for the end of one run."""
 
-    __slots__ = ("end", "is_over", "made_at", "run_id", "timeout")
+    __slots__ = ("end", "is_over", "made_at", "run_id", "tenant", "timeout")
 
-    def __init__(self, run_id: UUID, timeout: float | None) -> None:
+    def __init__(self, tenant: int, run_id: UUID, timeout: float | None) -> None:
+        self.tenant = tenant
         self.run_id = run_id
         self.made_at = made_at(run_id)
         self.timeout = timeout
         self.end: asyncio.Future[End] = asyncio.get_running_loop().create_future()
         self.is_over = False  # its time is: the next look has the last word
+
+    @property
+    def wanted(self) -> Wanted:
+        return self.tenant, self.run_id
 
     def tell(self, end: End) -> None:
         if not self.end.done():
@@ -122,21 +135,35 @@ class Waiter:
 class Results:
     """Lets any number of tasks wait for the ends of runs with one query at a time."""
 
-    def __init__(self, *, database: Database, clock: Clock) -> None:
+    def __init__(self, *, database: Database, clock: Clock, runs: Runs) -> None:
         self._database = database
         self._clock = clock
-        self._waiting: dict[UUID, list[Waiter]] = {}
-        self._somewhere: set[UUID] = set()  # runs that someone waits for and that are known to be there
+        self._runs = runs
+        self._waiting: dict[Wanted, list[Waiter]] = {}
+        self._somewhere: set[Wanted] = set()  # runs that someone waits for and that are known to be there
         self._poller: asyncio.Task[None] | None = None
         self._pause = FIRST_PAUSE
         self._someone_came = asyncio.Event()
 
     # ── those who wait ──────────────────────────────────────────────────────────────────────────────────────
 
-    async def wait(self, run_id: UUID, timeout: float | None = None) -> End:
-        """How a run ended, once it has. The id is one that `Runs.parse` let through."""
-        waiter = Waiter(run_id, timeout)
-        self._waiting.setdefault(run_id, []).append(waiter)
+    async def result(self, actor: Actor, run_id: UUID | str, timeout: float | None = None) -> Any:
+        """What a run's handler returned, once it has; raises RunFailed, RunCancelled, RunExpired or RunLost.
+
+        With a `timeout` in seconds, raises ResultTimeout if the run has not ended by then; 0 asks once.
+        """
+        patience = _checked_timeout(timeout)
+        parsed = self._runs.parse(run_id)
+        if patience == 0:
+            return (await self._wait(actor, parsed, patience)).value(parsed)
+        async with without_slot():
+            end = await self._wait(actor, parsed, patience)
+        return end.value(parsed)
+
+    async def _wait(self, actor: Actor, run_id: UUID, timeout: float | None) -> End:
+        """How a run ended, once it has."""
+        waiter = Waiter(actor.tenant, run_id, timeout)
+        self._waiting.setdefault(waiter.wanted, []).append(waiter)
         self._look_soon()
         try:
             await asyncio.wait((waiter.end,), timeout=timeout)
@@ -160,12 +187,12 @@ class Results:
 
     def _forget(self, waiter: Waiter) -> None:
         waiter.end.cancel()
-        waiters = self._waiting.get(waiter.run_id, [])
+        waiters = self._waiting.get(waiter.wanted, [])
         if waiter in waiters:
             waiters.remove(waiter)
         if not waiters:
-            self._waiting.pop(waiter.run_id, None)
-            self._somewhere.discard(waiter.run_id)
+            self._waiting.pop(waiter.wanted, None)
+            self._somewhere.discard(waiter.wanted)
 
     # ── the poller ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -193,25 +220,24 @@ class Results:
                 waiter.refuse(waiter.unanswered(str(error) or type(error).__name__))
 
     async def _look(self, overdue: AbstractSet[Waiter]) -> None:
-        wanted = list(self._waiting)
-        for start in range(0, len(wanted), AT_ONCE):
-            if await self._ask(wanted[start : start + AT_ONCE]):
+        for tenant, some in _by_tenant(self._waiting):
+            if await self._ask(tenant, some):
                 self._pause = FIRST_PAUSE
         await self._seek(overdue)
         for waiter in overdue:
             waiter.refuse(waiter.not_ended())
 
-    async def _ask(self, wanted: Sequence[UUID]) -> bool:
+    async def _ask(self, tenant: int, run_ids: Sequence[UUID]) -> bool:
         """Tell those whose runs have ended; answers whether there were some."""
         async with self._database.acquire() as connection:
-            rows = await history.ends_of(connection, wanted, tenant_id=DEFAULT_TENANT)
+            rows = await history.ends_of(connection, run_ids, tenant_id=tenant)
             await confirm(connection, {lane_of(row["run_id"]) for row in rows})
         for row in rows:
-            self._tell(row)
+            self._tell(tenant, row)
         return bool(rows)
 
-    def _tell(self, row: Record) -> None:
-        for waiter in self._waiting.pop(row["run_id"], ()):
+    def _tell(self, tenant: int, row: Record) -> None:
+        for waiter in self._waiting.pop((tenant, row["run_id"]), ()):
             try:
                 waiter.tell(End(State(row["state"]), row["result"], row["error"]))
             except ValueError as error:  # a newer program wrote it: that is between this run and who waits for it
@@ -220,17 +246,15 @@ class Results:
     async def _seek(self, overdue: AbstractSet[Waiter]) -> None:
         """Find out which runs are nowhere, once each: of those whose time is over, and of those that are not young."""
         now = instant(self._clock)
-        unknown = [each for each in self._waiters() if each.run_id not in self._somewhere and not each.end.done()]
+        unknown = [each for each in self._waiters() if each.wanted not in self._somewhere and not each.end.done()]
         judged = [each for each in unknown if each in overdue or each.made_at + YOUNG < now]
-        for start in range(0, len(judged), AT_ONCE):
-            some = judged[start : start + AT_ONCE]
+        for tenant, some in _by_tenant(each.wanted for each in judged):
             async with self._database.acquire() as connection:
-                wanted = [each.run_id for each in some]
-                found = await lists.states_of(connection, wanted, tenant_id=DEFAULT_TENANT)
-            self._somewhere.update(found)
-            for waiter in some:
-                if waiter.run_id not in found:
-                    waiter.refuse(not_found(waiter.run_id))
+                found = await lists.states_of(connection, some, tenant_id=tenant)
+            self._somewhere.update((tenant, run_id) for run_id in found)
+        for waiter in judged:
+            if waiter.wanted not in self._somewhere:
+                waiter.refuse(not_found(waiter.run_id))
 
     def _poller_ended(self, poller: asyncio.Task[None]) -> None:
         """Nobody is left, or the application is being closed: then nobody looks for those who still wait."""
@@ -245,6 +269,32 @@ class Results:
         if self._poller is not None:
             self._poller.cancel()
             await asyncio.gather(self._poller, return_exceptions=True)
+
+
+def _by_tenant(wanted: Iterable[Wanted]) -> list[tuple[int, list[UUID]]]:
+    """Whose runs to ask for, not too many at once."""
+    tenants: dict[int, list[UUID]] = {}
+    for tenant, run_id in wanted:
+        tenants.setdefault(tenant, []).append(run_id)
+    return [
+        (tenant, run_ids[start : start + AT_ONCE])
+        for tenant, run_ids in tenants.items()
+        for start in range(0, len(run_ids), AT_ONCE)
+    ]
+
+
+def _checked_timeout(timeout: float | None) -> float | None:
+    if timeout is None:
+        return None
+    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not 0 <= timeout < math.inf:
+        raise InvalidInput(
+            f"timeout is {shortened(timeout)}; it must be a number of seconds, 0 or more.",
+            code="invalid-timeout",
+            hint="Leave it out to wait for as long as it takes.",
+            field="timeout",
+            value=shortened(timeout),
+        )
+    return timeout
 
 
 def _is_being_cancelled() -> bool:

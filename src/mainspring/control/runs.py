@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,6 @@ from mainspring.errors import (
     StoreError,
 )
 from mainspring.model import job as rules
-from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.ids import lane_of, parse_run_id
 from mainspring.model.lifecycle import WAITING, State
 from mainspring.model.line import Line
@@ -32,10 +30,12 @@ from mainspring.store.confirming import confirm
 from mainspring.store.connection import snapshot, transaction, uncancelled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from datetime import datetime, timedelta
     from uuid import UUID
 
+    from mainspring.control.application import Application
+    from mainspring.model.actor import Actor
     from mainspring.model.run import Run
     from mainspring.store.connection import Connection, Record
     from mainspring.store.database import Database
@@ -43,63 +43,56 @@ if TYPE_CHECKING:
 LOOKS = 20  # how often to look again for a run that moves under our eyes; each look is a new snapshot
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Changes:
-    """What to change about a waiting run; None leaves things as they are."""
-
-    priority: int | None = None
-    queue: str | None = None
-    payload: bytes | None = None
-    tags: Iterable[str] | None = None
-    at: datetime | None = None
-    max_age: timedelta | float | None = None
-
-
-def checked(changes: Changes) -> dict[str, Any]:
-    """What is to be changed, as the store takes it; refuses what breaks a rule."""
-    values: dict[str, Any] = {}
-    if changes.priority is not None:
-        values["priority"] = rules.checked_priority(changes.priority)
-    if changes.queue is not None:
-        values["line"] = rules.checked_name(changes.queue, "queue")
-    if changes.payload is not None:
-        values |= {"payload": changes.payload, "codec": JSON_CODEC}
-    if changes.tags is not None:
-        values["tags"] = rules.checked_tags(changes.tags) or []
-    if changes.at is not None:
-        values["due_at"] = rules.checked_at(changes.at)
-    if changes.max_age is not None:
-        values["max_age"] = rules.checked_max_age(changes.max_age)
-    if not values:
+def checked_changes(
+    *,
+    payload: bytes | None = None,
+    priority: int | None = None,
+    queue: str | None = None,
+    tags: Iterable[str] | None = None,
+    at: datetime | None = None,
+    max_age: timedelta | float | None = None,
+) -> dict[str, Any]:
+    """What is to be changed, as the store takes it; None leaves things as they are. Refuses what breaks a rule."""
+    values = {
+        "priority": None if priority is None else rules.checked_priority(priority),
+        "line": None if queue is None else rules.checked_name(queue, "queue"),
+        "payload": payload,
+        "codec": None if payload is None else JSON_CODEC,
+        "tags": None if tags is None else rules.checked_tags(tags) or [],
+        "due_at": rules.checked_at(at),
+        "max_age": rules.checked_max_age(max_age),
+    }
+    given = {name: value for name, value in values.items() if value is not None}
+    if not given:
         raise InvalidInput(
             "Nothing to change was given.",
             code="nothing-to-change",
-            hint="Give at least one of priority, queue, payload, tags, at, max_age.",
+            hint="Give at least one of arguments, priority, queue, tags, at, max_age.",
         )
-    return values
+    return given
 
 
 class Runs:
-    """Acts on single runs of one tenant."""
+    """Acts on single runs."""
 
-    def __init__(self, *, database: Database, lanes: int, tenant_id: int = DEFAULT_TENANT) -> None:
+    def __init__(self, *, database: Database, lanes: int, application: Application) -> None:
         self._database = database
         self._lanes = lanes
-        self._tenant_id = tenant_id
+        self._application = application
 
     # ── find ────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def find(self, run_id: UUID | str) -> Run:
+    async def find(self, actor: Actor, run_id: UUID | str) -> Run:
         """A run wherever it is, with its attempts and transitions."""
         parsed = self.parse(run_id)
         async with self._database.acquire() as connection:
-            row, attempts, acts = await _read(connection, parsed, self._tenant_id)
+            row, attempts, acts = await _read(connection, parsed, actor.tenant)
             progress = None if row is None else await reports.progress_of(connection, parsed)
             if row is None and not attempts:
                 raise not_found(parsed)
             latest = row if row is not None else attempts[-1]
-            names = await jobs.names_of(connection, [latest["job_id"]], tenant_id=self._tenant_id)
-            line = await self._line(connection, latest["line_id"])
+            names = await jobs.names_of(connection, [latest["job_id"]], tenant_id=actor.tenant)
+            line = await _line(connection, latest["line_id"], actor.tenant)
             lacks = await _lacks(connection, line) if latest["state"] == State.READY else None
         return as_run(
             parsed,
@@ -112,16 +105,12 @@ class Runs:
             lacks=lacks,
         )
 
-    async def find_confirmed(self, run_id: UUID | str) -> Run:
+    async def find_confirmed(self, actor: Actor, run_id: UUID | str) -> Run:
         """The same, once the standby has what was found: for answers that somebody acts upon."""
-        run = await self.find(run_id)
+        run = await self.find(actor, run_id)
         async with self._database.acquire() as connection:
             await confirm(connection, [lane_of(run.id)])
         return run
-
-    async def _line(self, connection: Connection, number: int) -> Line:
-        known = await jobs.lines(connection, tenant_id=self._tenant_id)
-        return next((line for line, each in known.items() if each == number), Line("?"))
 
     def parse(self, run_id: UUID | str) -> UUID:
         """A run id as it was given; one of a lane that is not there names no run of ours."""
@@ -130,54 +119,70 @@ class Runs:
             raise not_found(parsed)
         return parsed
 
+    async def encoded(self, actor: Actor, run_id: UUID | str, arguments: Mapping[str, Any] | None) -> bytes | None:
+        """New arguments of a run as its payload, checked if the application defines its job."""
+        if arguments is None:
+            return None
+        return self._application.encode(await self._job_of(actor, self.parse(run_id)), arguments)
+
+    async def _job_of(self, actor: Actor, run_id: UUID) -> str:
+        """Which job a run is of; its payload, which may not be readable here, is not looked at."""
+        async with self._database.acquire() as connection:
+            row, attempts, _ = await _read(connection, run_id, actor.tenant)
+            if row is None and not attempts:
+                raise not_found(run_id)
+            job_id: int = (row if row is not None else attempts[-1])["job_id"]
+            return (await jobs.names_of(connection, [job_id], tenant_id=actor.tenant)).get(job_id, "?")
+
     # ── cancel ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def cancel(self, run_id: UUID | str, *, reason: str = "", actor: str) -> State:
+    async def cancel(self, actor: Actor, run_id: UUID | str, *, reason: str = "") -> State:
         """End a waiting run at once, ask a running one to stop; answers with the state it is in now."""
         parsed = self.parse(run_id)
         reason = rules.checked_reason(reason)
-        return await uncancelled(self._database.repaired(partial(self._cancel, parsed, reason, actor)))
+        return await uncancelled(self._database.repaired(partial(self._cancel, actor, parsed, reason)))
 
-    async def _cancel(self, run_id: UUID, reason: str, actor: str) -> State:
+    async def _cancel(self, actor: Actor, run_id: UUID, reason: str) -> State:
+        said: dict[str, Any] = {"tenant_id": actor.tenant, "actor": actor.name, "reason": reason}
         async with self._database.acquire() as connection:
             for _ in range(LOOKS):
                 async with transaction(connection):
-                    ended = await store.cancel_waiting(
-                        connection, lane_of(run_id), [run_id], tenant_id=self._tenant_id, actor=actor, reason=reason
-                    )
+                    ended = await store.cancel_waiting(connection, lane_of(run_id), [run_id], **said)
                 if ended:
                     return State.CANCELLED
                 async with transaction(connection):
-                    worker = await store.request_cancel(
-                        connection, run_id, tenant_id=self._tenant_id, actor=actor, reason=reason
-                    )
+                    worker = await store.request_cancel(connection, run_id, **said)
                     if worker is not None:
                         notify.send(connection, [notify.cancel(worker)])
                         return State.RUNNING
-                await self._raise_if_settled(connection, run_id, "cancel")
+                await _raise_if_settled(connection, actor, run_id, "cancel")
         raise _restless(run_id)
-
-    async def _raise_if_settled(self, connection: Connection, run_id: UUID, verb: str) -> Record | None:
-        """Raise if the run can no longer be acted upon; answers with where it is, if anywhere."""
-        row, attempts, _ = await _read(connection, run_id, self._tenant_id)
-        if row is None and not attempts:
-            raise not_found(run_id)
-        state = State(row["state"]) if row is not None else State(attempts[-1]["state"])
-        if row is None or state is State.DEAD:
-            await confirm(connection, [lane_of(run_id)])
-            raise RunAlreadyEnded(
-                f"Run {run_id} is {state}; there is nothing to {verb}.", run_id=str(run_id), state=state.value
-            )
-        return row
 
     # ── change ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def change(self, run_id: UUID | str, changes: Changes, *, revision: int | None = None, actor: str) -> Run:
-        """Change a waiting run wherever it waits, if its revision is still the given one (or whatever it is now)."""
-        parsed, values = self.parse(run_id), checked(changes)
-        await uncancelled(self._change(parsed, values, revision, actor))
+    async def change(
+        self,
+        actor: Actor,
+        run_id: UUID | str,
+        *,
+        revision: int | None = None,
+        arguments: Mapping[str, Any] | None = None,
+        priority: int | None = None,
+        queue: str | None = None,
+        tags: Iterable[str] | None = None,
+        at: datetime | None = None,
+        max_age: timedelta | float | None = None,
+    ) -> Run:
+        """Change a waiting run, wherever it waits. With `revision`, only if nobody changed it since it was seen.
+
+        New `arguments` are checked against the handler's signature if this application defines the job.
+        """
+        parsed = self.parse(run_id)
+        payload = await self.encoded(actor, parsed, arguments)
+        values = checked_changes(payload=payload, priority=priority, queue=queue, tags=tags, at=at, max_age=max_age)
+        await uncancelled(self._change(actor, parsed, values, revision))
         try:
-            return await self.find(parsed)
+            return await self.find(actor, parsed)
         except StoreError as error:
             raise OutcomeUnknown(
                 f"Run {parsed} was changed, but could not be read afterwards ({error.message}).",
@@ -185,50 +190,46 @@ class Runs:
                 run_id=str(parsed),
             ) from error
 
-    async def _change(self, run_id: UUID, values: dict[str, Any], revision: int | None, actor: str) -> None:
-        detail = msgspec.json.encode({"changed": sorted(values)}).decode()
+    async def _change(self, actor: Actor, run_id: UUID, values: dict[str, Any], revision: int | None) -> None:
         async with self._database.acquire() as connection:
             for _ in range(LOOKS):
-                row = await self._raise_if_settled(connection, run_id, "change")
+                row = await _raise_if_settled(connection, actor, run_id, "change")
                 assert row is not None
                 if (objection := _objection(run_id, row, revision)) is not None:
                     await confirm(connection, [lane_of(run_id)])
                     raise objection
-                with_line = await self.with_line(connection, values, row["line_id"])
-                if await self._change_and_wake(connection, run_id, row["revision"], with_line, actor, detail):
+                with_line = await changed_line(connection, actor, values, row["line_id"])
+                if await _change_and_wake(connection, actor, run_id, row["revision"], with_line):
                     return
         raise _restless(run_id)
 
-    async def with_line(self, connection: Connection, values: dict[str, Any], present: int) -> dict[str, Any]:
-        """Another queue is another line; what it requires of a worker and how it is delivered stays."""
-        if "line" not in values:
-            return values
-        line = (await self._line(connection, present))._replace(queue=values["line"])
-        number, _ = await jobs.line_in_known_queue(connection, line, tenant_id=self._tenant_id)
-        return values | {"line": number}
 
-    async def _change_and_wake(
-        self,
-        connection: Connection,
-        run_id: UUID,
-        revision: int,
-        values: dict[str, Any],
-        actor: str,
-        detail: str,
-    ) -> bool:
-        async with transaction(connection):
-            changed = await store.change(
-                connection,
-                lane_of(run_id),
-                [run_id],
-                values,
-                tenant_id=self._tenant_id,
-                revision=revision,
-                actor=actor,
-                detail=detail,
-            )
-            await wake_changed(connection, lane_of(run_id), changed)
-        return bool(changed)
+async def changed_line(connection: Connection, actor: Actor, values: dict[str, Any], present: int) -> dict[str, Any]:
+    """Another queue is another line; what it requires of a worker and how it is delivered stays."""
+    if "line" not in values:
+        return values
+    line = (await _line(connection, present, actor.tenant))._replace(queue=values["line"])
+    number, _ = await jobs.line_in_known_queue(connection, line, tenant_id=actor.tenant)
+    return values | {"line": number}
+
+
+async def _change_and_wake(
+    connection: Connection, actor: Actor, run_id: UUID, revision: int, values: dict[str, Any]
+) -> bool:
+    lane, detail = lane_of(run_id), msgspec.json.encode({"changed": sorted(values)}).decode()
+    async with transaction(connection):
+        changed = await store.change(
+            connection,
+            lane,
+            [run_id],
+            values,
+            tenant_id=actor.tenant,
+            revision=revision,
+            actor=actor.name,
+            detail=detail,
+        )
+        await wake_changed(connection, lane, changed)
+    return bool(changed)
 
 
 async def wake_changed(connection: Connection, lane: int, changed: list[Record]) -> None:
@@ -238,6 +239,20 @@ async def wake_changed(connection: Connection, lane: int, changed: list[Record])
         for row in changed
     )
     notify.send(connection, list(dict.fromkeys(wake_ups)))
+
+
+async def _raise_if_settled(connection: Connection, actor: Actor, run_id: UUID, verb: str) -> Record | None:
+    """Raise if the run can no longer be acted upon; answers with where it is, if anywhere."""
+    row, attempts, _ = await _read(connection, run_id, actor.tenant)
+    if row is None and not attempts:
+        raise not_found(run_id)
+    state = State(row["state"]) if row is not None else State(attempts[-1]["state"])
+    if row is None or state is State.DEAD:
+        await confirm(connection, [lane_of(run_id)])
+        raise RunAlreadyEnded(
+            f"Run {run_id} is {state}; there is nothing to {verb}.", run_id=str(run_id), state=state.value
+        )
+    return row
 
 
 async def _read(
@@ -250,6 +265,11 @@ async def _read(
             await history.attempts_of(connection, run_id, tenant_id=tenant_id),
             await history.acts_on(connection, run_id, tenant_id=tenant_id),
         )
+
+
+async def _line(connection: Connection, number: int, tenant_id: int) -> Line:
+    known = await jobs.lines(connection, tenant_id=tenant_id)
+    return next((line for line, each in known.items() if each == number), Line("?"))
 
 
 async def _lacks(connection: Connection, line: Line) -> str | None:

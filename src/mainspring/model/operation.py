@@ -22,7 +22,12 @@ class OperationKind(StrEnum):
     CHANGE = "change"  # their priority, their queue
     REQUEUE = "requeue"
     PURGE = "purge"
-    RETRY = "retry"  # requeue what is dead, run again what ended
+    RERUN = "rerun"  # requeue what is dead, make a new run of what ended
+
+    @classmethod
+    def _missing_(cls, value: object) -> OperationKind | None:
+        """What programs before migration 0012 wrote."""
+        return cls.RERUN if value == "retry" else None
 
 
 # On which runs a kind acts, and on which if no state is named: what succeeded is not run again by oversight.
@@ -31,9 +36,9 @@ ALLOWED = {
     OperationKind.CHANGE: WAITING,
     OperationKind.REQUEUE: frozenset({State.DEAD}),
     OperationKind.PURGE: frozenset({State.DEAD}),
-    OperationKind.RETRY: ENDS | {State.DEAD},
+    OperationKind.RERUN: ENDS | {State.DEAD},
 }
-USUAL = ALLOWED | {OperationKind.RETRY: frozenset({State.DEAD})}
+USUAL = ALLOWED | {OperationKind.RERUN: frozenset({State.DEAD})}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

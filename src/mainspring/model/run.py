@@ -21,6 +21,7 @@ PRIORITIES = tuple(range(MOST_URGENT, LEAST_URGENT + 1))
 class NewRun(NamedTuple):
     """One run to be accepted. A tuple, because batches of them are the hot path of submission."""
 
+    tenant_id: int
     job_id: int
     job_version: int
     line_id: int
@@ -41,10 +42,10 @@ class NewRun(NamedTuple):
     @property
     def is_plain(self) -> bool:
         """Whether it may start at once and carries nothing that the database has to compute or compare."""
-        return self[9:] == _PLAIN
+        return self[10:] == _PLAIN
 
 
-_PLAIN = (None,) * len(NewRun._fields[9:])
+_PLAIN = (None,) * len(NewRun._fields[10:])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

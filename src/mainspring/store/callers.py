@@ -37,16 +37,16 @@ class CallersConnection:
         self._connection = connection
         self._driver = driver
 
-    async def submit(self, tenant_id: int, ids: Sequence[UUID], runs: Sequence[NewRun], known: str) -> list[Verdict]:
-        items = items_as_json(tenant_id, ids, runs)
+    async def submit(self, ids: Sequence[UUID], runs: Sequence[NewRun], known: str) -> list[Verdict]:
+        items = items_as_json(ids, runs)
         with _our_refusals():
             while True:
                 answers = verdicts(await _settled(self._call(SUBMIT, items, known, None)))
                 if not _is_any_gone(answers):
                     return answers
 
-    def submit_sync(self, tenant_id: int, ids: Sequence[UUID], runs: Sequence[NewRun], known: str) -> list[Verdict]:
-        items = items_as_json(tenant_id, ids, runs)
+    def submit_sync(self, ids: Sequence[UUID], runs: Sequence[NewRun], known: str) -> list[Verdict]:
+        items = items_as_json(ids, runs)
         with _our_refusals():
             while True:
                 answers = verdicts(_checked_blocking(self._call(SUBMIT, items, known, None)).fetchall())

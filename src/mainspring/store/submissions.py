@@ -70,26 +70,25 @@ def new_run_ids(count: int, lane: int, now: datetime) -> list[UUID]:
     return [FastUUID(each) for each in run_id_bytes(count, lane, now)]
 
 
-async def copy_plain(connection: Connection, tenant_id: int, ids: Sequence[UUID], runs: Sequence[NewRun]) -> None:
+async def copy_plain(connection: Connection, ids: Sequence[UUID], runs: Sequence[NewRun]) -> None:
     """Accept plain runs of one lane (see `NewRun.is_plain`)."""
     lane = lane_of(ids[0])
     await connection.copy_records_to_table(
         "ready",
         columns=_COPIED,
-        records=[(lane, run_id, tenant_id, *run[:9]) for run_id, run in zip(ids, runs, strict=True)],
+        records=[(lane, run_id, *run[:10]) for run_id, run in zip(ids, runs, strict=True)],
     )
 
 
 async def submit_items(
     connection: Connection,
-    tenant_id: int,
     ids: Sequence[UUID],
     runs: Sequence[NewRun],
     known: str,
     *,
     key_wait: str | None = None,
 ) -> list[Verdict]:
-    items = items_as_json(tenant_id, ids, runs)
+    items = items_as_json(ids, runs)
     return verdicts(await connection.fetch(SUBMIT.format("$1", "$2", "$3"), items, known, key_wait))
 
 
@@ -120,20 +119,18 @@ def raise_objection(objection: str) -> NoReturn:
     )
 
 
-def items_as_json(tenant_id: int, ids: Sequence[UUID], runs: Sequence[NewRun]) -> str:
+def items_as_json(ids: Sequence[UUID], runs: Sequence[NewRun]) -> str:
     """The argument of `submit`: plain JSON, so that every driver can pass it."""
-    items = [
-        _item(ordinal, tenant_id, run_id, run) for ordinal, (run_id, run) in enumerate(zip(ids, runs, strict=True))
-    ]
+    items = [_item(ordinal, run_id, run) for ordinal, (run_id, run) in enumerate(zip(ids, runs, strict=True))]
     return msgspec.json.encode(items).decode()
 
 
-def _item(ordinal: int, tenant_id: int, run_id: UUID, run: NewRun) -> dict[str, Any]:
+def _item(ordinal: int, run_id: UUID, run: NewRun) -> dict[str, Any]:
     return {
         "ordinal": ordinal,
         "lane": lane_of(run_id),
         "id": str(run_id),
-        "tenant_id": tenant_id,
+        "tenant_id": run.tenant_id,
         "job_id": run.job_id,
         "job_version": run.job_version,
         "line_id": run.line_id,

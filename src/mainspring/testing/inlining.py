@@ -34,7 +34,7 @@ from mainspring.worker.finishing import not_finished
 from mainspring.worker.work import error_document
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from logging import LogRecord
     from typing import NoReturn
 
@@ -52,13 +52,13 @@ _NOT_ITS_OWN = (asyncio.CancelledError, SystemExit, KeyboardInterrupt)
 @contextmanager
 def inline(app: Mainspring) -> Iterator[list[Handle[Any]]]:
     """Within this block, `submit` executes the job's function; the list has the handle of each run, in order."""
-    before, performer = app.shortcut, _Performer(app)
-    app.shortcut = performer
+    before, performer = app.submitting, _Performer(app)
+    app.submitting = performer
     try:
         with captured(_hear, app.registry.capture_level):
             yield performer.handles
     finally:
-        app.shortcut = before
+        app.submitting = before
 
 
 def _hear(attempt: object, record: LogRecord) -> None:
@@ -136,6 +136,12 @@ class _Performer:
         except BaseException as error:
             return self._failed(attempt, error)
 
+    async def submit_many(self, job: Job[Any, R], payloads: Sequence[bytes]) -> list[Handle[R]]:
+        return [await self.submit(job, payload) for payload in payloads]
+
+    def submit_many_sync(self, job: Job[Any, R], payloads: Sequence[bytes]) -> list[Handle[R]]:
+        return [self.submit_sync(job, payload) for payload in payloads]
+
     def _failed(self, attempt: _Attempt, error: BaseException) -> Handle[Any]:
         return self._ended(attempt, _failed(error), cause=error)
 
@@ -176,7 +182,7 @@ class _Attempt:
             attempt=1,
             fence=1,
             listener=self.overheard,
-            headers=job.headers,
+            headers=job.submit_options.headers,
             finisher=self.finisher,
         )
 

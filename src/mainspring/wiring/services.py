@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, TypeVar
 
 from mainspring.control.dead import DeadLetters
 from mainspring.control.definitions import Definitions
@@ -11,36 +11,44 @@ from mainspring.control.jobs import Jobs
 from mainspring.control.lists import Lists
 from mainspring.control.operations import Operations
 from mainspring.control.queues import Queues, Workers
+from mainspring.control.reruns import Reruns
 from mainspring.control.restored import Restoration
 from mainspring.control.results import Results
-from mainspring.control.retries import Retries
 from mainspring.control.runs import Runs
+from mainspring.control.submissions import Submissions
 from mainspring.control.submitter import Submitter
 from mainspring.control.watching import Watching
 
 if TYPE_CHECKING:
     from mainspring.clock import Clock
+    from mainspring.control.application import Application
     from mainspring.wiring.store import Store
 
+S = TypeVar("S")
 
-@dataclass(slots=True)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """What an application uses to talk to its store, within one event loop."""
+    """What an application uses to talk to its store, within one event loop. Every service serves all tenants."""
 
     store: Store
-    definitions: Definitions
     submitter: Submitter
+    submissions: Submissions
     runs: Runs
     dead: DeadLetters
+    reruns: Reruns
     lists: Lists
-    jobs: Jobs
-    retries: Retries
-    operations: Operations
+    watching: Watching
     results: Results
+    jobs: Jobs
     queues: Queues
     workers: Workers
-    watching: Watching
+    operations: Operations
     restoration: Restoration
+
+    def of(self, kind: type[S]) -> S:
+        """The service of this kind."""
+        return next(each for field in fields(self) if isinstance(each := getattr(self, field.name), kind))
 
     async def close(self) -> None:
         await self.results.close()
@@ -48,25 +56,29 @@ class Services:
         await self.store.close()
 
 
-def services(store: Store, clock: Clock) -> Services:
-    runs = Runs(database=store.database, lanes=store.lanes)
-    dead = DeadLetters(database=store.database, runs=runs)
-    lists = Lists(database=store.database, lanes=store.lanes)
-    retries = Retries(database=store.database, clock=clock, runs=runs, dead=dead)
-    definitions = Definitions(database=store.database, lanes=store.lanes, installation=store.installation)
+def services(store: Store, clock: Clock, application: Application) -> Services:
+    """Everything `control/` offers, on this store, for this application."""
+    database, lanes = store.database, store.lanes
+    definitions = Definitions(database=database, lanes=lanes, installation=store.installation, application=application)
+    submitter = Submitter(database=database, clock=clock, lanes=lanes)
+    runs = Runs(database=database, lanes=lanes, application=application)
+    lists = Lists(database=database, lanes=lanes)
+    reruns = Reruns(database=database, clock=clock, runs=runs)
     return Services(
         store=store,
-        definitions=definitions,
-        submitter=Submitter(database=store.database, clock=clock, lanes=store.lanes),
+        submitter=submitter,
+        submissions=Submissions(
+            definitions=definitions, submitter=submitter, application=application, waker=database.waker
+        ),
         runs=runs,
-        dead=dead,
+        dead=DeadLetters(database=database, runs=runs),
+        reruns=reruns,
         lists=lists,
-        jobs=Jobs(database=store.database, lanes=store.lanes),
-        retries=retries,
-        operations=Operations(database=store.database, lists=lists, runs=runs, retries=retries),
-        results=Results(database=store.database, clock=clock),
-        queues=Queues(database=store.database, lanes=store.lanes),
-        workers=Workers(database=store.database),
-        watching=Watching(database=store.database, clock=clock, runs=runs),
-        restoration=Restoration(database=store.database, clock=clock, lanes=store.lanes),
+        watching=Watching(database=database, clock=clock, runs=runs),
+        results=Results(database=database, clock=clock, runs=runs),
+        jobs=Jobs(database=database, lanes=lanes),
+        queues=Queues(database=database, lanes=lanes),
+        workers=Workers(database=database),
+        operations=Operations(database=database, lists=lists, reruns=reruns),
+        restoration=Restoration(database=database, clock=clock, lanes=lanes),
     )

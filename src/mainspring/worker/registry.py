@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from mainspring.errors import InvalidInput, JobNotFound, did_you_mean
 from mainspring.model.arguments import Arguments
+from mainspring.model.payload import MAX_PAYLOAD_BYTES, encode
 from mainspring.worker.environment import Environment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from mainspring.model.command import Command
     from mainspring.model.job import JobDefinition
@@ -74,6 +75,20 @@ class Registry:
                 hint=did_you_mean(name, self._handlers),
                 field="job",
             ) from None
+
+    # ── as services see it (control.application.Application) ────────────────────────────────────────────────
+
+    def definition_of(self, job: str) -> JobDefinition | None:
+        """What the application says about a job, if it is one of its own."""
+        handler = self._handlers.get(job)
+        return None if handler is None else handler.definition
+
+    def encode(self, job: str, arguments: Mapping[str, Any]) -> bytes:
+        """Arguments as a payload: checked if the job is the application's own, else when the run starts."""
+        handler = self._handlers.get(job)
+        if handler is None:
+            return encode(arguments, what="payload", limit=MAX_PAYLOAD_BYTES)
+        return handler.arguments.encode_mapping(arguments)
 
     def __iter__(self) -> Iterator[Handler]:
         return iter(self._handlers.values())

@@ -496,7 +496,8 @@ create table operation (
     id uuid primary key,
     tenant_id int not null,
     kind text not null
-        constraint an_operation_is_of_a_known_kind check (kind in ('cancel', 'retry', 'change', 'requeue', 'purge')),
+        constraint an_operation_is_of_a_known_kind
+        check (kind in ('cancel', 'retry', 'rerun', 'change', 'requeue', 'purge')),  -- retry: an older word for rerun
     filter jsonb not null,                      -- which runs
     change jsonb not null default '{}',         -- what becomes of them
     actor text not null,

@@ -1,78 +1,74 @@
-"""Trying again what is over: a dead run is requeued and stays itself; one that ended gets a new run."""
+"""Running again what is over: a dead run is requeued and stays itself; one that ended gets a new run.
+
+Not to be confused with *retry*, the move of a failed attempt to the next one, which workers make by themselves.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mainspring.clock import instant
-from mainspring.control.dead import requeue_in_lane
+from mainspring.control.dead import act_of, requeue_in_lane
 from mainspring.errors import RunNotEnded
-from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.ids import lane_of
 from mainspring.store import notify, submissions
 from mainspring.store import runs as store
 from mainspring.store.connection import transaction, uncancelled
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from uuid import UUID
 
     from mainspring.clock import Clock
-    from mainspring.control.dead import DeadLetters
     from mainspring.control.runs import Runs
+    from mainspring.model.actor import Actor
     from mainspring.store import dead
     from mainspring.store.connection import Connection
     from mainspring.store.database import Database
 
 
-class Retries:
-    """Tries runs of one tenant again."""
+class Reruns:
+    """Runs things again."""
 
-    def __init__(
-        self,
-        *,
-        database: Database,
-        clock: Clock,
-        runs: Runs,
-        dead: DeadLetters,
-        tenant_id: int = DEFAULT_TENANT,
-    ) -> None:
+    def __init__(self, *, database: Database, clock: Clock, runs: Runs) -> None:
         self._database = database
         self._clock = clock
         self._runs = runs
-        self._dead = dead
-        self._tenant_id = tenant_id
 
-    async def retry(self, run_id: UUID | str, *, payload: bytes | None = None, reason: str = "", actor: str) -> UUID:
-        """Try a run again that is over; answers with the run that stands for it now: the same, or a new one."""
+    async def rerun(
+        self, actor: Actor, run_id: UUID | str, *, arguments: Mapping[str, Any] | None = None, reason: str = ""
+    ) -> UUID:
+        """Run something again that is over; answers with the run that stands for it now: the same, or a new one."""
         parsed = self._runs.parse(run_id)
-        act = self._dead.act(actor, reason, changed=() if payload is None else ("payload",))
-        return await uncancelled(self._retry(parsed, act, payload))
+        payload = await self._runs.encoded(actor, parsed, arguments)
+        act = act_of(actor, reason, changed=() if payload is None else ("payload",))
+        return await uncancelled(self._rerun(actor, parsed, act, payload))
 
-    async def _retry(self, run_id: UUID, act: dead.Act, payload: bytes | None) -> UUID:
+    async def _rerun(self, actor: Actor, run_id: UUID, act: dead.Act, payload: bytes | None) -> UUID:
         async with self._database.acquire() as connection, transaction(connection):
-            tried = await self.retry_in_lane(connection, lane_of(run_id), [run_id], act, payload=payload)
-        if run_id in tried:
-            return tried[run_id]
-        run = await self._runs.find_confirmed(run_id)
+            again = await self.rerun_in_lane(connection, lane_of(run_id), [run_id], act, payload=payload)
+        if run_id in again:
+            return again[run_id]
+        run = await self._runs.find_confirmed(actor, run_id)
         raise RunNotEnded(
-            f"Run {run_id} is {run.state}; it is not over, so there is nothing to retry.",
+            f"Run {run_id} is {run.state}; it is not over, so there is nothing to rerun.",
             hint=f"See where it is: mainspring run show {run_id}",
             run_id=str(run_id),
             state=run.state.value,
         )
 
-    async def retry_in_lane(
+    async def rerun_in_lane(
         self, connection: Connection, lane: int, run_ids: list[UUID], act: dead.Act, *, payload: bytes | None = None
     ) -> dict[UUID, UUID]:
-        """Try runs of one lane again within the caller's transaction; answers with what stands for each."""
+        """Run those of one lane again within the caller's transaction; answers with what stands for each."""
         requeued = set(await requeue_in_lane(connection, lane, run_ids, act, payload=payload))
         ended = [run_id for run_id in run_ids if run_id not in requeued]
-        tried = {run_id: run_id for run_id in requeued}
+        again = {run_id: run_id for run_id in requeued}
         if ended:
-            tried |= await self._rerun(connection, lane, ended, act, payload)
-        return tried
+            again |= await self._new_runs(connection, lane, ended, act, payload)
+        return again
 
-    async def _rerun(
+    async def _new_runs(
         self, connection: Connection, lane: int, run_ids: list[UUID], act: dead.Act, payload: bytes | None
     ) -> dict[UUID, UUID]:
         new_ids = submissions.new_run_ids(len(run_ids), lane, instant(self._clock))

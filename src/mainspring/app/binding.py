@@ -1,0 +1,187 @@
+"""How an application speaks to the services of `control/`: each verb is the service's own, bound to who asks.
+
+`find = verb(Runs, Runs.find)` in a class makes `Runs.find` a method of it. The service is opened when the method is
+called, and the actor (of a handle, its run's id too) is filled in; signature and docstring stay those of the service.
+`find_sync = blocking(find)` is the same method for code that is not async.
+"""
+
+from __future__ import annotations
+
+import inspect
+from functools import partial
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, overload
+
+from mainspring.model.event_loop import refuse_in_event_loop
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+    from uuid import UUID
+
+    from mainspring.model.actor import Actor
+    from mainspring.wiring import Services
+
+P = ParamSpec("P")
+R = TypeVar("R")
+S = TypeVar("S")
+T = TypeVar("T")
+
+
+class Opener(Protocol):
+    """What an application offers to whatever is bound to it."""
+
+    async def services(self) -> Services: ...
+
+    def blocking(self, work: Coroutine[Any, Any, T]) -> T: ...
+
+
+class Bound(Protocol):
+    """What has bound verbs: a collection such as `app.runs`, or a handle."""
+
+    called: str  # what people call it, for messages
+
+    @property
+    def opener(self) -> Opener: ...
+
+    @property
+    def leading(self) -> tuple[Any, ...]:
+        """The arguments that are filled in: the actor, and of a handle its run's id."""
+
+
+class _Verb:
+    """A method of a service, as a method of something else."""
+
+    def __init__(self, service: type[Any], method: Callable[..., Any], leading: int) -> None:
+        self.service = service
+        self.method = method
+        self.__name__, self.__doc__ = method.__name__, method.__doc__
+        whole = inspect.signature(method)
+        own = list(whole.parameters.values())
+        self.__signature__ = whole.replace(parameters=[own[0], *own[1 + leading :]])
+
+
+class Verb(_Verb, Generic[P, R]):
+    """A service's method that is awaited."""
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, instance: Any, owner: type) -> Callable[P, Coroutine[Any, Any, R]]: ...
+    def __get__(self, instance: Any, owner: type) -> Any:
+        return self if instance is None else partial(self, instance)
+
+    async def __call__(self, instance: Any, *args: P.args, **kwargs: P.kwargs) -> R:
+        service = (await instance.opener.services()).of(self.service)
+        answer: R = await self.method(service, *instance.leading, *args, **kwargs)
+        return answer
+
+
+class Stream(_Verb, Generic[P, T]):
+    """A service's method that is iterated over with `async for`."""
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, instance: Any, owner: type) -> Callable[P, AsyncIterator[T]]: ...
+    def __get__(self, instance: Any, owner: type) -> Any:
+        return self if instance is None else partial(self, instance)
+
+    async def __call__(self, instance: Any, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:
+        service = (await instance.opener.services()).of(self.service)
+        async for each in self.method(service, *instance.leading, *args, **kwargs):
+            yield each
+
+
+def verb(service: type[S], method: Callable[Concatenate[S, Actor, P], Coroutine[Any, Any, R]]) -> Verb[P, R]:
+    """A method for who asks."""
+    return Verb(service, method, leading=1)
+
+
+def run_verb(
+    service: type[S], method: Callable[Concatenate[S, Actor, UUID | str, P], Coroutine[Any, Any, R]]
+) -> Verb[P, R]:
+    """A method for who asks, about the run of a handle."""
+    return Verb(service, method, leading=2)
+
+
+def stream(service: type[S], method: Callable[Concatenate[S, Actor, P], AsyncIterator[T]]) -> Stream[P, T]:
+    return Stream(service, method, leading=1)
+
+
+def run_stream(
+    service: type[S], method: Callable[Concatenate[S, Actor, UUID | str, P], AsyncIterator[T]]
+) -> Stream[P, T]:
+    return Stream(service, method, leading=2)
+
+
+# ── for code that is not async ──────────────────────────────────────────────────────────────────────────────────
+
+
+class Blocking(Generic[P, R]):
+    """A method that runs its async twin in the application's background loop, and waits for it."""
+
+    def __init__(self, twin: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]) -> None:
+        self.twin = twin
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.__name__ = name
+        self.__doc__ = f"`{name.removesuffix('_sync')}` for code that is not async."
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, instance: Any, owner: type) -> Callable[P, R]: ...
+    def __get__(self, instance: Any, owner: type) -> Any:
+        return self if instance is None else partial(self._call, instance)
+
+    def _call(self, instance: Any, *args: P.args, **kwargs: P.kwargs) -> R:
+        _refuse(instance, self.__name__, "await ")
+        answer: R = instance.opener.blocking(self.twin(instance, *args, **kwargs))
+        return answer
+
+
+class BlockingStream(Generic[P, T]):
+    """The same for `async for`: a plain iterator."""
+
+    def __init__(self, twin: Callable[Concatenate[Any, P], AsyncIterator[T]]) -> None:
+        self.twin = twin
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.__name__ = name
+        self.__doc__ = f"`{name.removesuffix('_sync')}` for code that is not async."
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, instance: Any, owner: type) -> Callable[P, Iterator[T]]: ...
+    def __get__(self, instance: Any, owner: type) -> Any:
+        return self if instance is None else partial(self._call, instance)
+
+    def _call(self, instance: Any, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
+        _refuse(instance, self.__name__, "async for … in ")
+        return _stepped(instance.opener, self.twin(instance, *args, **kwargs))
+
+
+blocking = Blocking
+blocking_stream = BlockingStream
+
+
+def _stepped(opener: Opener, steps: AsyncIterator[T]) -> Iterator[T]:
+    """One step of the background loop at a time; whoever stops early closes it."""
+    over: Any = object()
+    try:
+        while (step := opener.blocking(_next(steps, over))) is not over:
+            yield step
+    finally:
+        opener.blocking(_closed(steps))
+
+
+async def _next(steps: AsyncIterator[T], over: T) -> T:
+    return await anext(steps, over)
+
+
+async def _closed(steps: Any) -> None:
+    await steps.aclose()
+
+
+def _refuse(instance: Bound, name: str, keyword: str) -> None:
+    refuse_in_event_loop(name, f"{keyword}{instance.called}.{name.removesuffix('_sync')}(…)")

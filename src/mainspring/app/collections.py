@@ -1,0 +1,157 @@
+"""`app.runs` and its like: the services of `control/`, bound to an application and to whom it acts for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Unpack
+
+from mainspring.app.binding import blocking, blocking_stream, stream, verb
+from mainspring.app.handle import Handle
+from mainspring.control.dead import DeadLetters
+from mainspring.control.jobs import Jobs
+from mainspring.control.lists import Lists
+from mainspring.control.operations import Operations
+from mainspring.control.queues import Queues, Workers
+from mainspring.control.reruns import Reruns
+from mainspring.control.results import Results
+from mainspring.control.runs import Runs
+from mainspring.control.watching import Watching
+from mainspring.model.ids import parse_run_id
+from mainspring.model.options import SubmitOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from uuid import UUID
+
+    from mainspring.app.mainspring import Mainspring
+    from mainspring.model.actor import Actor
+    from mainspring.model.options import SubmitKeywords
+
+
+class Collection:
+    """What is bound to an application. Each method has a twin for code that is not async, with `_sync` at its end."""
+
+    __slots__ = ("_app",)
+    called = "app"
+
+    def __init__(self, app: Mainspring) -> None:
+        self._app = app
+
+    @property
+    def opener(self) -> Mainspring:
+        return self._app
+
+    @property
+    def leading(self) -> tuple[Actor]:
+        return (self._app.actor,)
+
+
+class RunCollection(Collection):
+    """All runs there are."""
+
+    called = "app.runs"
+
+    def handle(self, run_id: UUID | str) -> Handle[Any]:
+        """A handle on a run whose id was kept somewhere. Nothing is asked of the database yet."""
+        return Handle(self._app, parse_run_id(run_id))
+
+    find = verb(Runs, Runs.find)
+    cancel = verb(Runs, Runs.cancel)
+    change = verb(Runs, Runs.change)
+    result = verb(Results, Results.result)
+    logs = verb(Watching, Watching.logs)
+    watch = stream(Watching, Watching.watch)
+    list = verb(Lists, Lists.list)
+    each = stream(Lists, Lists.each)
+    page = verb(Lists, Lists.page)
+    count = verb(Lists, Lists.count)
+    requeue = verb(DeadLetters, DeadLetters.requeue)
+    purge = verb(DeadLetters, DeadLetters.purge)
+
+    find_sync = blocking(find)
+    cancel_sync = blocking(cancel)
+    change_sync = blocking(change)
+    result_sync = blocking(result)
+    logs_sync = blocking(logs)
+    watch_sync = blocking_stream(watch)
+    list_sync = blocking(list)
+    each_sync = blocking_stream(each)
+    page_sync = blocking(page)
+    count_sync = blocking(count)
+    requeue_sync = blocking(requeue)
+    purge_sync = blocking(purge)
+
+    async def rerun(
+        self, run_id: UUID | str, *, arguments: Mapping[str, Any] | None = None, reason: str = ""
+    ) -> Handle[Any]:
+        """Run something again that is over: a dead run is requeued, one that ended gets a new run (its `rerun_of`)."""
+        reruns = (await self._app.services()).of(Reruns)
+        return Handle(self._app, await reruns.rerun(self._app.actor, run_id, arguments=arguments, reason=reason))
+
+    rerun_sync = blocking(rerun)
+
+
+class JobCollection(Collection):
+    """The jobs that applications have registered."""
+
+    called = "app.jobs"
+
+    find = verb(Jobs, Jobs.find)
+    list = verb(Jobs, Jobs.list)
+
+    async def submit(
+        self, name: str, arguments: Mapping[str, Any] | None = None, **options: Unpack[SubmitKeywords]
+    ) -> Handle[Any]:
+        """Accept one run of a job by its name, also of one that another application defines.
+
+        Its arguments are checked here if the job is this application's, and when the run starts if it is not. Options
+        are those of `job.options`.
+        """
+        submissions = (await self._app.services()).submissions
+        checked = SubmitOptions.checked(**options)
+        return Handle(self._app, await submissions.submit_by_name(self._app.actor, name, arguments or {}, checked))
+
+    find_sync = blocking(find)
+    list_sync = blocking(list)
+    submit_sync = blocking(submit)
+
+
+class QueueCollection(Collection):
+    """The queues there are."""
+
+    called = "app.queues"
+
+    list = verb(Queues, Queues.list)
+    pause = verb(Queues, Queues.pause)
+    resume = verb(Queues, Queues.resume)
+
+    list_sync = blocking(list)
+    pause_sync = blocking(pause)
+    resume_sync = blocking(resume)
+
+
+class WorkerCollection(Collection):
+    """The workers there are, and those that ended lately."""
+
+    called = "app.workers"
+
+    list = verb(Workers, Workers.list)
+    drain = verb(Workers, Workers.drain)
+
+    list_sync = blocking(list)
+    drain_sync = blocking(drain)
+
+
+class OperationCollection(Collection):
+    """Acts on many runs, chosen by a filter, that can be cut off and resumed."""
+
+    called = "app.operations"
+
+    start = verb(Operations, Operations.start)
+    work = stream(Operations, Operations.work)
+    find = verb(Operations, Operations.find)
+    list = verb(Operations, Operations.list)
+
+    start_sync = blocking(start)
+    work_sync = blocking_stream(work)
+    find_sync = blocking(find)
+    list_sync = blocking(list)

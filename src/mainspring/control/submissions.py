@@ -1,0 +1,145 @@
+"""How payloads become runs: the job and the options say what a run is, the submitter accepts it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mainspring.control.accepting import check_verdicts
+from mainspring.control.definitions import document_of
+from mainspring.model.options import NO_OPTIONS
+from mainspring.model.template import template_of
+from mainspring.worker.tracing import current_trace
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from uuid import UUID
+
+    from mainspring.control.application import Application
+    from mainspring.control.definitions import Definitions, Known, Registered
+    from mainspring.control.submitter import Submitter
+    from mainspring.model.actor import Actor
+    from mainspring.model.job import JobDefinition
+    from mainspring.model.options import SubmitOptions
+    from mainspring.model.run import NewRun
+    from mainspring.model.template import Template
+    from mainspring.store.callers import CallersConnection
+    from mainspring.store.notify import Waker, WakeUp
+    from mainspring.store.submissions import Verdict
+
+
+class PreparedRuns:
+    """Runs ready to be accepted inside a caller's own transaction."""
+
+    def __init__(
+        self, *, ids: list[UUID], runs: list[NewRun], known: Known, wake_ups: list[WakeUp], waker: Waker
+    ) -> None:
+        self._ids = ids
+        self._runs = runs
+        self._known = document_of(frozenset([known]))
+        self._wake_ups = wake_ups
+        self._waker = waker
+
+    async def send(self, connection: CallersConnection) -> list[UUID]:
+        return self._accepted(await connection.submit(self._ids, self._runs, self._known))
+
+    def send_sync(self, connection: CallersConnection) -> list[UUID]:
+        return self._accepted(connection.submit_sync(self._ids, self._runs, self._known))
+
+    def _accepted(self, verdicts: list[Verdict]) -> list[UUID]:
+        check_verdicts(verdicts, self._runs)
+        return [each.run_id for each in verdicts]
+
+    async def wake(self) -> None:
+        """Whether and when the caller commits is the caller's to decide: wake whoever may claim a little later."""
+        self._waker.wake_after_callers_commit(self._wake_ups)
+
+
+class Submissions:
+    """Accepts runs of any job for anyone."""
+
+    def __init__(
+        self, *, definitions: Definitions, submitter: Submitter, application: Application, waker: Waker
+    ) -> None:
+        self.definitions = definitions
+        self._submitter = submitter
+        self._application = application
+        self._waker = waker
+
+    async def submit(self, actor: Actor, definition: JobDefinition, options: SubmitOptions, payload: bytes) -> UUID:
+        """Accept one run of a job that the application defines, in one commit with others that arrive just now."""
+
+        async def submit() -> UUID:
+            template, known = await self._template(actor, definition, options)
+            return await self._submitter.submit_one(template.filled(payload), known)
+
+        return await self.definitions.known_anew(submit)
+
+    async def submit_many(
+        self, actor: Actor, definition: JobDefinition, options: SubmitOptions, payloads: Sequence[bytes]
+    ) -> list[UUID]:
+        """Accept one run per payload: all of them, or none."""
+
+        async def submit() -> list[UUID]:
+            template, known = await self._template(actor, definition, options)
+            return await self._submitter.submit(template.filled_many(payloads), known)
+
+        return await self.definitions.known_anew(submit)
+
+    async def submit_by_name(
+        self, actor: Actor, name: str, arguments: Mapping[str, Any], options: SubmitOptions = NO_OPTIONS
+    ) -> UUID:
+        """Accept one run of a job that this or another application defines.
+
+        Its arguments are checked here if the job is this application's, and when the run starts if it is not.
+        """
+        payload = self._application.encode(name, arguments)
+        definition = self._application.definition_of(name)
+        if definition is not None:
+            return await self.submit(actor, definition, options, payload)
+
+        async def submit() -> UUID:
+            definition, registered = await self.definitions.look_up(actor, name, options)
+            template = _template(actor, definition, options, registered)
+            return await self._submitter.submit_one(template.filled(payload), registered.known)
+
+        return await self.definitions.known_anew(submit)
+
+    # ── inside a caller's transaction ───────────────────────────────────────────────────────────────────────
+
+    async def submit_on(
+        self,
+        connection: CallersConnection,
+        actor: Actor,
+        definition: JobDefinition,
+        options: SubmitOptions,
+        payloads: Sequence[bytes],
+    ) -> list[UUID]:
+        """Inside the caller's transaction, if that is one of the application's own database."""
+
+        async def submit() -> list[UUID]:
+            prepared = await self.prepare(actor, definition, options, payloads)
+            ids = await prepared.send(connection)
+            await prepared.wake()
+            return ids
+
+        return await self.definitions.known_anew(submit)
+
+    async def prepare(
+        self, actor: Actor, definition: JobDefinition, options: SubmitOptions, payloads: Sequence[bytes]
+    ) -> PreparedRuns:
+        """For a connection that blocks: prepared in the event loop, sent in the caller's thread."""
+        template, known = await self._template(actor, definition, options)
+        runs = [template.filled(payload) for payload in payloads]
+        ids = self._submitter.new_ids(runs)
+        wake_ups = self._submitter.wake_ups(ids, runs)
+        return PreparedRuns(ids=ids, runs=runs, known=known, wake_ups=wake_ups, waker=self._waker)
+
+    async def _template(
+        self, actor: Actor, definition: JobDefinition, options: SubmitOptions
+    ) -> tuple[Template, Known]:
+        registered = await self.definitions.registered(actor, definition, options.line_of(definition))
+        return _template(actor, definition, options, registered), registered.known
+
+
+def _template(actor: Actor, definition: JobDefinition, options: SubmitOptions, registered: Registered) -> Template:
+    return template_of(definition, options, registered.numbers, actor=actor, trace=current_trace())
