@@ -20,6 +20,7 @@
     ├── ProcessCrashed                     the process of an isolated run ended without a result
     ├── OutOfMemory (MemoryError)          an isolated run reached its memory limit
     ├── CommandFailed                      a command ended with an exit code other than 0
+    ├── ExtraMissing (ImportError)         what was asked for needs a package that is not installed
     └── StoreError                         the database
         ├── DatabaseUnreachable (ConnectionError)
         ├── DatabaseBusy                   locks, deadlocks, time limits: nothing happened, try again
@@ -217,6 +218,12 @@ class CommandFailed(MainspringError):
     code = "command-failed"
 
 
+class ExtraMissing(MainspringError, ImportError):
+    """What was asked for needs a package that is not installed. `fields` has the `extra` that brings it."""
+
+    code = "extra-missing"
+
+
 class StoreError(MainspringError):
     """The database could not do what was asked. `fields` has its `sqlstate`, where it said one."""
 
@@ -273,6 +280,15 @@ class EmbeddedServerError(StoreError):
     """The private PostgreSQL could not be made, started or shared."""
 
     code = "embedded-server-error"
+
+
+def extra_missing(what: str, package: str | None, extra: str) -> ExtraMissing:
+    return ExtraMissing(
+        f"{what} needs the package {package}, which is not installed.",
+        hint=f'Install it: pip install "mainspring[{extra}]"',
+        extra=extra,
+        package=package,
+    )
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

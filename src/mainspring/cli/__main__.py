@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from mainspring.cli.text import as_json, safe, safe_lines
-from mainspring.errors import MainspringError
+from mainspring.errors import MainspringError, extra_missing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,8 +33,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         from mainspring.cli.commands import launch
     except ModuleNotFoundError as error:
-        sys.stderr.write(f"error: The command line needs {error.name}, which is not installed.\n")
-        sys.stderr.write("hint: pip install 'mainspring[server]'\n")
+        complain(extra_missing("The command line", error.name, "cli"), arguments)
         return EXIT_FAILED
     return _guarded(launch, arguments)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any
 
-from mainspring.errors import InvalidSchedule
+from mainspring.errors import InvalidSchedule, extra_missing
 from mainspring.model.payload import printable
 from mainspring.schedule.calendar import MAX_DATES, Calendar
 from mainspring.schedule.faults import broken_rule
@@ -22,6 +22,7 @@ from mainspring.schedule.zones import zone_named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from types import ModuleType
     from zoneinfo import ZoneInfo
 
     from mainspring.schedule.preview import Preview
@@ -57,9 +58,17 @@ def read_calendar(data: bytes, *, name: str, since: date, zone: str = "UTC") -> 
     return Imported(calendar=days.calendar(name), events=days.events, left_out=tuple(days.left_out))
 
 
-def _events(data: bytes) -> list[Any]:
-    import icalendar  # a tenth of a second; only who reads or writes such files has to wait for it
+def _library() -> ModuleType:
+    """Imported when it is used: that takes a tenth of a second, and not everyone has it."""
+    try:
+        import icalendar
+    except ModuleNotFoundError as error:
+        raise extra_missing("Reading and writing iCalendar files", error.name, "icalendar") from error
+    return icalendar
 
+
+def _events(data: bytes) -> list[Any]:
+    icalendar = _library()
     try:
         return [event for each in icalendar.Calendar.from_ical(data, multiple=True) for event in each.walk("VEVENT")]
     except UNREADABLE as error:
@@ -190,8 +199,7 @@ def _listed(event: Any, key: str) -> Iterable[date]:
 
 def write_preview(preview: Preview, *, title: str, stamp: datetime) -> bytes:
     """The occurrences of a preview as events, dated by `stamp`. Equal occurrences have equal ids."""
-    import icalendar
-
+    icalendar = _library()
     calendar = icalendar.Calendar()
     calendar.add("PRODID", "-//Mainspring//schedule preview//EN")
     calendar.add("VERSION", "2.0")

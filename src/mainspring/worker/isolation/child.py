@@ -11,8 +11,6 @@ import threading
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import uvloop
-
 from mainspring.errors import InvalidInput, LeaseLost, MainspringError, OutOfMemory, RunCancelled
 from mainspring.model.context import Context
 from mainspring.model.limits import readable_size
@@ -22,6 +20,7 @@ from mainspring.worker.carrying import call_carrying, unpacked
 from mainspring.worker.command import become
 from mainspring.worker.current import CURRENT_ATTEMPT
 from mainspring.worker.environment import NOTHING
+from mainspring.worker.event_loop import run_in_loop
 from mainspring.worker.isolation import processes
 from mainspring.worker.isolation.voice import ChildAttempt, Voice, captured_here
 from mainspring.worker.isolation.wire import Answer, Ask, Done, Failed, Frames, Start, Tell, framed, to_child
@@ -123,8 +122,7 @@ class Life:
             self._limit()
         signal.signal(signal.SIGTERM, lambda number, frame: self._context.request_cancel())
         if self._handler.command is None and (self._handler.is_async or not self._is_bare):
-            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-                runner.run(self._run_async())
+            run_in_loop(self._run_async())
         else:
             try:
                 self._finish(self._call())
