@@ -28,6 +28,7 @@ from mainspring.model.limits import checked_memory
 from mainspring.model.report import capture_level
 from mainspring.model.resource import Resource
 from mainspring.model.run import DEFAULT_PRIORITY
+from mainspring.store.urls import checked_url
 from mainspring.worker.command import handler_of_command
 from mainspring.worker.registry import Registry, handler_of
 
@@ -80,7 +81,7 @@ class Mainspring:
         self.clock = clock or SystemClock()
         self._capture_logs = capture_logs
         capture_level(capture_logs)
-        self._url = database_url
+        self._url = None if database_url is None else checked_url(database_url)
         self._data_directory = data_directory
         self._place: wiring.Place | None = None
         self.actor = Actor(DEFAULT_TENANT, submitted_by or who_am_i())
