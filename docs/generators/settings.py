@@ -27,6 +27,8 @@ There is no configuration file: what is not said in code or on the [command line
 VARIABLES = {
     "MAINSPRING_DATABASE_URL": "The PostgreSQL server: `postgresql://user:password@host:5432/database`. Several hosts"
     " and `target_session_attrs=read-write` are understood. Without it, the embedded PostgreSQL is used.",
+    "MAINSPRING_REQUIRE_SERVER": "With `1`, nothing falls back to the embedded PostgreSQL: without a URL, programs and"
+    " commands refuse to go on (`server-required`). For production, where a forgotten URL must not go unnoticed.",
     "MAINSPRING_DATA_DIR": "Where the embedded PostgreSQL keeps its data. Else `/var/lib/mainspring/data` for root, and"
     " `mainspring/data` in `$XDG_DATA_HOME` or `~/.local/share` for others.",
     "MAINSPRING_PG_BIN": "The folder with PostgreSQL's programs, for the embedded server. Else the wheel's, else the"

@@ -218,6 +218,8 @@ class Mainspring:
         return self._background.run(work)
 
     async def _open(self) -> wiring.Services:
+        if self._place is None:  # inside a worker, whoever started it knows
+            wiring.explain_once(self.place)
         return wiring.services(await wiring.open_store(self.place), self.clock, self.registry)
 
     async def close(self) -> None:

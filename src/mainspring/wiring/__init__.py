@@ -1,5 +1,6 @@
 """The one place where concrete things are constructed and tied together."""
 
+from mainspring.wiring.place import Place, explain_once
 from mainspring.wiring.processes import (
     CHILD_VARIABLE,
     ZYGOTE_MODULE,
@@ -11,7 +12,7 @@ from mainspring.wiring.processes import (
     supervisor,
 )
 from mainspring.wiring.services import Services, services
-from mainspring.wiring.store import Place, Store, open_database, open_store
+from mainspring.wiring.store import Store, open_database, open_store
 from mainspring.wiring.worker import worker_process
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "Services",
     "Store",
     "ZygoteConfiguration",
+    "explain_once",
     "isolation",
     "open_database",
     "open_store",

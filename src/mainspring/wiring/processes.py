@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,8 @@ import msgspec
 from mainspring.clock import SystemClock
 from mainspring.store.link import Link
 from mainspring.store.migrate import check_server
-from mainspring.wiring.store import Place, open_store, say_nothing
+from mainspring.wiring.place import Place
+from mainspring.wiring.store import open_store, say_nothing
 from mainspring.worker.charge import Command
 from mainspring.worker.isolation.isolation import Isolation
 from mainspring.worker.isolation.starter import Starter
@@ -36,7 +37,7 @@ class ProcessConfiguration:
     """What any process of ours tells one that it starts to work for an application."""
 
     app: str
-    url: str | None
+    url: str | None = field(repr=False)  # it may hold a password
     data_directory: str | None
     channel: int
 

@@ -1,38 +1,18 @@
-"""Opening the database: which one, and what is checked before anyone works on it."""
+"""Opening the database: what is checked before anyone works on it."""
 
 from __future__ import annotations
 
 import asyncio
-import os
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mainspring.store.database import Database
-from mainspring.store.embedded import EmbeddedServer, default_data_directory
+from mainspring.store.embedded import EmbeddedServer
 from mainspring.store.migrate import check_schema, installation_of, migrate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-URL_VARIABLE = "MAINSPRING_DATABASE_URL"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Which database to use: a server by URL, or the embedded one in a directory."""
-
-    url: str | None = None
-    data_directory: Path | None = None
-
-    @classmethod
-    def chosen(cls, url: str | None = None, data_directory: Path | str | None = None) -> Place:
-        """What was asked for, else what the environment says, else the embedded server's usual directory."""
-        if url is None and data_directory is None:
-            url = os.environ.get(URL_VARIABLE) or None
-        if url is not None:
-            return cls(url=url)
-        return cls(data_directory=Path(data_directory) if data_directory else default_data_directory())
+    from mainspring.wiring.place import Place
 
 
 class Store:

@@ -24,7 +24,7 @@ killed is started again by whichever user calls `ensure_running()` first.
         connection = await asyncpg.connect(server.dsn)
 """
 
-from mainspring.store.embedded.directory import default_data_directory
+from mainspring.store.embedded.directory import DIRECTORY_VARIABLE, default_data_directory
 from mainspring.store.embedded.server import EmbeddedServer
 
-__all__ = ["EmbeddedServer", "default_data_directory"]
+__all__ = ["DIRECTORY_VARIABLE", "EmbeddedServer", "default_data_directory"]

@@ -28,6 +28,8 @@ LONGEST_FOLDER = 103 - len("/.s.PGSQL.65535.lock")
 PLAIN = re.compile(r"[A-Za-z0-9/._-]+")
 SHORT_BASE = Path("/tmp")  # not TMPDIR: it differs between users of one server and may be long
 
+DIRECTORY_VARIABLE = "MAINSPRING_DATA_DIR"
+
 
 @dataclass(frozen=True, kw_only=True)
 class DataDirectory:
@@ -123,7 +125,7 @@ def refusals_explained(path: Path) -> Iterator[None]:
 
 def default_data_directory() -> Path:
     """`MAINSPRING_DATA_DIR`, else the system's place for such data (as root) or the user's."""
-    if chosen := os.environ.get("MAINSPRING_DATA_DIR"):
+    if chosen := os.environ.get(DIRECTORY_VARIABLE):
         return Path(chosen)
     if os.geteuid() == 0:
         return Path("/var/lib/mainspring/data")
