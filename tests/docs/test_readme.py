@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import pytest
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).parent.parent.parent
+PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
@@ -30,8 +32,7 @@ SHOP, TRANSACTION = blocks("python")
 @pytest.fixture
 def environment(url: str) -> dict[str, str]:
     """A shell in which `mainspring` and `python` are ours, and the database is fresh."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    return os.environ | {"MAINSPRING_DATABASE_URL": url, "PATH": path}
+    return os.environ | {"MAINSPRING_DATABASE_URL": url, "PATH": PATH}
 
 
 @pytest.fixture
@@ -66,11 +67,26 @@ async def test_the_first_example_runs_and_the_commands_after_it_do_too(shop: Pat
     assert verdict.startswith("1 problem"), "the server of the tests is not durable, and doctor says so"
 
 
-async def test_the_transactional_example_runs(tmp_path: Path, environment: dict[str, str]) -> None:
-    (tmp_path / "orders.py").write_text(TRANSACTION)
+@pytest.fixture
+def embedded(shared_directory: Path) -> dict[str, str]:
+    """The same, on the database of those who name none; only its directory is not the usual one."""
+    others = {name: value for name, value in os.environ.items() if name != "MAINSPRING_DATABASE_URL"}
+    return others | {"PATH": PATH, "MAINSPRING_DATA_DIR": str(shared_directory / f"readme-{uuid4().hex[:8]}")}
 
-    assert run("python orders.py", tmp_path, environment) == "placed order 1\n"
-    assert "state      ready" in run("mainspring run show $(mainspring run submit send_receipt)", tmp_path, environment)
+
+def place_an_order(folder: Path, environment: dict[str, str]) -> None:
+    (folder / "orders.py").write_text(TRANSACTION)
+
+    assert run("python orders.py", folder, environment) == "placed order 1\n"
+    assert "state      ready" in run("mainspring run show $(mainspring run submit send_receipt)", folder, environment)
+
+
+async def test_the_transactional_example_runs_on_a_server(tmp_path: Path, environment: dict[str, str]) -> None:
+    place_an_order(tmp_path, environment)
+
+
+def test_the_transactional_example_runs_on_the_default_database(tmp_path: Path, embedded: dict[str, str]) -> None:
+    place_an_order(tmp_path, embedded)
 
 
 def test_every_python_block_is_known_to_these_tests() -> None:

@@ -370,3 +370,10 @@ async def test_an_async_connection_is_refused_by_a_blocking_call(
 
     assert refused.value.code == "connection-is-async"
     assert await connection.fetchval("select count(*) from ready") == 0
+
+
+async def test_an_application_says_where_its_database_is_as_every_driver_reads_it(url: str) -> None:
+    async with Mainspring(url.replace("postgresql://", "postgresql+asyncpg://", 1)) as app:
+        assert await app.database_url() == url
+        assert await asyncio.to_thread(app.database_url_sync) == url
+        await asyncio.to_thread(app.close_sync)

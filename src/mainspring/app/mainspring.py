@@ -213,6 +213,18 @@ class Mainspring:
         """What this application has open within the running event loop."""
         return await self._sessions.get()
 
+    async def database_url(self) -> str:
+        """Where the database is, for connections of your own: `await asyncpg.connect(await app.database_url())`.
+
+        The embedded PostgreSQL is started, and runs for as long as this application is open.
+        """
+        return (await self._sessions.get()).store.database.url
+
+    def database_url_sync(self) -> str:
+        """`database_url` for code that is not async."""
+        refuse_in_event_loop("database_url_sync", "await app.database_url()")
+        return self.blocking(self.database_url())
+
     def blocking(self, work: Coroutine[Any, Any, T]) -> T:
         """Run one of this application's coroutines from code that is not async."""
         return self._background.run(work)
