@@ -56,8 +56,8 @@ def with_and_without(name: str) -> pytest.MarkDecorator:
 
 
 BOUNDS = {
-    "mainspring.control.submitter.STATEMENT_SECONDS": 3.0,
-    "mainspring.control.submitter.ACCEPT_SECONDS": 6.0,
+    "mainspring.control.accepting.STATEMENT_SECONDS": 3.0,
+    "mainspring.control.accepting.ACCEPT_SECONDS": 6.0,
     "mainspring.control.submitter.KEY_SECONDS": 2.0,
 }
 

@@ -396,7 +396,7 @@ async def test_whoever_waits_for_a_turn_waits_no_longer_than_for_the_database(
     proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Keyed submissions go one by one; each does not get its own time after all before it had theirs."""
-    monkeypatch.setattr("mainspring.control.submitter.ACCEPT_SECONDS", 2.0)
+    monkeypatch.setattr("mainspring.control.accepting.ACCEPT_SECONDS", 2.0)
     app = Mainspring(proxy.url, submitted_by="tester")
 
     @app.job

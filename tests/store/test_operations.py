@@ -312,7 +312,7 @@ async def test_a_batch_or_a_list_of_no_sensible_size_is_refused(shop: Shop, numb
     operation = await shop.app.operations.start("cancel", RunFilter())
     with pytest.raises(InvalidInput, match=r"batch is .* must be a whole number from 1 to 1,000"):
         await anext(aiter(shop.app.operations.work(operation.id, batch=number)))
-    with pytest.raises(InvalidInput, match=r"count is .* must be a whole number from 1 to 1,000"):
+    with pytest.raises(InvalidInput, match=r"limit is .* must be a whole number from 1 to 1,000"):
         await shop.app.operations.list(limit=number)
 
 
