@@ -13,6 +13,7 @@ import msgspec
 from benchmarks.payload import CALL
 from mainspring.store.database import Database
 from mainspring.store.history import AttemptRecord
+from mainspring.store.instants import micros_of
 from mainspring.store.submissions import new_run_ids
 
 BATCH, MOST_WAITING, LINE = 500, 20_000, 999_999
@@ -57,7 +58,7 @@ async def bare_loop(url: str, seconds: float, lanes: int = 8) -> float:
         while time.perf_counter() < until:
             lane, lease, turn = turn % lanes, uuid4(), turn + 1
             rows = await connection.fetch(CLAIM, lane, LINE, BATCH, lease)
-            now = (int((time.time() - 946_684_800) * 1e6),)
+            now = micros_of(datetime.now(UTC))
             records: list[tuple[Any, ...]] = [
                 (lane, r[0], 1, 1, 1, 1, 1, LINE, 5, "succeeded", "succeeded", r[1], r[2], now, now, now, lease,
                  None, None, 0, r[3], None, None, None, None, r[4]) for r in rows]  # fmt: skip

@@ -25,6 +25,7 @@ from mainspring.model.policy import RetryPolicy
 from mainspring.model.run import PRIORITIES, NewRun
 from mainspring.model.steering import Snooze
 from mainspring.store import jobs, leases, runs, submissions, workers
+from mainspring.store.instants import Micros, micros_of
 from mainspring.store.leases import Lease, Settlement
 from mainspring.store.migrate import installation_of
 from mainspring.worker.registry import Registry, handler_of
@@ -441,5 +442,5 @@ from attempt as ended where run_id = $1 and state::text = any ($2::text[])
 """
 
 
-def micros_now() -> tuple[int]:
-    return (int((datetime.now(UTC).timestamp() - 946_684_800) * 1_000_000),)
+def micros_now() -> Micros:
+    return micros_of(datetime.now(UTC))

@@ -47,7 +47,7 @@ WORKING = """
     leases/record_stale leases/recorded_before leases/rescue leases/retry leases/settle queues/add_samples queues/depths
     queues/fold_tallies queues/forget_samples queues/is_sampled queues/samples queues/slots queues/tallies queues/tally
     reports/append_lines reports/find_checkpoint reports/forget reports/note_progress reports/store_checkpoints
-    leases/prune_stale operations/prune
+    health/clock leases/prune_stale operations/prune
     reports/sweep runs/claim runs/expire runs/forget_keys runs/lanes_to_tidy runs/lanes_with_held runs/next_due
     runs/promote runs/release runs/waiting_lines workers/beat workers/check_writable workers/lose workers/lost
     workers/prune workers/pulses workers/register workers/stop workers/tell_unsettled

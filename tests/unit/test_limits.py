@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from mainspring.model.job import JobDefinition
+from mainspring.store.instants import UNIX_TO_POSTGRES
 from mainspring.worker import timekeeper
 from mainspring.worker.limit import Limit, limit_of, special_of
 from mainspring.worker.timekeeper import NEVER, Timekeeper
@@ -19,7 +20,6 @@ from .hands import HandClock
 if TYPE_CHECKING:
     from mainspring.worker.work import Work
 
-EPOCH = 946_684_800_000_000
 NOW = 800_000_000_000_000  # microseconds since 2000
 
 
@@ -30,7 +30,7 @@ def limit(special: dict[str, Any] | None = None, **definition: Any) -> Limit | N
 
 
 def started(seconds_ago: float) -> dict[str, Any]:
-    return {"crashes": 0, "overrides": None, "first_started_at": NOW + EPOCH - int(seconds_ago * 1_000_000)}
+    return {"crashes": 0, "overrides": None, "first_started_at": NOW + UNIX_TO_POSTGRES - int(seconds_ago * 1_000_000)}
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,7 @@ def _connections(settings: dict[str, Any]) -> Finding:
 async def _clock(patient: Patient) -> Finding:
     """Half the round trip is the error of this measurement; the host's time is only used to date ids."""
     before = patient.clock.micros() / 1e6
-    theirs = await health.database_time(patient.connection)
+    theirs = await health.database_micros(patient.connection) / 1e6
     after = patient.clock.micros() / 1e6
     offset = theirs - (before + after) / 2
     says = f"the database is {abs(offset):.3f} s {'ahead of' if offset > 0 else 'behind'} this host"

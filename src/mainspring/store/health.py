@@ -34,8 +34,9 @@ async def applied_migrations(connection: Connection) -> dict[int, str]:
     return {row["version"]: row["name"] for row in rows}
 
 
-async def database_time(connection: Connection) -> float:
-    return float(await load("health/clock").fetchval(connection))
+async def database_micros(connection: Connection) -> int:
+    """The database's time, in microseconds since 1970."""
+    return int(await load("health/clock").fetchval(connection))
 
 
 async def long_transactions(connection: Connection, older_than: float) -> list[Record]:

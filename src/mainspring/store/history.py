@@ -19,8 +19,6 @@ HOST_CLOCK_SLACK = timedelta(days=1)
 
 DAYS_AHEAD = 3  # partitions are made so many days before they are needed
 
-Micros = tuple[int]  # microseconds since 2000-01-01, as connections with raw_time speak them
-
 
 class AttemptRecord(NamedTuple):
     """One row of history, in the order of the columns that COPY writes."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from mainspring.store.connection import Connection, Record
-    from mainspring.store.history import Micros
+    from mainspring.store.instants import Micros
     from mainspring.store.reports import Remains
 
 CLAIM = load("runs/claim")

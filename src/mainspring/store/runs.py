@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from mainspring.model.ids import lane_of, made_at
@@ -10,15 +9,17 @@ from mainspring.model.lifecycle import HoldReason
 from mainspring.model.payload import JSON_CODEC
 from mainspring.model.run import PRIORITIES
 from mainspring.store.history import HOST_CLOCK_SLACK
+from mainspring.store.instants import EPOCH
 from mainspring.store.statements import load
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
     from uuid import UUID
 
     from mainspring.store.connection import Connection, Record
 
-LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
+LONG_AGO = EPOCH  # before anything was due
 
 
 async def find(connection: Connection, run_id: UUID, *, tenant_id: int) -> Record | None:

@@ -14,7 +14,7 @@ import structlog
 
 from mainspring.clock import SystemClock
 from mainspring.model.actor import DEFAULT_TENANT
-from mainspring.store import jobs, leases, notify, runs
+from mainspring.store import health, jobs, leases, notify, runs
 from mainspring.store.failures import ALL_DATABASE_ERRORS
 from mainspring.store.leases import Lease
 from mainspring.worker.work import Work
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from mainspring.clock import Clock
     from mainspring.store.connection import Connection
-    from mainspring.store.history import Micros
+    from mainspring.store.instants import Micros
     from mainspring.store.link import Link
     from mainspring.worker.claimer import Claimer
     from mainspring.worker.executor import Executor
@@ -120,7 +120,7 @@ class Attendant:
         if isinstance(self._clock, SystemClock):
             self._clock.offset = 0
             before = self._clock.micros()
-            theirs = await connection.fetchval("select (extract(epoch from clock_timestamp()) * 1000000)::bigint")
+            theirs = await health.database_micros(connection)
             self._clock.offset = theirs - (before + self._clock.micros()) // 2
 
     def _hear(self, channel: str, payload: str) -> None:

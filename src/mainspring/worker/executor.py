@@ -18,6 +18,7 @@ from mainspring.model.line import Delivery
 from mainspring.model.payload import MAX_RESULT_BYTES, encode
 from mainspring.model.run import PRIORITIES
 from mainspring.model.steering import Steering
+from mainspring.store.instants import UNIX_TO_POSTGRES
 from mainspring.worker.carrying import unpacked
 from mainspring.worker.finishing import not_finished
 from mainspring.worker.isolation.echo import EchoedError
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
     from mainspring.clock import Clock
     from mainspring.store.connection import Record
-    from mainspring.store.history import Micros
+    from mainspring.store.instants import Micros
     from mainspring.store.leases import Lease, Settled
     from mainspring.worker.lines import Lines
     from mainspring.worker.performer import Performer
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 
-_POSTGRES_EPOCH = 946_684_800_000_000  # the year 2000, in microseconds since 1970
 PREFETCH_SECONDS = 0.05  # how much work, at the present speed, may wait here
 MAX_PREFETCH = 2_000
 STALE_SECONDS = 1.0  # a run that waited here this long is given back
@@ -346,7 +346,7 @@ class Executor:
         return self._running
 
     def now(self) -> Micros:
-        return (self._clock.micros() - _POSTGRES_EPOCH,)
+        return (self._clock.micros() - UNIX_TO_POSTGRES,)
 
 
 def _is_in_its_task(work: Work) -> bool:

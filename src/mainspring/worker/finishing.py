@@ -7,7 +7,7 @@ nothing (`leases/recorded_before`); a COMMIT that is still under way is waited f
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime  # noqa: TC003  msgspec reads the annotations of Finishing
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -16,13 +16,12 @@ import msgspec
 from mainspring.errors import NotFinished
 from mainspring.model.line import Delivery
 from mainspring.store.callers import callers_connection
+from mainspring.store.instants import instant_of
 from mainspring.worker.work import FENCE, ID
 
 if TYPE_CHECKING:
     from mainspring.worker.registry import Handler
     from mainspring.worker.work import Work
-
-_POSTGRES_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 class Finishing(msgspec.Struct, frozen=True):
@@ -68,7 +67,7 @@ def finishing_of(work: Work, handler: Handler) -> Finishing | None:
         lease_id=UUID(int=work.lease.id.int),
         position=work.position,
         worker_id=UUID(int=work.worker_id.int),
-        started_at=_POSTGRES_EPOCH + timedelta(microseconds=work.started_at[0]),
+        started_at=instant_of(work.started_at),
     )
 
 

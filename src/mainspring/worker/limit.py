@@ -9,12 +9,11 @@ import msgspec
 
 from mainspring.errors import AttemptTimedOut
 from mainspring.model.policy import MICROSECOND, NO_OVERRIDES, Overrides
+from mainspring.store.instants import UNIX_TO_POSTGRES
 
 if TYPE_CHECKING:
     from mainspring.model.job import JobDefinition
-    from mainspring.store.history import Micros
-
-_UNIX_TO_POSTGRES = 946_684_800_000_000  # microseconds from 1970 to 2000
+    from mainspring.store.instants import Micros
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +26,7 @@ class Special:
 
     def first_start(self, now: Micros) -> int:
         """When the run started first, in microseconds since 2000: now, if it never did."""
-        return now[0] if self.first_started_at is None else self.first_started_at - _UNIX_TO_POSTGRES
+        return now[0] if self.first_started_at is None else self.first_started_at - UNIX_TO_POSTGRES
 
 
 PLAIN = Special()

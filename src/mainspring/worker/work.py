@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import traceback
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -12,20 +11,21 @@ from mainspring.errors import AttemptTimedOut, MainspringError
 from mainspring.model.lifecycle import Outcome, State
 from mainspring.model.line import Delivery
 from mainspring.model.payload import printable
-from mainspring.model.policy import MICROSECOND
 from mainspring.model.steering import Cancel, Retry, Snooze, Steering
+from mainspring.store.instants import micros_of
 from mainspring.store.leases import Fate, Settled
 from mainspring.worker.isolation.echo import EchoedError
 from mainspring.worker.limit import special_of
 
 if TYPE_CHECKING:
     import asyncio
+    from datetime import datetime
     from uuid import UUID
 
     from mainspring.model.context import Context
     from mainspring.model.policy import RetryPolicy
     from mainspring.store.connection import Record
-    from mainspring.store.history import Micros
+    from mainspring.store.instants import Micros
     from mainspring.store.leases import Lease
     from mainspring.worker.limit import Limit, Special
     from mainspring.worker.registry import Handler
@@ -38,8 +38,6 @@ MAX_TRACEBACK_LENGTH = 8_000
 # The columns of a claimed row, by position: a row is read once per run, and names would cost a look-up each.
 ID, TENANT, JOB, VERSION, PRIORITY, RANK, ATTEMPT, FENCE, DUE_AT, READY_AT, EXPIRES_AT, CODEC, PAYLOAD = range(13)
 HEADERS, TAGS, KEY, SUBMITTED_BY, SUBMITTED_AT, SPECIAL = range(13, 19)
-
-_POSTGRES_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 class Work:
@@ -274,7 +272,7 @@ class Work:
             row[SUBMITTED_BY],
             row[SUBMITTED_AT],
         )
-        not_before = None if at is None else _micros(at)
+        not_before = None if at is None else micros_of(at)
         return Settled(
             self.lease,
             self.position,
@@ -291,14 +289,10 @@ class Work:
         )
 
 
-def _micros(at: datetime) -> Micros:
-    return ((at - _POSTGRES_EPOCH) // MICROSECOND,)
-
-
 def _due(now: Micros, delay: float, at: datetime | None) -> int:
     """About when a run is due again, in microseconds since 2000; the database decides."""
     after = now[0] + round(delay * 1_000_000)
-    return after if at is None else max(after, _micros(at)[0])
+    return after if at is None else max(after, micros_of(at)[0])
 
 
 def _never_again(fate: Fate, state: State) -> tuple[Fate, State]:
