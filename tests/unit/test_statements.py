@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 import mainspring
+from mainspring.model.lifecycle import PLACES
+from mainspring.store import statements
+from mainspring.store.columns import CARRIED, FRAGMENTS
 from mainspring.store.leases import Fate
 from mainspring.store.statements import Statement, all_statements, load
 
@@ -37,6 +40,65 @@ def test_arguments_go_by_name() -> None:
 def test_missing_and_surplus_arguments_are_refused(values: dict[str, int]) -> None:
     with pytest.raises(TypeError, match=r"x takes \('b', 'a'\)"):
         Statement("x", "select :b::int, :a::int").arguments(values)
+
+
+# ── columns ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def fragments(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statements, "FRAGMENTS", {"some": ("a", "b", "c")})
+
+
+@pytest.mark.usefixtures("fragments")
+@pytest.mark.parametrize(
+    ("text", "expanded"),
+    [
+        ("select {some}", "select a, b, c"),
+        ("select {some of run}", "select run.a, run.b, run.c"),
+        ("select f({some by name})", "select f(a => a, b => b, c => c)"),
+        ("select {some except b}", "select a, c"),
+        ("select {some of run except\n a, b}", "select run.c"),
+        ("select '{}', '{1,2}'", "select '{}', '{1,2}'"),
+        ("select :b::int, {some} -- {nothing}", "select $1::int, a, b, c"),
+    ],
+)
+def test_columns_in_braces_are_filled_in(text: str, expanded: str) -> None:
+    assert Statement("x", text).text == expanded
+
+
+@pytest.mark.usefixtures("fragments")
+@pytest.mark.parametrize("text", ["{somes}", "{some except d}", "{some except a, a}"])
+def test_columns_that_are_not_there_are_an_error(text: str) -> None:
+    with pytest.raises((KeyError, ValueError)):
+        Statement("x", text)
+
+
+def test_every_fragment_is_used() -> None:
+    used = {name for each in STATEMENTS for name in re.findall(r"\{([a-z]+)[ }]", each.source)}
+
+    assert used == set(FRAGMENTS)
+
+
+def test_no_brace_is_left() -> None:
+    assert [each.name for each in STATEMENTS if re.search(r"\{[a-z]", each.text)] == []
+
+
+def test_a_new_attribute_reaches_every_statement_that_moves_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once where the row is written and once where its value comes from, for each place and for history."""
+    monkeypatch.setattr(statements, "FRAGMENTS", {name: (*columns, "colour") for name, columns in FRAGMENTS.items()})
+    moving = {f"insert into {table} (" for table in (*PLACES.values(), "attempt")} - {"insert into lease ("}
+    for each in STATEMENTS:
+        text = Statement(each.name, each.source).text
+        written = sum(text.count(insert) for insert in moving)
+        assert len(re.findall(r"\bcolour\b", text)) >= 2 * written, each.name
+
+
+def test_columns_of_runs_are_not_spelled_in_statements() -> None:
+    """Four in a row of those that a run carries everywhere: then it is the run's row, and there is a name for that."""
+    row = re.compile(rf"(?:\b(?:[a-z]+\.)?(?:{'|'.join(CARRIED)})\b,\s*){{4}}")
+
+    assert [each.name for each in STATEMENTS if row.search(re.sub(r"\{[^}]*\}", "", each.source))] == []
 
 
 def test_a_statement_is_loaded_once() -> None:

@@ -1,6 +1,10 @@
 """SQL statements, one per file, loaded by name at import: `load("runs/claim")`.
 
 Files use named parameters (`:lane`); PostgreSQL counts them (`$1`). Calls name them, so neither side can slip.
+
+Columns that many statements have in common stand in braces and are filled in from store/columns.py: `{run}`,
+`{run of lease}` for `lease.id, lease.tenant_id, …`, `{run by name}` for `id => id, tenant_id => tenant_id, …`, and each
+of them without some: `{run except attempt, due_at}`.
 """
 
 from __future__ import annotations
@@ -10,6 +14,8 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+from mainspring.store.columns import FRAGMENTS
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -17,6 +23,7 @@ if TYPE_CHECKING:
 
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")
 _COMMENT = re.compile(r"--[^\n]*")
+_COLUMNS = re.compile(r"\{([a-z_]+)(?:\s+of\s+([a-z_]+)|\s+(by\s+name))?(?:\s+except\s+([a-z_,\s]+))?\}")
 
 
 class Statement:
@@ -26,7 +33,7 @@ class Statement:
         self.name = name
         self.source = source
         self.parameters: tuple[str, ...] = ()
-        self.text = _PARAMETER.sub(self._number, _COMMENT.sub("", source)).strip()
+        self.text = _PARAMETER.sub(self._number, with_columns(_COMMENT.sub("", source))).strip()
 
     def _number(self, match: re.Match[str]) -> str:
         name = match[1]
@@ -51,6 +58,20 @@ class Statement:
 
     async def execute(self, connection: Connection, **values: Any) -> None:
         await connection.execute(self.text, *self.arguments(values))
+
+
+def with_columns(text: str) -> str:
+    """The text with its columns filled in."""
+    return _COLUMNS.sub(_columns, text)
+
+
+def _columns(match: re.Match[str]) -> str:
+    fragment, alias, by_name, left_out = match.groups()
+    without = [name.strip() for name in left_out.split(",")] if left_out else []
+    names = list(FRAGMENTS[fragment])
+    for name in without:
+        names.remove(name)  # raises if there is none: an exception that says nothing
+    return ", ".join(f"{alias}.{name}" if alias else f"{name} => {name}" if by_name else name for name in names)
 
 
 def _folder() -> Any:

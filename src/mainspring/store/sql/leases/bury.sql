@@ -1,12 +1,8 @@
 -- Put settled runs that are out of attempts among the dead letters.
 -- Moves: bury.  Index: lease primary key.
-insert into dead (lane, id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes, revision,
-                  due_at, expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at,
-                  retry_until, first_started_at, overrides)
-select lease.lane, run.id, run.tenant_id, run.job_id, run.job_version, run.line_id, run.priority,
-       run.attempt + back.spent, run.fence, run.crashes, run.revision, run.due_at, run.expires_at,
-       run.codec, run.payload, run.headers, run.tags, run.idempotency_key, run.submitted_by, run.submitted_at,
-       run.retry_until, coalesce(run.first_started_at, back.started_at), run.overrides
+insert into dead (lane, {run except attempt, first_started_at}, attempt, first_started_at)
+select lease.lane, {run of run except attempt, first_started_at},
+       run.attempt + back.spent, coalesce(run.first_started_at, back.started_at)
 from lease
 cross join lateral unnest(lease.runs) with ordinality as run
 join unnest(:leases::uuid[], :positions::int[], :starts::timestamptz[],

@@ -1,12 +1,7 @@
 -- Set settled runs aside until their reason is gone. No attempt is spent.
 -- Moves: hold.  Index: lease primary key.
-insert into held (lane, id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes, revision,
-                  due_at, expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at,
-                  retry_until, first_started_at, overrides, reason)
-select lease.lane, run.id, run.tenant_id, run.job_id, run.job_version, run.line_id, run.priority, run.attempt,
-       run.fence, run.crashes, run.revision, run.due_at, run.expires_at,
-       run.codec, run.payload, run.headers, run.tags, run.idempotency_key, run.submitted_by, run.submitted_at,
-       run.retry_until, run.first_started_at, run.overrides, :reason::text
+insert into held (lane, {run}, reason)
+select lease.lane, {run of run}, :reason::text
 from lease
 cross join lateral unnest(lease.runs) with ordinality as run
 join unnest(:leases::uuid[], :positions::int[]) as back (lease, position)

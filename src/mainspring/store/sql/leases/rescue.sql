@@ -22,29 +22,24 @@ with blame as materialized (
     from blame cross join ended cross join lateral unnest(ended.runs) with ordinality as run
     where get_bit(ended.done, run.ordinality::int - 1) = 0
 ), rescued as (
-    insert into ready (lane, id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes, revision,
-                       due_at, expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at,
-                       retry_until, first_started_at, overrides, rank)
-    select lane, id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes_now, revision,
-           due_at, retry_until, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at,
-           retry_until, coalesce(first_started_at, claimed_at), overrides, (date_part('epoch', ready_at) * 1000000)::bigint
+    insert into ready (lane, {run except crashes, expires_at, first_started_at},
+                       crashes, expires_at, first_started_at, rank)
+    select lane, {run except crashes, expires_at, first_started_at},
+           crashes_now, retry_until, coalesce(first_started_at, claimed_at),
+           (date_part('epoch', ready_at) * 1000000)::bigint
     from unfinished where state = 'ready'
 ), buried as (
-    insert into dead (lane, id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes, revision,
-                      due_at, expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at,
-                      retry_until, first_started_at, overrides)
-    select lane, id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes_now, revision,
-           due_at, retry_until, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at,
-           retry_until, coalesce(first_started_at, claimed_at), overrides
+    insert into dead (lane, {run except crashes, expires_at, first_started_at}, crashes, expires_at, first_started_at)
+    select lane, {run except crashes, expires_at, first_started_at},
+           crashes_now, retry_until, coalesce(first_started_at, claimed_at)
     from unfinished where state = 'dead'
 ), recorded as (
-    insert into attempt (lane, run_id, fence, attempt, tenant_id, job_id, job_version, line_id, priority, outcome,
-                         state, due_at, ready_at, claimed_at, worker_id, error, codec, payload, headers, tags,
-                         idempotency_key, submitted_by, submitted_at)
-    select lane, id, fence, attempt + 1, tenant_id, job_id, job_version, line_id, priority,
+    insert into attempt (lane, run_id, {recorded except payload}, payload, attempt, outcome, state, ready_at,
+                         claimed_at, worker_id, error)
+    select lane, id, {recorded except payload}, case when state in ('cancelled', 'lost') then payload end, attempt + 1,
            case when state = 'cancelled' then 'cancelled' when is_crash then 'crashed'
                 else 'interrupted' end::attempt_outcome,
-           state, due_at, ready_at, claimed_at, :worker::uuid,
+           state, ready_at, claimed_at, :worker::uuid,
            case when state = 'dead'
                 then jsonb_build_object('code', 'crashed-too-often', 'message',
                                         'Its worker was lost ' || crashes_now || ' times while it ran.')
@@ -53,9 +48,7 @@ with blame as materialized (
                                         'The worker could not settle its results and ended; its runs were taken over.')
                 else jsonb_build_object('code', 'worker-lost', 'message', case when state = 'lost'
                                         then 'The worker stopped beating; delivered at most once, it does not start again.'
-                                        else 'The worker stopped beating; its runs were taken over.' end) end,
-           codec, case when state in ('cancelled', 'lost') then payload end, headers, tags, idempotency_key,
-           submitted_by, submitted_at
+                                        else 'The worker stopped beating; its runs were taken over.' end) end
     from unfinished
 )
 select (select count(*) from ended) as leases, count(*) filter (where state = 'ready') as rescued,

@@ -6,9 +6,8 @@
 select run.*
 from lane cross join lateral (
     (select * from (
-        select 'ready'::run_state as state, ready.id, ready.job_id, ready.job_version, ready.line_id,
-               ready.priority, ready.attempt, ready.fence, ready.due_at, ready.submitted_at, ready.submitted_by,
-               ready.tags, ready.ready_at as since_at, null::text as reason, null::jsonb as error,
+        select 'ready'::run_state as state, ready.id, {listed of ready},
+               ready.ready_at as since_at, null::text as reason, null::jsonb as error,
                ready.tenant_id = :tenant::int and (:tags::text[] is null or ready.tags @> :tags::text[]) as is_match,
                row_number() over (partition by ready.lane order by ready.id desc) = :bound::int as is_last
         from ready
@@ -19,9 +18,8 @@ from lane cross join lateral (
     where is_match or is_last order by id desc limit :count::int)
     union all
     (select * from (
-        select 'scheduled'::run_state as state, later.id, later.job_id, later.job_version, later.line_id,
-               later.priority, later.attempt, later.fence, later.due_at, later.submitted_at, later.submitted_by,
-               later.tags, null::timestamptz as since_at, null::text as reason, null::jsonb as error,
+        select 'scheduled'::run_state as state, later.id, {listed of later},
+               null::timestamptz as since_at, null::text as reason, null::jsonb as error,
                later.tenant_id = :tenant::int and (:tags::text[] is null or later.tags @> :tags::text[]) as is_match,
                row_number() over (partition by later.lane order by later.id desc) = :bound::int as is_last
         from later
@@ -32,9 +30,8 @@ from lane cross join lateral (
     where is_match or is_last order by id desc limit :count::int)
     union all
     (select * from (
-        select 'held'::run_state as state, held.id, held.job_id, held.job_version, held.line_id,
-               held.priority, held.attempt, held.fence, held.due_at, held.submitted_at, held.submitted_by,
-               held.tags, held.held_at as since_at, held.reason as reason, null::jsonb as error,
+        select 'held'::run_state as state, held.id, {listed of held},
+               held.held_at as since_at, held.reason as reason, null::jsonb as error,
                held.tenant_id = :tenant::int and (:tags::text[] is null or held.tags @> :tags::text[]) as is_match,
                row_number() over (partition by held.lane order by held.id desc) = :bound::int as is_last
         from held
@@ -45,9 +42,8 @@ from lane cross join lateral (
     where is_match or is_last order by id desc limit :count::int)
     union all
     (select * from (
-        select 'dead'::run_state as state, dead.id, dead.job_id, dead.job_version, dead.line_id,
-               dead.priority, dead.attempt, dead.fence, dead.due_at, dead.submitted_at, dead.submitted_by,
-               dead.tags, dead.died_at as since_at, null::text as reason, null::jsonb as error,
+        select 'dead'::run_state as state, dead.id, {listed of dead},
+               dead.died_at as since_at, null::text as reason, null::jsonb as error,
                dead.tenant_id = :tenant::int and (:tags::text[] is null or dead.tags @> :tags::text[]) as is_match,
                row_number() over (partition by dead.lane order by dead.id desc) = :bound::int as is_last
         from dead

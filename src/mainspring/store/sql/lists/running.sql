@@ -2,8 +2,7 @@
 -- Index: lease primary key.
 select run.*
 from lane cross join lateral (
-    select 'running'::run_state as state, run.id, run.job_id, run.job_version, run.line_id, run.priority, run.attempt,
-           run.fence, run.due_at, run.submitted_at, run.submitted_by, run.tags, lease.claimed_at as since_at,
+    select 'running'::run_state as state, run.id, {listed of run}, lease.claimed_at as since_at,
            case when get_bit(lease.cancel, run.ordinality::int - 1) = 1 then 'cancelling' end as reason,
            null::jsonb as error, true as is_match, false as is_last
     from lease cross join lateral unnest(lease.runs) with ordinality as run

@@ -4,10 +4,8 @@
 select run.*
 from unnest(:jobs::int[], :lines::int[]) as pair (job, line) cross join lateral (
     select * from (
-        select attempt.state, attempt.run_id as id, attempt.job_id, attempt.job_version, attempt.line_id,
-               attempt.priority, attempt.attempt, attempt.fence, attempt.due_at, attempt.submitted_at,
-               attempt.submitted_by, attempt.tags, attempt.recorded_at as since_at, null::text as reason,
-               attempt.error, attempt.recorded_at,
+        select attempt.state, attempt.run_id as id, {listed of attempt}, attempt.recorded_at as since_at,
+               null::text as reason, attempt.error, attempt.recorded_at,
                attempt.tenant_id = :tenant::int and attempt.state = any (:states::run_state[])
                  and attempt.outcome = any (:outcomes::attempt_outcome[])
                  and (:tags::text[] is null or attempt.tags @> :tags::text[])

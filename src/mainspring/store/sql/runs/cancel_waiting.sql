@@ -11,25 +11,20 @@ with from_ready as (
     delete from held where lane = :lane::smallint and id = any (:runs::uuid[])
       and tenant_id = :tenant::int returning *
 ), cancelled as materialized (
-    select lane, id, tenant_id, job_id, job_version, line_id, priority, fence, due_at, ready_at, codec, payload,
-           headers, tags, idempotency_key, submitted_by, submitted_at from from_ready
+    select lane, id, {recorded}, ready_at from from_ready
     union all
-    select lane, id, tenant_id, job_id, job_version, line_id, priority, fence, due_at, null, codec, payload,
-           headers, tags, idempotency_key, submitted_by, submitted_at from from_later
+    select lane, id, {recorded}, null from from_later
     union all
-    select lane, id, tenant_id, job_id, job_version, line_id, priority, fence, due_at, null, codec, payload,
-           headers, tags, idempotency_key, submitted_by, submitted_at from from_held
+    select lane, id, {recorded}, null from from_held
 ), recorded as (
-    insert into attempt (lane, run_id, fence, attempt, tenant_id, job_id, job_version, line_id, priority, outcome,
-                         state, due_at, ready_at, finished_at, error, codec, payload, headers, tags, idempotency_key,
-                         submitted_by, submitted_at)
-    select lane, id, fence, 0, tenant_id, job_id, job_version, line_id, priority, 'cancelled', 'cancelled', due_at,
-           ready_at, clock_now(), jsonb_build_object('code', 'cancelled', 'message', :reason::text),
-           codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at
+    insert into attempt (lane, run_id, {recorded}, ready_at, attempt, outcome, state, finished_at, error)
+    select lane, id, {recorded}, ready_at, 0, 'cancelled', 'cancelled', clock_now(),
+           jsonb_build_object('code', 'cancelled', 'message', :reason::text)
     from cancelled
 ), audited as (
     insert into audit (lane, tenant_id, actor, action, subject, detail)
-    select lane, tenant_id, :actor::text, 'run.cancel', id::text, jsonb_build_object('reason', :reason::text) || :detail::jsonb
+    select lane, tenant_id, :actor::text, 'run.cancel', id::text,
+           jsonb_build_object('reason', :reason::text) || :detail::jsonb
     from cancelled
 )
 select id from cancelled

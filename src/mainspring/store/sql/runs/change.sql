@@ -10,17 +10,13 @@ with from_ready as (
     delete from later where lane = :lane::smallint and id = any (:runs::uuid[]) and tenant_id = :tenant::int
       and revision = coalesce(:revision::int, revision) and line_id = coalesce(:present_line::int, line_id) returning *
 ), taken as materialized (
-    select lane, id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes, revision, due_at,
-           expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at,
-           retry_until, first_started_at, overrides, rank, ready_at from from_ready
+    select lane, {run}, rank, ready_at from from_ready
     union all
-    select lane, id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes, revision, due_at,
-           expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at,
-           retry_until, first_started_at, overrides, null, null from from_later
+    select lane, {run}, null, null from from_later
 ), changed as materialized (
-    select lane, id, tenant_id, job_id, job_version, coalesce(:line::int, line_id) as line_id,
-           coalesce(:priority::smallint, priority) as priority, attempt, fence, crashes, revision + 1 as revision,
-           coalesce(:due_at::timestamptz, due_at) as due_at,
+    select lane, {run except line_id, priority, revision, due_at, expires_at, retry_until, codec, payload, tags},
+           coalesce(:line::int, line_id) as line_id, coalesce(:priority::smallint, priority) as priority,
+           revision + 1 as revision, coalesce(:due_at::timestamptz, due_at) as due_at,
            case when :max_age::double precision is not null
                 then least(coalesce(:due_at::timestamptz, due_at) + :max_age::double precision * interval '1 second',
                            case when expires_at is distinct from retry_until
@@ -29,26 +25,15 @@ with from_ready as (
            case when :max_age::double precision is not null
                 then coalesce(:due_at::timestamptz, due_at) + :max_age::double precision * interval '1 second'
                 else retry_until + (coalesce(:due_at::timestamptz, due_at) - due_at) end as retry_until,
-           coalesce(:codec::smallint, codec) as codec, coalesce(:payload::bytea, payload) as payload, headers,
-           coalesce(:tags::text[], tags) as tags, idempotency_key, submitted_by, submitted_at,
-           first_started_at, overrides, rank, ready_at
+           coalesce(:codec::smallint, codec) as codec, coalesce(:payload::bytea, payload) as payload,
+           coalesce(:tags::text[], tags) as tags, rank, ready_at
     from taken
 ), into_ready as (
-    insert into ready (lane, id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes, revision,
-                       due_at, expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at,
-                       retry_until, first_started_at, overrides, rank, ready_at)
-    select lane, id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes, revision,
-           due_at, expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at,
-           retry_until, first_started_at, overrides, coalesce(rank, rank_now()), coalesce(ready_at, clock_now())
+    insert into ready (lane, {run}, rank, ready_at)
+    select lane, {run}, coalesce(rank, rank_now()), coalesce(ready_at, clock_now())
     from changed where due_at <= clock_now()
 ), into_later as (
-    insert into later (lane, id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes, revision,
-                       due_at, expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at,
-                       retry_until, first_started_at, overrides)
-    select lane, id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes, revision,
-           due_at, expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at,
-           retry_until, first_started_at, overrides
-    from changed where due_at > clock_now()
+    insert into later (lane, {run}) select lane, {run} from changed where due_at > clock_now()
 ), found_held as materialized (
     select id, case when :max_age::double precision is not null
                     then least(coalesce(:due_at::timestamptz, due_at) + :max_age::double precision * interval '1 second',

@@ -18,18 +18,13 @@ with wanted as (
     limit :count::int
 ), picked as materialized (
     delete from ready where ready.lane = :lane::smallint and ready.id = any (array(select wanted.id from wanted))
-    returning id, tenant_id, job_id, job_version, priority, rank, attempt, fence + 1 as fence, due_at, ready_at,
-        expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at,
+    returning {claimed except fence, special}, fence + 1 as fence,
         special_of(crashes, first_started_at, overrides) as special,
-        run_of(id, tenant_id, job_id, job_version, line_id, priority, attempt, fence + 1, crashes, revision, due_at,
-               expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at,
-               ready_at, retry_until, first_started_at, overrides) as run
+        run_of({run by name except fence}, fence => fence + 1, ready_at => ready_at) as run
 ), taken as (
     insert into lease (lane, id, worker_id, runs, ids, done, cancel)
     select :lane::smallint, :lease::uuid, :worker::uuid, array_agg(run), array_agg(id),
            repeat('0', count(*)::int)::varbit, repeat('0', count(*)::int)::varbit
     from picked having count(*) > 0
 )
-select id, tenant_id, job_id, job_version, priority, rank, attempt, fence, due_at, ready_at,
-       expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at, special
-from picked
+select {claimed} from picked

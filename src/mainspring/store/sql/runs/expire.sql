@@ -16,20 +16,13 @@ with late_ready as (
 ), from_held as (
     delete from held where lane = :lane::smallint and id = any (array(select id from late_held)) returning *
 ), expired as materialized (
-    select lane, id, tenant_id, job_id, job_version, line_id, priority, fence, due_at, ready_at, codec, payload,
-           headers, tags, idempotency_key, submitted_by, submitted_at from from_ready
+    select lane, id, {recorded}, ready_at from from_ready
     union all
-    select lane, id, tenant_id, job_id, job_version, line_id, priority, fence, due_at, null, codec, payload,
-           headers, tags, idempotency_key, submitted_by, submitted_at from from_later
+    select lane, id, {recorded}, null from from_later
     union all
-    select lane, id, tenant_id, job_id, job_version, line_id, priority, fence, due_at, null, codec, payload,
-           headers, tags, idempotency_key, submitted_by, submitted_at from from_held
+    select lane, id, {recorded}, null from from_held
 ), recorded as (
-    insert into attempt (lane, run_id, fence, attempt, tenant_id, job_id, job_version, line_id, priority, outcome,
-                         state, due_at, ready_at, finished_at, codec, payload, headers, tags, idempotency_key,
-                         submitted_by, submitted_at)
-    select lane, id, fence, 0, tenant_id, job_id, job_version, line_id, priority, 'expired', 'expired', due_at,
-           ready_at, clock_now(), codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at
-    from expired
+    insert into attempt (lane, run_id, {recorded}, ready_at, attempt, outcome, state, finished_at)
+    select lane, id, {recorded}, ready_at, 0, 'expired', 'expired', clock_now() from expired
 )
 select count(*) from expired

@@ -13,12 +13,7 @@ with due as (
     delete from later where later.lane = :lane::smallint and later.id = any (array(select due.id from due))
     returning *
 ), promoted as (
-    insert into ready (lane, id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes, revision,
-                       due_at, expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at,
-                       retry_until, first_started_at, overrides, rank)
-    select lane, id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes, revision,
-           due_at, expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at,
-           retry_until, first_started_at, overrides, rank_now() + row_number() over (order by due_at) - 1
-    from moved
+    insert into ready (lane, {run}, rank)
+    select lane, {run}, rank_now() + row_number() over (order by due_at) - 1 from moved
 )
 select line_id, priority, count(*) as runs, max(due_at) as due_at from moved group by line_id, priority

@@ -12,12 +12,6 @@ with known as (
 ), freed as materialized (
     delete from held where lane = :lane::smallint and id = any (array(select known.id from known)) returning *
 ), released as (
-    insert into ready (lane, id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes, revision,
-                       due_at, expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at,
-                       retry_until, first_started_at, overrides)
-    select lane, id, tenant_id, job_id, job_version, line_id, priority, attempt, fence, crashes, revision,
-           due_at, expires_at, codec, payload, headers, tags, idempotency_key, submitted_by, submitted_at,
-           retry_until, first_started_at, overrides
-    from freed
+    insert into ready (lane, {run}) select lane, {run} from freed
 )
 select line_id, priority, count(*) as runs from freed group by line_id, priority

@@ -6,12 +6,14 @@ with raised as materialized (
     where lane = :lane::smallint and id = any (:runs::uuid[]) and tenant_id = :tenant::int
     returning *
 ), requeued as (
-    insert into ready (lane, id, tenant_id, job_id, job_version, line_id, priority, fence, revision, expires_at, codec,
-                       payload, headers, tags, idempotency_key, submitted_by, submitted_at, retry_until, overrides)
-    select lane, id, tenant_id, job_id, job_version, line_id, priority, fence, revision + 1,
+    insert into ready (lane, {run except attempt, crashes, first_started_at, due_at, revision, codec, payload,
+                              expires_at, retry_until},
+                       revision, codec, payload, expires_at, retry_until)
+    select lane, {run except attempt, crashes, first_started_at, due_at, revision, codec, payload,
+                  expires_at, retry_until},
+           revision + 1, coalesce(:codec::smallint, codec), coalesce(:payload::bytea, payload),
            clock_now() + :max_age::double precision * interval '1 second',
-           coalesce(:codec::smallint, codec), coalesce(:payload::bytea, payload), headers, tags, idempotency_key,
-           submitted_by, submitted_at, clock_now() + :max_age::double precision * interval '1 second', overrides
+           clock_now() + :max_age::double precision * interval '1 second'
     from raised
 ), audited as (
     insert into audit (lane, tenant_id, actor, action, subject, detail)

@@ -9,11 +9,13 @@ with again as materialized (
       and attempt.state in ('succeeded', 'cancelled', 'expired', 'lost') and attempt.payload is not null
     order by attempt.run_id, attempt.recorded_at desc
 ), submitted as (
-    insert into ready (lane, id, tenant_id, job_id, job_version, line_id, priority, codec, payload, headers, tags,
-                       submitted_by)
-    select lane, fresh_id, tenant_id, job_id, job_version, line_id, priority, coalesce(:codec::smallint, codec),
-           coalesce(:payload::bytea, payload),
-           jsonb_build_object('rerun_of', run_id), tags, :actor::text
+    insert into ready (lane, id, {recorded except fence, due_at, idempotency_key, submitted_at, submitted_by, headers,
+                                  codec, payload},
+                       submitted_by, headers, codec, payload)
+    select lane, fresh_id, {recorded except fence, due_at, idempotency_key, submitted_at, submitted_by, headers,
+                            codec, payload},
+           :actor::text, jsonb_build_object('rerun_of', run_id), coalesce(:codec::smallint, codec),
+           coalesce(:payload::bytea, payload)
     from again
 ), audited as (
     insert into audit (lane, tenant_id, actor, action, subject, detail)
