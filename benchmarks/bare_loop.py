@@ -11,8 +11,8 @@ from uuid import uuid4
 import msgspec
 
 from benchmarks.payload import CALL
+from mainspring.store.columns import AttemptRecord
 from mainspring.store.database import Database
-from mainspring.store.history import AttemptRecord
 from mainspring.store.instants import micros_of
 from mainspring.store.submissions import new_run_ids
 
@@ -60,8 +60,8 @@ async def bare_loop(url: str, seconds: float, lanes: int = 8) -> float:
             rows = await connection.fetch(CLAIM, lane, LINE, BATCH, lease)
             now = micros_of(datetime.now(UTC))
             records: list[tuple[Any, ...]] = [
-                (lane, r[0], 1, 1, 1, 1, 1, LINE, 5, "succeeded", "succeeded", r[1], r[2], now, now, now, lease,
-                 None, None, 0, r[3], None, None, None, None, r[4]) for r in rows]  # fmt: skip
+                (r[1], r[2], 1, 1, 1, 5, 0, None, None, None, None, r[4], lane, r[0], 1, 1, LINE, "succeeded",
+                 "succeeded", now, now, now, lease, None, None, r[3]) for r in rows]  # fmt: skip
             async with connection.transaction():
                 await connection.execute("delete from lease where lane = $1 and id = $2", lane, lease)
                 await connection.copy_records_to_table("attempt", columns=AttemptRecord._fields, records=records)

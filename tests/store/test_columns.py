@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import pytest
 
-from mainspring.store.columns import ATTEMPT, CLAIMED, RUN
+from mainspring.model.run import PLAIN, NewRun
+from mainspring.store.columns import CLAIMED, COPIED, RUN, AttemptRecord
+from mainspring.store.leases import Lease
+from mainspring.store.statements import load
+from mainspring.worker.work import Work
 
 if TYPE_CHECKING:
     from mainspring.store.connection import Connection
@@ -46,7 +51,45 @@ async def test_a_run_inside_a_lease_is_made_of_all_of_them(connection: Connectio
 
 
 async def test_history_has_what_is_written_there(connection: Connection) -> None:
-    assert await columns_of(connection, "attempt") == {*ATTEMPT, "recorded_at"}
+    assert await columns_of(connection, "attempt") == {*AttemptRecord._fields, "recorded_at"}
+
+
+@pytest.mark.parametrize("name", ["runs/claim", "leases/find"])
+async def test_a_claim_answers_with_the_columns_in_their_order(connection: Connection, name: str) -> None:
+    """Workers read them by position."""
+    prepared = await connection.prepare(load(name).text)
+
+    assert tuple(each.name for each in prepared.get_attributes()) == CLAIMED
+
+
+def test_what_is_copied_goes_into_the_columns_of_its_name() -> None:
+    assert set(COPIED) <= {"lane", *RUN}
+    assert COPIED[-len(PLAIN) :] == PLAIN == NewRun._fields[: len(PLAIN)]
+
+
+def test_a_settled_run_is_recorded_in_the_order_of_the_columns() -> None:
+    """The worker makes a plain tuple of what it claimed and what became of it."""
+    row: Any = tuple(range(len(CLAIMED)))
+    work = Work(row, Lease(100, UUID(int=101), 1), 0, 102, UUID(int=103), (104,), None)
+    work.started_at = (105,)
+    record = AttemptRecord(*work.succeeded(b"106", (107,)).record)
+
+    of_run = {name: CLAIMED.index(name) for name in AttemptRecord._fields if name in CLAIMED}
+    of_attempt = {
+        "lane": 100,
+        "run_id": CLAIMED.index("id"),
+        "attempt": CLAIMED.index("attempt") + 1,
+        "line_id": 102,
+        "outcome": "succeeded",
+        "state": "succeeded",
+        "claimed_at": (104,),
+        "started_at": (105,),
+        "finished_at": (107,),
+        "worker_id": UUID(int=103),
+        "error": None,
+        "result": b"106",
+    }
+    assert record._asdict() == of_run | of_attempt
 
 
 def test_what_is_claimed_comes_from_the_row_of_the_run() -> None:

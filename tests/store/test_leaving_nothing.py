@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mainspring import Context, RetryPolicy
+from mainspring.store.columns import ID
 from mainspring.testing import run_until_idle
-from mainspring.worker.work import ID, Work
+from mainspring.worker.work import Work
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,8 +13,9 @@ from tests.system import poison_app
 
 from mainspring import wiring
 from mainspring.errors import MainspringError, ProcessCrashed
+from mainspring.store.columns import ATTEMPT, FENCE, ID, PAYLOAD, SPECIAL
 from mainspring.worker.isolation.echo import EchoedError
-from mainspring.worker.work import ATTEMPT, FENCE, ID, PAYLOAD, SPECIAL, Work
+from mainspring.worker.work import Work
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -11,20 +11,19 @@ from mainspring.errors import ProcessCrashed
 from mainspring.model.job import JobDefinition
 from mainspring.model.line import Delivery
 from mainspring.model.steering import Retry, Snooze
-from mainspring.store.history import AttemptRecord
+from mainspring.store.columns import AttemptRecord
 from mainspring.store.leases import Fate, Lease, Settled
-from mainspring.worker import work as columns
 from mainspring.worker.registry import handler_of
 from mainspring.worker.work import Work
+
+from .hands import claimed_row
 
 NOW = (1_000_000,)
 HANDLER = handler_of(JobDefinition(name="pay"), lambda: None)
 
 
 def work(delivery: Delivery, *, is_started: bool = True) -> Work:
-    row: Any = dict.fromkeys(range(columns.SPECIAL + 1)) | {columns.ID: uuid4(), columns.ATTEMPT: 0, columns.FENCE: 1}
-    row |= {columns.PAYLOAD: b"{}"}
-    one = Work(row, Lease(0, uuid4(), 1), 0, 1, uuid4(), NOW, HANDLER, delivery)
+    one = Work(claimed_row(), Lease(0, uuid4(), 1), 0, 1, uuid4(), NOW, HANDLER, delivery)
     one.started_at = NOW if is_started else None
     return one
 

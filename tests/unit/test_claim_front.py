@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mainspring.model.run import PRIORITIES
+from mainspring.store.columns import PRIORITY, RANK
 from mainspring.worker.claimer import (
     LOOK_AT_LEAST_EVERY,
     LOOK_AT_MOST_EVERY,
@@ -12,7 +13,6 @@ from mainspring.worker.claimer import (
     OLDEST_FIRST_EVERY,
     Front,
 )
-from mainspring.worker.work import PRIORITY, RANK
 
 
 def row(*, priority: int, rank: int) -> Any:

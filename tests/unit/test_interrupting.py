@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pytest
@@ -12,11 +12,12 @@ from mainspring.clock import SystemClock
 from mainspring.errors import RunCancelled
 from mainspring.model.job import JobDefinition
 from mainspring.model.line import Line
-from mainspring.store.history import AttemptRecord
+from mainspring.store.columns import AttemptRecord
 from mainspring.store.leases import Fate, Lease, Settled
-from mainspring.worker import work as columns
 from mainspring.worker.executor import Executor
 from mainspring.worker.registry import handler_of
+
+from .hands import claimed_row
 
 if TYPE_CHECKING:
     from mainspring.worker.work import Work
@@ -58,9 +59,7 @@ async def test_what_raise_if_cancelled_means_depends_on_who_told_the_handler(by:
         performer=performer,  # type: ignore[arg-type]
         settle=settled.put_nowait,
     )
-    row: Any = dict.fromkeys(range(columns.SPECIAL + 1)) | {columns.ID: uuid4(), columns.JOB: 1, columns.PAYLOAD: b"{}"}
-    row |= {columns.ATTEMPT: 0, columns.FENCE: 1, columns.PRIORITY: 0}
-    (work,) = executor.take(Lease(0, uuid4(), 1), 1, [row])
+    (work,) = executor.take(Lease(0, uuid4(), 1), 1, [claimed_row(job_id=1, priority=0)])
     {
         "drain": lambda: executor.interrupt([work], grace=GRACE),
         "cancel": lambda: executor.cancel(work),

@@ -11,17 +11,20 @@ import pytest
 from mainspring.clock import SystemClock
 from mainspring.model.job import JobDefinition
 from mainspring.model.line import Delivery, Line
+from mainspring.store.columns import ID
 from mainspring.store.database import Database
 from mainspring.store.leases import Lease
-from mainspring.worker import work as columns
 from mainspring.worker.executor import Executor
 from mainspring.worker.lines import Lines
 from mainspring.worker.performer import Performer
 from mainspring.worker.registry import handler_of
 from mainspring.worker.reporter import Reporter
 
+from .hands import claimed_row
+
 if TYPE_CHECKING:
     from mainspring.store.leases import Settled
+    from mainspring.worker.work import Work
 
 PLAIN, ONCE = 1, 2
 THE_JOB = 7
@@ -51,8 +54,8 @@ class Bench:
     async def _wait(self) -> None:
         await self.gate.acquire()
 
-    def take(self, line: int, count: int) -> list[columns.Work]:
-        rows: list[Any] = [_row() for _ in range(count)]
+    def take(self, line: int, count: int) -> list[Work]:
+        rows: list[Any] = [claimed_row(job_id=THE_JOB) for _ in range(count)]
         return self.executor.take(Lease(0, uuid4(), count), line, rows)
 
     async def finish_one(self) -> None:
@@ -60,12 +63,6 @@ class Bench:
         self.gate.release()
         while len(self.settled) == before:
             await asyncio.sleep(0)
-
-
-def _row() -> dict[int, Any]:
-    row = dict.fromkeys(range(columns.SPECIAL + 1))
-    numbers = dict.fromkeys((columns.ATTEMPT, columns.FENCE, columns.CODEC), 0)
-    return row | numbers | {columns.ID: uuid4(), columns.JOB: THE_JOB, columns.PRIORITY: 5, columns.PAYLOAD: b"{}"}
 
 
 @pytest.fixture
@@ -125,7 +122,7 @@ async def test_what_may_not_wait_and_comes_too_late_for_its_slot_goes_back_unsta
     (once,) = bench.take(ONCE, 1)
 
     (settled,) = bench.settled
-    assert (settled.run_id, settled.fate.value, settled.is_traced) == (once.row[columns.ID], "give_back", False)
+    assert (settled.run_id, settled.fate.value, settled.is_traced) == (once.row[ID], "give_back", False)
     assert once.started_at is None
 
 

@@ -14,15 +14,17 @@ from mainspring.clock import SystemClock
 from mainspring.errors import Conflict
 from mainspring.model.job import JobDefinition
 from mainspring.model.line import Line
+from mainspring.store.columns import AttemptRecord
 from mainspring.store.database import Database
 from mainspring.store.leases import Lease
-from mainspring.worker import work as columns
 from mainspring.worker.executor import Executor
 from mainspring.worker.lines import Lines
 from mainspring.worker.performer import Performer
 from mainspring.worker.registry import handler_of
 from mainspring.worker.reporter import Reporter
 from mainspring.worker.waits import MOST_PER_SLOT, without_slot
+
+from .hands import claimed_row
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,7 +59,7 @@ class Bench:
         )
 
     def take(self, *jobs: int) -> list[Work]:
-        rows: list[Any] = [_row(job) for job in jobs]
+        rows: list[Any] = [claimed_row(job_id=job) for job in jobs]
         return self.executor.take(Lease(0, uuid4(), len(rows)), 1, rows)
 
     @property
@@ -67,13 +69,7 @@ class Bench:
 
     @property
     def outcomes(self) -> list[str]:
-        return [str(each.record[9]) for each in self.settled]
-
-
-def _row(job: int) -> dict[int, Any]:
-    row = dict.fromkeys(range(columns.SPECIAL + 1))
-    numbers = dict.fromkeys((columns.ATTEMPT, columns.FENCE, columns.CODEC), 0)
-    return row | numbers | {columns.ID: uuid4(), columns.JOB: job, columns.PRIORITY: 5, columns.PAYLOAD: b"{}"}
+        return [str(AttemptRecord(*each.record).outcome) for each in self.settled]
 
 
 async def until(condition: Callable[[], Any]) -> None:

@@ -42,10 +42,12 @@ class NewRun(NamedTuple):
     @property
     def is_plain(self) -> bool:
         """Whether it may start at once and carries nothing that the database has to compute or compare."""
-        return self[10:] == _PLAIN
+        return self[_PLAIN:] == _NOTHING_MORE
 
 
-_PLAIN = (None,) * len(NewRun._fields[10:])
+PLAIN = NewRun._fields[: NewRun._fields.index("at")]  # what every run has
+_PLAIN = len(PLAIN)
+_NOTHING_MORE = (None,) * len(NewRun._fields[_PLAIN:])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

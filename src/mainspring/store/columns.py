@@ -1,27 +1,59 @@
 """The columns of runs, spelled once.
 
-Statements name them in braces and get them when they are loaded (see store/statements.py): `{run}` in
-`insert into ready (lane, {run}) select lane, {run} from …`. A new attribute of runs is a name here, a migration, and
-whoever uses it.
+Statements name them in braces, and get them when they are loaded (see store/statements.py): `{run}` in
+`insert into ready (lane, {run}) select lane, {run} from …`. A new attribute of runs is a field of `AttemptRecord`, if
+history keeps it, or a name in `RUN`; a migration; and whoever uses it.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, NamedTuple
+
+from mainspring.model.run import PLAIN
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from mainspring.store.instants import Micros
+
+
+class AttemptRecord(NamedTuple):
+    """One row of history, as COPY writes it: what a claimed run brings along as it is, then what the attempt adds."""
+
+    due_at: Micros
+    ready_at: Micros
+    tenant_id: int
+    job_id: int
+    job_version: int
+    priority: int
+    codec: int
+    headers: str | None
+    tags: list[str] | None
+    idempotency_key: str | None
+    submitted_by: str | None
+    submitted_at: Micros
+
+    lane: int
+    run_id: UUID
+    fence: int
+    attempt: int
+    line_id: int
+    outcome: str
+    state: str
+    claimed_at: Micros
+    started_at: Micros | None
+    finished_at: Micros
+    worker_id: UUID
+    error: str | None
+    result: bytes | None
+    payload: bytes | None
+
+
+BROUGHT = AttemptRecord._fields.index("lane")  # so many columns a claimed run brings along
+_BROUGHT = AttemptRecord._fields[:BROUGHT]
+
 # What a run carries wherever it goes: in every place, in its lease, in history.
-CARRIED = (
-    "tenant_id",
-    "job_id",
-    "job_version",
-    "line_id",
-    "priority",
-    "codec",
-    "payload",
-    "headers",
-    "tags",
-    "idempotency_key",
-    "submitted_by",
-    "submitted_at",
-)
+CARRIED = ("line_id", "payload", *(name for name in _BROUGHT if name not in ("due_at", "ready_at")))
 # The row of a run where it waits, beside its lane; each place adds a few columns of its own.
 RUN = (
     "id",
@@ -36,46 +68,12 @@ RUN = (
     "first_started_at",
     "overrides",
 )
+# What a worker gets of a run that it claims. The row is read once per run, and names would cost a look-up each.
+CLAIMED = (*_BROUGHT, "id", "rank", "attempt", "fence", "expires_at", "payload", "special")
+JOB, PRIORITY, CODEC, HEADERS = (CLAIMED.index(name) for name in ("job_id", "priority", "codec", "headers"))
+ID, RANK, ATTEMPT, FENCE, EXPIRES_AT, PAYLOAD, SPECIAL = range(BROUGHT, len(CLAIMED))
 # What history keeps of a run, beside its id, in the row that is its end.
 RECORDED = ("fence", "due_at", *CARRIED)
-# What a worker gets of a run that it claims.
-CLAIMED = (
-    "id",
-    "tenant_id",
-    "job_id",
-    "job_version",
-    "priority",
-    "rank",
-    "attempt",
-    "fence",
-    "due_at",
-    "ready_at",
-    "expires_at",
-    "codec",
-    "payload",
-    "headers",
-    "tags",
-    "idempotency_key",
-    "submitted_by",
-    "submitted_at",
-    "special",
-)
-# A row of history, but for what the database adds.
-ATTEMPT = (
-    "lane",
-    "run_id",
-    *RECORDED,
-    "attempt",
-    "outcome",
-    "state",
-    "ready_at",
-    "claimed_at",
-    "started_at",
-    "finished_at",
-    "worker_id",
-    "error",
-    "result",
-)
 # What a list shows of a run, beside its id.
 LISTED = (
     "job_id",
@@ -89,9 +87,11 @@ LISTED = (
     "submitted_by",
     "tags",
 )
+# What COPY writes for a plain run: see `NewRun.is_plain`.
+COPIED = ("lane", "id", *PLAIN)
 
 FRAGMENTS: dict[str, tuple[str, ...]] = {
-    "attempt": ATTEMPT,
+    "attempt": AttemptRecord._fields,
     "claimed": CLAIMED,
     "listed": LISTED,
     "recorded": RECORDED,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from mainspring.model.ids import by_lane, lane_of, made_at
+from mainspring.store.columns import AttemptRecord
 from mainspring.store.statements import load
 
 if TYPE_CHECKING:
@@ -18,37 +19,6 @@ if TYPE_CHECKING:
 HOST_CLOCK_SLACK = timedelta(days=1)
 
 DAYS_AHEAD = 3  # partitions are made so many days before they are needed
-
-
-class AttemptRecord(NamedTuple):
-    """One row of history, in the order of the columns that COPY writes."""
-
-    lane: int
-    run_id: UUID
-    fence: int
-    attempt: int
-    tenant_id: int
-    job_id: int
-    job_version: int
-    line_id: int
-    priority: int
-    outcome: str
-    state: str
-    due_at: Any
-    ready_at: Any
-    claimed_at: Any
-    started_at: Any
-    finished_at: Any
-    worker_id: UUID
-    error: str | None
-    result: bytes | None
-    codec: int
-    payload: bytes | None
-    headers: str | None
-    tags: list[str] | None
-    idempotency_key: str | None
-    submitted_by: str | None
-    submitted_at: Any
 
 
 async def record_attempts(connection: Connection, records: Sequence[tuple[Any, ...]]) -> None:

@@ -14,9 +14,10 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mainspring.model.lifecycle import HoldReason, Outcome, State
+from mainspring.store.columns import AttemptRecord
 from mainspring.store.confirming import confirm_at_commit
 from mainspring.store.connection import transaction
-from mainspring.store.history import AttemptRecord, record_attempts
+from mainspring.store.history import record_attempts
 from mainspring.store.reports import conclude
 from mainspring.store.statements import load
 

@@ -14,6 +14,8 @@ from asyncpg.pgproto.pgproto import UUID as FastUUID  # encoded and decoded in C
 
 from mainspring.errors import ForeignDatabase
 from mainspring.model.ids import lane_of, run_id_bytes
+from mainspring.model.run import PLAIN
+from mainspring.store.columns import COPIED
 from mainspring.store.database import SCHEMA
 from mainspring.store.statements import load
 
@@ -32,21 +34,6 @@ SUBMIT = """select ordinal, run_id, verdict
 NO_RUN = UUID(int=0)
 OBJECTIONS = ("foreign", "unknown")
 ACCEPTING = ("ready", "later", "idempotency")  # the tables that accept runs
-
-_COPIED = (
-    "lane",
-    "id",
-    "tenant_id",
-    "job_id",
-    "job_version",
-    "line_id",
-    "priority",
-    "payload",
-    "codec",
-    "headers",
-    "tags",
-    "submitted_by",
-)
 
 
 class Verdict(NamedTuple):
@@ -72,11 +59,11 @@ def new_run_ids(count: int, lane: int, now: datetime) -> list[UUID]:
 
 async def copy_plain(connection: Connection, ids: Sequence[UUID], runs: Sequence[NewRun]) -> None:
     """Accept plain runs of one lane (see `NewRun.is_plain`)."""
-    lane = lane_of(ids[0])
+    lane, plain = lane_of(ids[0]), len(PLAIN)
     await connection.copy_records_to_table(
         "ready",
-        columns=_COPIED,
-        records=[(lane, run_id, *run[:10]) for run_id, run in zip(ids, runs, strict=True)],
+        columns=COPIED,
+        records=[(lane, run_id, *run[:plain]) for run_id, run in zip(ids, runs, strict=True)],
     )
 
 

@@ -20,12 +20,12 @@ import structlog
 
 from mainspring.model.run import LEAST_URGENT, PRIORITIES
 from mainspring.store import leases, runs
+from mainspring.store.columns import PRIORITY, RANK
 from mainspring.store.confirming import confirm
 from mainspring.store.failures import ALL_DATABASE_ERRORS
 from mainspring.store.leases import Lease
 from mainspring.store.submissions import new_uuid
 from mainspring.worker.turns import Turns
-from mainspring.worker.work import PRIORITY, RANK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -18,6 +18,7 @@ from mainspring.model.line import Delivery
 from mainspring.model.payload import MAX_RESULT_BYTES, encode
 from mainspring.model.run import PRIORITIES
 from mainspring.model.steering import Steering
+from mainspring.store.columns import EXPIRES_AT, ID, JOB, PRIORITY, SPECIAL
 from mainspring.store.instants import UNIX_TO_POSTGRES
 from mainspring.worker.carrying import unpacked
 from mainspring.worker.finishing import not_finished
@@ -25,7 +26,7 @@ from mainspring.worker.isolation.echo import EchoedError
 from mainspring.worker.limit import limit_of
 from mainspring.worker.timekeeper import Timekeeper
 from mainspring.worker.waits import MOST_PER_SLOT, Waits
-from mainspring.worker.work import EXPIRES_AT, ID, JOB, PRIORITY, SPECIAL, Work
+from mainspring.worker.work import Work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

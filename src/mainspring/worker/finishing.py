@@ -16,8 +16,8 @@ import msgspec
 from mainspring.errors import NotFinished
 from mainspring.model.line import Delivery
 from mainspring.store.callers import callers_connection
+from mainspring.store.columns import FENCE, ID
 from mainspring.store.instants import instant_of
-from mainspring.worker.work import FENCE, ID
 
 if TYPE_CHECKING:
     from mainspring.worker.registry import Handler

@@ -14,8 +14,8 @@ import structlog
 from mainspring.errors import ValueNotStorable
 from mainspring.model.lifecycle import Outcome, State
 from mainspring.store import leases
+from mainspring.store.columns import AttemptRecord
 from mainspring.store.failures import DATABASE_ERRORS
-from mainspring.store.history import AttemptRecord
 from mainspring.store.leases import Fate
 from mainspring.worker.work import error_document
 

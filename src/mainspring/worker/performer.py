@@ -16,13 +16,13 @@ import msgspec
 from mainspring.errors import InvalidInput
 from mainspring.model.context import Context
 from mainspring.model.payload import JSON_CODEC
+from mainspring.store.columns import ATTEMPT, CODEC, FENCE, HEADERS, ID, PAYLOAD
 from mainspring.worker.capture import words_of
 from mainspring.worker.carrying import call_carrying
 from mainspring.worker.current import CURRENT_ATTEMPT
 from mainspring.worker.environment import NOTHING
 from mainspring.worker.finishing import finishing_of
 from mainspring.worker.isolation.hearing import Hearing
-from mainspring.worker.work import ATTEMPT, CODEC, FENCE, HEADERS, ID, PAYLOAD
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,10 +16,10 @@ import structlog
 from mainspring.errors import StoreError, ValueNotStorable
 from mainspring.model.payload import decode
 from mainspring.store import reports
+from mainspring.store.columns import ATTEMPT, FENCE, ID
 from mainspring.store.failures import DATABASE_ERRORS
 from mainspring.store.reports import Checkpoint, Place
 from mainspring.worker.report import Report
-from mainspring.worker.work import ATTEMPT, FENCE, ID
 
 if TYPE_CHECKING:
     from uuid import UUID

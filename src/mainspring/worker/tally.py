@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from mainspring.store import queues
-from mainspring.store.history import AttemptRecord
+from mainspring.store.columns import AttemptRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

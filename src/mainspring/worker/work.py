@@ -12,6 +12,7 @@ from mainspring.model.lifecycle import Outcome, State
 from mainspring.model.line import Delivery
 from mainspring.model.payload import printable
 from mainspring.model.steering import Cancel, Retry, Snooze, Steering
+from mainspring.store.columns import ATTEMPT, BROUGHT, FENCE, ID, PAYLOAD, SPECIAL
 from mainspring.store.instants import micros_of
 from mainspring.store.leases import Fate, Settled
 from mainspring.worker.isolation.echo import EchoedError
@@ -34,10 +35,6 @@ if TYPE_CHECKING:
 
 MAX_ERROR_LENGTH = 2_000
 MAX_TRACEBACK_LENGTH = 8_000
-
-# The columns of a claimed row, by position: a row is read once per run, and names would cost a look-up each.
-ID, TENANT, JOB, VERSION, PRIORITY, RANK, ATTEMPT, FENCE, DUE_AT, READY_AT, EXPIRES_AT, CODEC, PAYLOAD = range(13)
-HEADERS, TAGS, KEY, SUBMITTED_BY, SUBMITTED_AT, SPECIAL = range(13, 19)
 
 
 class Work:
@@ -243,34 +240,22 @@ class Work:
         if self.delivery is Delivery.AT_MOST_ONCE and started is not None:
             fate, state = _never_again(fate, state)
         payload = row[PAYLOAD]
-        # In the order of AttemptRecord; a plain tuple, because this happens once per run.
-        record = (
+        # In the order of AttemptRecord; plain tuples, and added, because this happens once per run.
+        record = row[:BROUGHT] + (  # noqa: RUF005
             self.lease.lane,
             row[ID],
             row[FENCE],
             row[ATTEMPT] + 1 if started is not None else 0,
-            row[TENANT],
-            row[JOB],
-            row[VERSION],
             self.line,
-            row[PRIORITY],
             outcome,  # as they are: each is a str, and asking for its value takes a quarter of a microsecond
             state,
-            row[DUE_AT],
-            row[READY_AT],
             self.claimed_at,
             started,
             now,
             self.worker_id,
             None if error is None else error_document(error),
             result,
-            row[CODEC],
             payload if fate is Fate.END else None,
-            row[HEADERS],
-            row[TAGS],
-            row[KEY],
-            row[SUBMITTED_BY],
-            row[SUBMITTED_AT],
         )
         not_before = None if at is None else micros_of(at)
         return Settled(

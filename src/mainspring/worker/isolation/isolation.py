@@ -10,11 +10,11 @@ import msgspec
 
 from mainspring.errors import ProcessCrashed
 from mainspring.model.steering import steering_of
+from mainspring.store.columns import ATTEMPT, FENCE, HEADERS, ID, PAYLOAD, SPECIAL
 from mainspring.worker.command import result_of
 from mainspring.worker.finishing import finishing_of
 from mainspring.worker.isolation.echo import crash_of, echo_of
 from mainspring.worker.isolation.wire import Done, Start
-from mainspring.worker.work import ATTEMPT, FENCE, HEADERS, ID, PAYLOAD, SPECIAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable
