@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mainspring.model.lifecycle import ENDS, MOVES, PLACES, VERBS, WAITING, State, allows
+from mainspring.model.operation import ALLOWED, OperationKind
 
 
 def test_each_verb_is_written_once() -> None:
@@ -35,6 +36,16 @@ def test_every_run_that_waits_or_runs_can_go_on_and_can_end() -> None:
 
 def test_only_what_waits_can_be_changed() -> None:
     assert VERBS["change"].sources == WAITING
+
+
+def test_an_operation_acts_on_the_runs_that_its_move_takes() -> None:
+    assert {kind: ALLOWED[kind] for kind in OperationKind} == {
+        OperationKind.CANCEL: WAITING | {State.RUNNING},
+        OperationKind.CHANGE: WAITING,
+        OperationKind.REQUEUE: {State.DEAD},
+        OperationKind.PURGE: {State.DEAD},
+        OperationKind.RERUN: ENDS | {State.DEAD},
+    }
 
 
 def test_only_submit_makes_runs_out_of_nothing() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import mainspring
-from mainspring.model.lifecycle import PLACES
+from mainspring.model.lifecycle import ENDS, PLACES
 from mainspring.store import statements
 from mainspring.store.columns import CARRIED, FRAGMENTS
 from mainspring.store.leases import Fate
@@ -99,6 +99,14 @@ def test_columns_of_runs_are_not_spelled_in_statements() -> None:
     row = re.compile(rf"(?:\b(?:[a-z]+\.)?(?:{'|'.join(CARRIED)})\b,\s*){{4}}")
 
     assert [each.name for each in STATEMENTS if row.search(re.sub(r"\{[^}]*\}", "", each.source))] == []
+
+
+def test_the_ends_are_not_spelled_in_statements() -> None:
+    ends = "|".join(ENDS)
+    spelled = re.compile(rf"'({ends})',\s*'(?!\1)({ends})'")
+
+    assert [each.name for each in STATEMENTS if spelled.search(each.source)] == []
+    assert load("runs/rerun").text.count("in ('succeeded', 'cancelled', 'expired', 'lost')") == 1
 
 
 def test_a_statement_is_loaded_once() -> None:

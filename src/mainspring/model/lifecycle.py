@@ -41,12 +41,12 @@ class Outcome(StrEnum):
     """What one attempt came to. What the *run* became is a State; history keeps both."""
 
     SUCCEEDED = "succeeded"
-    FAILED = "failed"
+    FAILED = "failed"  # spends the attempt; none if the run's own policies could not be read, so that it never began
     INTERRUPTED = "interrupted"  # stopped by a drain or a disconnect; spends no attempt
-    CRASHED = "crashed"  # its worker vanished; spends no attempt
+    CRASHED = "crashed"  # its process vanished; spends the attempt if that was the run's own, and none if it was shared
     CANCELLED = "cancelled"
     EXPIRED = "expired"
-    TIMED_OUT = "timed_out"
+    TIMED_OUT = "timed_out"  # spends the attempt; none if the run's time was up before it began or by a snooze
     SNOOZED = "snoozed"  # the handler asked for another time; spends no attempt
 
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from mainspring.errors import InvalidInput
-from mainspring.model.lifecycle import ENDS, WAITING, State
+from mainspring.model.lifecycle import ENDS, VERBS
 from mainspring.model.payload import quoted
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from mainspring.model.filter import RunFilter
+    from mainspring.model.lifecycle import State
 
 
 class OperationKind(StrEnum):
@@ -31,14 +32,10 @@ class OperationKind(StrEnum):
 
 
 # On which runs a kind acts, and on which if no state is named: what succeeded is not run again by oversight.
-ALLOWED = {
-    OperationKind.CANCEL: WAITING | {State.RUNNING},
-    OperationKind.CHANGE: WAITING,
-    OperationKind.REQUEUE: frozenset({State.DEAD}),
-    OperationKind.PURGE: frozenset({State.DEAD}),
-    OperationKind.RERUN: ENDS | {State.DEAD},
-}
-USUAL = ALLOWED | {OperationKind.RERUN: frozenset({State.DEAD})}
+_REQUEUED = VERBS[OperationKind.REQUEUE].sources
+ALLOWED = {kind: VERBS[kind].sources for kind in OperationKind if kind in VERBS}
+ALLOWED |= {OperationKind.RERUN: ENDS | _REQUEUED}
+USUAL = ALLOWED | {OperationKind.RERUN: _REQUEUED}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

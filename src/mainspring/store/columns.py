@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from mainspring.model.lifecycle import ENDS, State
 from mainspring.model.run import PLAIN
 
 if TYPE_CHECKING:
@@ -90,9 +91,13 @@ LISTED = (
 # What COPY writes for a plain run: see `NewRun.is_plain`.
 COPIED = ("lane", "id", *PLAIN)
 
+# Not columns, but spelled once as well: the states of runs that ended.
+_ENDS = tuple(f"'{state}'" for state in State if state in ENDS)
+
 FRAGMENTS: dict[str, tuple[str, ...]] = {
     "attempt": AttemptRecord._fields,
     "claimed": CLAIMED,
+    "ends": _ENDS,
     "listed": LISTED,
     "recorded": RECORDED,
     "run": RUN,

@@ -4,6 +4,6 @@ select distinct on (run_id) run_id, state, result, error
 from attempt
 where lane = :lane::smallint and run_id = any (:runs::uuid[]) and recorded_at >= :since::timestamptz
   and tenant_id = :tenant::int
-  and (state in ('succeeded', 'cancelled', 'expired', 'lost')
+  and (state in ({ends})
        or state = 'dead' and exists (select from dead where dead.lane = :lane::smallint and dead.id = attempt.run_id))
 order by run_id, recorded_at desc, fence desc

@@ -36,7 +36,7 @@ with blame as materialized (
 ), recorded as (
     insert into attempt (lane, run_id, {recorded except payload}, payload, attempt, outcome, state, ready_at,
                          claimed_at, worker_id, error)
-    select lane, id, {recorded except payload}, case when state in ('cancelled', 'lost') then payload end, attempt + 1,
+    select lane, id, {recorded except payload}, case when state in ({ends}) then payload end, attempt + 1,
            case when state = 'cancelled' then 'cancelled' when is_crash then 'crashed'
                 else 'interrupted' end::attempt_outcome,
            state, ready_at, claimed_at, :worker::uuid,

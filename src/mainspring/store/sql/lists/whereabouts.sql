@@ -21,4 +21,4 @@ where run.id = any (:runs::uuid[]) and run.tenant_id = :tenant::int and get_bit(
 union all
 select state, run_id from attempt
 where lane = :lane::smallint and run_id = any (:runs::uuid[]) and recorded_at >= :since::timestamptz
-  and tenant_id = :tenant::int and state in ('succeeded', 'cancelled', 'expired', 'lost')
+  and tenant_id = :tenant::int and state in ({ends})

@@ -13,7 +13,7 @@ with looked_at as materialized (
     left join lateral (
         select max(attempt.recorded_at) as at from attempt
         where attempt.lane = :lane::smallint and attempt.run_id = idempotency.run_id
-          and attempt.state in ('succeeded', 'cancelled', 'expired', 'lost')) as ended on true
+          and attempt.state in ({ends})) as ended on true
     where idempotency.lane = :lane::smallint and idempotency.check_at <= clock_now()
     order by idempotency.check_at limit :count::int
     for update of idempotency skip locked

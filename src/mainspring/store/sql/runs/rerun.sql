@@ -6,7 +6,7 @@ with again as materialized (
     from attempt join unnest(:runs::uuid[], :ids::uuid[]) as fresh (run_id, id) on fresh.run_id = attempt.run_id
     where attempt.lane = :lane::smallint and attempt.run_id = any (:runs::uuid[])
       and attempt.recorded_at >= :since::timestamptz and attempt.tenant_id = :tenant::int
-      and attempt.state in ('succeeded', 'cancelled', 'expired', 'lost') and attempt.payload is not null
+      and attempt.state in ({ends}) and attempt.payload is not null
     order by attempt.run_id, attempt.recorded_at desc
 ), submitted as (
     insert into ready (lane, id, {recorded except fence, due_at, idempotency_key, submitted_at, submitted_by, headers,
