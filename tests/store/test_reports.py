@@ -18,7 +18,7 @@ from mainspring.keeper.sweeper import Sweeper
 from mainspring.model.report import MAX_LOG_BYTES
 from mainspring.model.run import PRIORITIES
 from mainspring.store import leases, reports
-from mainspring.store.reports import Place
+from mainspring.store.reports import LeasedAttempt
 from mainspring.testing import run_until_idle
 from mainspring.worker.work import Work
 
@@ -518,7 +518,7 @@ async def test_storing_checkpoints_and_settling_never_wait_for_each_other_in_a_c
     worker, lane = uuid4(), await connection.fetchval("select lane from ready group by lane having count(*) > 1")
     settling, storing, blocking = [await database.connect(raw_time=True) for _ in range(3)]
     works = [await _claimed_alone(settling, lane, worker, UUID(int=number)) for number in (1, 2)]
-    places = [Place(lane, work.lease.id, 0, work.row["id"], 1, 1) for work in works]
+    places = [LeasedAttempt(lane, work.lease.id, 0, work.row["id"], 1, 1) for work in works]
 
     async with blocking.transaction():
         await blocking.execute("select from lease where id = $1 for update", works[0].lease.id)

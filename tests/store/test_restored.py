@@ -233,9 +233,9 @@ async def test_a_run_that_moves_on_while_it_is_to_be_lifted_is_lifted_where_it_i
 
     handle = await work.options(delay=60).submit()
     lift = restoring.lift_fences
-    batches: list[restoring.Batch] = []
+    batches: list[restoring.LiftedBatch] = []
 
-    async def meet_a_change(connection: Connection, lane: int, *values: Any) -> restoring.Batch:
+    async def meet_a_change(connection: Connection, lane: int, *values: Any) -> restoring.LiftedBatch:
         if lane == lane_of(handle.id) and not batches:
             changing, lifting = await moved_while(here, handle.id, lambda: lift(connection, lane, *values))
             batches.append(lifting)
@@ -251,7 +251,7 @@ async def test_a_run_that_moves_on_while_it_is_to_be_lifted_is_lifted_where_it_i
     assert (await handle.find()).state == "ready"
 
 
-async def moved_while(here: Installation, run_id: UUID, lift: Any) -> tuple[str, restoring.Batch]:
+async def moved_while(here: Installation, run_id: UUID, lift: Any) -> tuple[str, restoring.LiftedBatch]:
     """Move a run from `later` to `ready` in a transaction that the lifting has to wait for."""
     columns = await here.value(
         "select string_agg(column_name, ', ') from information_schema.columns where table_name = 'later'"

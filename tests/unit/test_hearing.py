@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from mainspring.model.report import MAX_LOG_BYTES
-from mainspring.store.reports import Place
+from mainspring.store.reports import LeasedAttempt
 from mainspring.worker.isolation.hearing import MAX_LINE_BYTES, Hearing
 from mainspring.worker.report import OVERHEAD_BYTES, Report
 
@@ -34,7 +34,7 @@ def reporter() -> Reporter:
 
 @pytest.fixture
 def report(reporter: Reporter) -> Report:
-    return Report(reporter, Place(0, UUID(int=1), 0, UUID(int=2), 1, 1))  # type: ignore[arg-type]
+    return Report(reporter, LeasedAttempt(0, UUID(int=1), 0, UUID(int=2), 1, 1))  # type: ignore[arg-type]
 
 
 @pytest.fixture

@@ -165,7 +165,7 @@ class Looking:
                 break
         return self.merged(found)
 
-    def _windows(self, start: Position | None) -> list[lists.Window]:
+    def _windows(self, start: Position | None) -> list[lists.HistorySpan]:
         """Spans of history, the latest first."""
         since = self._wanted.since or EARLIEST
         top = min(start or position_at(LATEST), position_at(self._wanted.until or LATEST, _NO_ID))
@@ -173,7 +173,7 @@ class Looking:
         base, windows = min(before, self._now), []
         for span in WINDOWS:
             bottom = max(since, base - span if base - EARLIEST > span else EARLIEST)
-            windows.append(lists.Window(before, before_id, bottom))
+            windows.append(lists.HistorySpan(before, before_id, bottom))
             if bottom == since:
                 break
             before, before_id = bottom, _NO_ID

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from mainspring.store.connection import Connection, Record
     from mainspring.store.instants import Micros
-    from mainspring.store.reports import Remains
+    from mainspring.store.reports import FinalReport
 
 CLAIM = load("runs/claim")
 SETTLE = load("leases/settle")
@@ -68,7 +68,7 @@ class Settled(NamedTuple):
     is_traced: bool = True  # a run that never started goes back without a row of history
     not_before: Micros | None = None  # an instant to wait for, besides the delay
     spent: int = 1  # attempts, if it waits for another one or is out of them
-    remains: Remains | None = None  # of what the attempt reported
+    report: FinalReport | None = None
 
 
 @dataclass(slots=True)
@@ -123,7 +123,7 @@ async def settle(connection: Connection, worker_id: UUID, batch: Sequence[Settle
         for lane, of_lane in _by_lane(batch):
             accepted, finished = await _settle_lane(connection, worker_id, lane, of_lane, settlement)
             await _send_back(connection, lane, accepted)
-            await _conclude(connection, lane, [each for each in accepted if each.remains is not None])
+            await _conclude(connection, lane, [each for each in accepted if each.report is not None])
             records.extend(each.record for each in accepted if each.is_traced)
             if finished:
                 over.append((lane, finished))
@@ -207,7 +207,7 @@ async def _look_at_refused(
     settlement.before += len(refused) - len(stale)
     settlement.stale += len(stale)
     # An attempt that finished itself in its own transaction was recorded without its last lines.
-    recorded_before = [each.remains for each in refused if each.remains and (each.run_id, each.fence) in recorded]
+    recorded_before = [each.report for each in refused if each.report and (each.run_id, each.fence) in recorded]
     if recorded_before:
         await conclude(connection, lane, recorded_before, ended=())
     if stale:
@@ -225,9 +225,9 @@ async def _look_at_refused(
 async def _conclude(connection: Connection, lane: int, reported: list[Settled]) -> None:
     """Keep the last lines of attempts; forget what was known about runs that end."""
     if reported:
-        remains = [each.remains for each in reported if each.remains is not None]
-        ended = [each.run_id for each in reported if each.fate is Fate.END and each.remains and each.remains.has_rows]
-        await conclude(connection, lane, remains, ended)
+        reports = [each.report for each in reported if each.report is not None]
+        ended = [each.run_id for each in reported if each.fate is Fate.END and each.report and each.report.has_rows]
+        await conclude(connection, lane, reports, ended)
 
 
 async def _send_back(connection: Connection, lane: int, accepted: list[Settled]) -> None:

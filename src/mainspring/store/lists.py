@@ -41,7 +41,7 @@ class Scope(NamedTuple):
     bound: int  # how many rows one scan looks at
 
 
-class Window(NamedTuple):
+class HistorySpan(NamedTuple):
     """Where in history to look: from the latest row down."""
 
     before: datetime
@@ -93,10 +93,10 @@ async def running(connection: Connection, scope: Scope, before: UUID, since: UUI
     )
 
 
-async def ended(connection: Connection, scope: Scope, states: Collection[State], window: Window) -> list[Record]:
+async def ended(connection: Connection, scope: Scope, states: Collection[State], span: HistorySpan) -> list[Record]:
     """Runs that ended; those that did not succeed are few among many, and have an index of their own."""
     if State.SUCCEEDED not in states:
-        return await _unsuccessful(connection, scope, states, window, only_failures=False)
+        return await _unsuccessful(connection, scope, states, span, only_failures=False)
     return await load("lists/ended").fetch(
         connection,
         tenant=scope.tenant_id,
@@ -107,17 +107,17 @@ async def ended(connection: Connection, scope: Scope, states: Collection[State],
         tags=scope.tags,
         bound=scope.bound,
         count=scope.most,
-        **window._asdict(),
+        **span._asdict(),
     )
 
 
-async def failures(connection: Connection, scope: Scope, window: Window) -> list[Record]:
+async def failures(connection: Connection, scope: Scope, span: HistorySpan) -> list[Record]:
     """The latest failed attempts of runs, wherever those are now."""
-    return await _unsuccessful(connection, scope, list(State), window, only_failures=True)
+    return await _unsuccessful(connection, scope, list(State), span, only_failures=True)
 
 
 async def _unsuccessful(
-    connection: Connection, scope: Scope, states: Collection[State], window: Window, *, only_failures: bool
+    connection: Connection, scope: Scope, states: Collection[State], span: HistorySpan, *, only_failures: bool
 ) -> list[Record]:
     return await load("lists/unsuccessful").fetch(
         connection,
@@ -132,7 +132,7 @@ async def _unsuccessful(
         error=scope.error,
         bound=scope.bound,
         count=scope.most,
-        **window._asdict(),
+        **span._asdict(),
     )
 
 

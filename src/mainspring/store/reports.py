@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _LINES = ("lane", "run_id", "fence", "attempt", "part", "lines")
 
 
-class Place(NamedTuple):
+class LeasedAttempt(NamedTuple):
     """An attempt: where its run is leased, and which try it is."""
 
     lane: int
@@ -37,13 +37,13 @@ class Said(Protocol):
     """Something said by an attempt."""
 
     @property
-    def place(self) -> Place: ...
+    def source(self) -> LeasedAttempt: ...
 
 
 class Word(NamedTuple):
     """How far an attempt is."""
 
-    place: Place
+    source: LeasedAttempt
     fraction: float
     message: str
 
@@ -51,17 +51,17 @@ class Word(NamedTuple):
 class Part(NamedTuple):
     """Some log lines of an attempt, encoded."""
 
-    place: Place
+    source: LeasedAttempt
     number: int
     lines: str
 
 
 class Checkpoint(NamedTuple):
-    place: Place
+    source: LeasedAttempt
     value: bytes
 
 
-class Remains(NamedTuple):
+class FinalReport(NamedTuple):
     """What an attempt leaves behind when it is settled: its last lines, and whether it may have said more than that."""
 
     parts: tuple[Part, ...]
@@ -75,22 +75,22 @@ def _by_lane(said: Iterable[S]) -> list[tuple[int, list[S]]]:
     """Lane by lane, in one order everywhere."""
     lanes: dict[int, list[S]] = defaultdict(list)
     for each in said:
-        lanes[each.place.lane].append(each)
+        lanes[each.source.lane].append(each)
     return sorted(lanes.items())
 
 
-def _places(said: Sequence[Said]) -> dict[str, list[object]]:
-    places = [each.place for each in said]
+def _sources(said: Sequence[Said]) -> dict[str, list[object]]:
+    sources = [each.source for each in said]
     return {
-        "leases": [place.lease_id for place in places],
-        "positions": [place.position for place in places],
-        "runs": [place.run_id for place in places],
-        "fences": [place.fence for place in places],
+        "leases": [source.lease_id for source in sources],
+        "positions": [source.position for source in sources],
+        "runs": [source.run_id for source in sources],
+        "fences": [source.fence for source in sources],
     }
 
 
 def _attempts(said: Sequence[Said]) -> list[int]:
-    return [each.place.attempt for each in said]
+    return [each.source.attempt for each in said]
 
 
 async def note_progress(connection: Connection, worker_id: UUID, words: Iterable[Word]) -> None:
@@ -100,7 +100,7 @@ async def note_progress(connection: Connection, worker_id: UUID, words: Iterable
             connection,
             lane=lane,
             worker=worker_id,
-            **_places(some),
+            **_sources(some),
             attempts=_attempts(some),
             fractions=[word.fraction for word in some],
             messages=[word.message for word in some],
@@ -113,7 +113,7 @@ async def append_lines(connection: Connection, worker_id: UUID, parts: Iterable[
             connection,
             lane=lane,
             worker=worker_id,
-            **_places(some),
+            **_sources(some),
             attempts=_attempts(some),
             parts=[part.number for part in some],
             texts=[part.lines for part in some],
@@ -125,19 +125,19 @@ async def store_checkpoints(
 ) -> set[tuple[UUID, int]]:
     """At most one per run; answers with the (run, fence) of those that were stored."""
     stored: set[tuple[UUID, int]] = set()
-    for lane, some in _by_lane(sorted(checkpoints, key=lambda each: each.place.lease_id)):
+    for lane, some in _by_lane(sorted(checkpoints, key=lambda each: each.source.lease_id)):
         rows = await load("reports/store_checkpoints").fetch(
-            connection, lane=lane, worker=worker_id, **_places(some), checkpoints=[each.value for each in some]
+            connection, lane=lane, worker=worker_id, **_sources(some), checkpoints=[each.value for each in some]
         )
         stored |= {(row["run_id"], row["fence"]) for row in rows}
     return stored
 
 
-async def conclude(connection: Connection, lane: int, remains: Sequence[Remains], ended: Sequence[UUID]) -> None:
+async def conclude(connection: Connection, lane: int, reports: Sequence[FinalReport], ended: Sequence[UUID]) -> None:
     """Inside the transaction that settles these attempts of one lane; `ended` are the runs that go on no more."""
     records = [
-        (lane, part.place.run_id, part.place.fence, part.place.attempt, part.number, part.lines)
-        for each in remains
+        (lane, part.source.run_id, part.source.fence, part.source.attempt, part.number, part.lines)
+        for each in reports
         for part in each.parts
     ]
     if records:

@@ -24,7 +24,7 @@ class Waiting(NamedTuple):
     highest_fence: int
 
 
-class Batch(NamedTuple):
+class LiftedBatch(NamedTuple):
     """What became of a batch of waiting runs: `low` had a fence below the floor."""
 
     seen: int
@@ -68,8 +68,8 @@ async def waiting(connection: Connection, lanes: int) -> Waiting:
     return Waiting(sum(each.runs for each in counted), max(each.highest_fence for each in counted))
 
 
-async def lift_fences(connection: Connection, lane: int, after: UUID, floor: int, count: int) -> Batch:
+async def lift_fences(connection: Connection, lane: int, after: UUID, floor: int, count: int) -> LiftedBatch:
     """Lift the fences of the next `count` waiting runs of one lane to `floor`."""
     row = await load("restoring/lift_fences").fetchrow(connection, lane=lane, after=after, floor=floor, count=count)
     assert row is not None
-    return Batch(*row)
+    return LiftedBatch(*row)

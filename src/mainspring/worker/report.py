@@ -13,7 +13,7 @@ import msgspec
 
 from mainspring.errors import LeaseLost
 from mainspring.model.report import MAX_LOG_BYTES
-from mainspring.store.reports import Part, Place, Remains, Word
+from mainspring.store.reports import FinalReport, LeasedAttempt, Part, Word
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -43,7 +43,7 @@ class Report:
         "place",
     )
 
-    def __init__(self, reporter: Reporter, place: Place) -> None:
+    def __init__(self, reporter: Reporter, place: LeasedAttempt) -> None:
         self.place = place
         self.is_waiting = False  # for the reporter to come
         self._reporter = reporter
@@ -128,11 +128,11 @@ class Report:
             self._word = None
         self._unconfirmed = [part for part in self._unconfirmed if part is not written]
 
-    def conclude(self) -> Remains:
+    def conclude(self) -> FinalReport:
         """The attempt is over. Whatever is not confirmed goes with its settlement; from now on it is not heard."""
         self._bind_lines()
         self._is_closed = True
-        return Remains(tuple(self._unconfirmed), self._has_rows)
+        return FinalReport(tuple(self._unconfirmed), self._has_rows)
 
     def _bind_lines(self) -> None:
         with self._lock:

@@ -18,7 +18,7 @@ from mainspring.model.payload import decode
 from mainspring.store import reports
 from mainspring.store.columns import ATTEMPT, FENCE, ID
 from mainspring.store.failures import DATABASE_ERRORS
-from mainspring.store.reports import Checkpoint, Place
+from mainspring.store.reports import Checkpoint, LeasedAttempt
 from mainspring.worker.report import Report
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Reporter:
         """The report of an attempt; made when it first has something to say."""
         if work.report is None:
             row, lease = work.row, work.lease
-            place = Place(lease.lane, lease.id, work.position, row[ID], row[FENCE], row[ATTEMPT] + 1)
+            place = LeasedAttempt(lease.lane, lease.id, work.position, row[ID], row[FENCE], row[ATTEMPT] + 1)
             work.report = Report(self, place)
         return work.report
 
