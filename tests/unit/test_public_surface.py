@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import zipfile
+from pathlib import Path
 
 import pytest
+from hatchling.builders.wheel import WheelBuilder
 
 import mainspring
 from mainspring import errors, testing
 from mainspring.errors import MainspringError
 
+ROOT = Path(__file__).parent.parent.parent
 MODEL = "from mainspring import Attempt, Context, MainspringError, Outcome, RetryPolicy, Run, State"
 
 
@@ -58,3 +62,9 @@ def test_every_error_has_its_own_code_and_is_drawn_in_the_tree() -> None:
 
     assert len({kind.code for kind in kinds}) == len(kinds)
     assert not [kind.__name__ for kind in kinds if kind.__name__ not in (errors.__doc__ or "")]
+
+
+def test_the_package_says_that_it_is_typed(tmp_path: Path) -> None:
+    (wheel,) = WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
+
+    assert "mainspring/py.typed" in zipfile.ZipFile(wheel).namelist()
