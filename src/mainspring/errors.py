@@ -165,9 +165,15 @@ class RunNotSucceeded(MainspringError):
 
     code = "run-not-succeeded"
 
+    @property
+    def error(self) -> dict[str, str]:
+        """What its last attempt raised: `type`, `message`, `traceback`, and `code` if it has one."""
+        error = self.fields.get("error")
+        return error if isinstance(error, dict) else {}
+
 
 class RunFailed(RunNotSucceeded):
-    """The run is dead: it is out of attempts, or was given up. `fields` has its error."""
+    """The run is dead: it is out of attempts, or was given up. `error` says why."""
 
     code = "run-failed"
 

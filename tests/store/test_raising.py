@@ -131,3 +131,30 @@ async def test_a_result_that_fails_while_it_is_encoded_fails_its_attempt(
     await run_until_idle(app)
 
     assert (await handle.find()).attempts[-1].error["type"] == "Enough"  # type: ignore[index]
+
+
+async def test_a_failed_run_names_the_type_and_the_message_of_its_error(app: Mainspring) -> None:
+    @app.job(retry=ONCE)
+    def load() -> None:
+        raise ValueError("no such order")
+
+    handle = await load.submit()
+    await run_until_idle(app)
+
+    with pytest.raises(RunFailed) as caught:
+        await handle.result()
+    assert caught.value.message == f"Run {handle.id} is dead: ValueError: no such order"
+    assert (caught.value.error["type"], caught.value.error["message"]) == ("ValueError", "no such order")
+    assert "raise ValueError" in caught.value.error["traceback"]
+
+
+async def test_a_run_that_failed_without_a_message_names_the_type(app: Mainspring) -> None:
+    @app.job(retry=ONCE)
+    def load() -> None:
+        raise KeyError
+
+    handle = await load.submit()
+    await run_until_idle(app)
+
+    with pytest.raises(RunFailed, match="is dead: KeyError See: mainspring run show"):
+        await handle.result()

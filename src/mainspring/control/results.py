@@ -78,14 +78,18 @@ class End(NamedTuple):
         if self.state is State.SUCCEEDED:
             return None if self.result is None else decode(self.result)
         error = {} if self.error is None else msgspec.json.decode(self.error)
-        message = error.get("message") or self.state.value
         raise _REASONS[self.state](
-            f"Run {run_id} is {self.state}: {message}",
+            f"Run {run_id} is {self.state}: {self._cause(error)}",
             hint=f"See: mainspring run show {run_id}",
             run_id=str(run_id),
             state=self.state.value,
             error=error,
         )
+
+    def _cause(self, error: dict[str, str]) -> str:
+        """In the words of a traceback's last line, if something was raised: what cancels a run is no error."""
+        names = ("type", "message") if self.state is State.DEAD else ("message",)
+        return ": ".join(filter(None, map(error.get, names))) or self.state.value
 
 
 class Waiter:
