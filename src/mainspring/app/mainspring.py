@@ -22,6 +22,7 @@ from mainspring.app.submitting import SubmittingToStore
 from mainspring.clock import Clock, SystemClock
 from mainspring.model.actor import DEFAULT_TENANT, Actor
 from mainspring.model.command import Command
+from mainspring.model.decoration import check_options, checked_function
 from mainspring.model.event_loop import refuse_in_event_loop
 from mainspring.model.job import JobDefinition
 from mainspring.model.limits import checked_memory
@@ -140,9 +141,11 @@ class Mainspring:
         `memory="256MiB"` beyond what the application itself takes, `cpu` for its processor time.
         """
 
+        check_options(options)
+
         def decorate(function: Callable[..., Any]) -> Job[Any, Any]:
             kept = self._capture_level(options)
-            definition = JobDefinition(**{"name": function.__name__} | _readied(options))
+            definition = JobDefinition(**{"name": checked_function(function).__name__} | _readied(options))
             handler = replace(handler_of(definition, function), capture_level=kept)
             self.registry.add(handler)
             return Job(self, handler)
@@ -164,6 +167,7 @@ class Mainspring:
         part of that one argument of the program. Every run is isolated; it takes the options of `job`. An exit code
         other than 0 is a failed attempt.
         """
+        check_options(options)
         command = Command.checked(argv, env, cwd)
         options |= {"name": name, "isolated": True, "command": command.argv}
         kept = self._capture_level(options)
