@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mainspring import Mainspring
+from mainspring import Context, Mainspring
 from mainspring.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -64,6 +64,22 @@ def test_a_job_is_not_decorated_twice(app: Mainspring) -> None:
     def send() -> None: ...
 
     assert "it is not a function" in refusal(lambda: app.job(name="again")(send)).message
+
+
+def after(n: int, context: Context) -> None: ...
+def maybe(context: Context | None = None) -> None: ...
+def by_name(*, context: Context) -> None: ...
+def twice(first: Context, context: Context) -> None: ...
+
+
+@pytest.mark.parametrize("function", [after, maybe, by_name, twice])
+def test_a_context_that_is_not_the_first_parameter_is_refused(app: Mainspring, function: Any) -> None:
+    error = refusal(lambda: app.job(function))
+
+    assert error.code == "context-not-first"
+    assert error.fields["field"] == "context"
+    assert "a Context is given to the first parameter, and to that alone" in error.message
+    assert error.hint == f"Write: def {function.__name__}(context: Context, …)."
 
 
 @pytest.mark.parametrize(

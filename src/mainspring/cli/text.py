@@ -35,11 +35,20 @@ def as_json(document: Any, *, indent: int = 2) -> str:
     import msgspec
 
     try:
-        data = msgspec.json.encode(document, enc_hook=str)
+        data = msgspec.json.encode(document, enc_hook=_plain)
     except UnicodeEncodeError:  # a lone surrogate: bytes of a command line that are no text come as such
-        data = _in_ascii(msgspec.to_builtins(document, enc_hook=str))
+        data = _in_ascii(msgspec.to_builtins(document, enc_hook=_plain))
     text = msgspec.json.format(data, indent=indent).decode() if indent else data.decode()
     return _UNSAFE.sub(lambda match: match[0] if match[0] == "\n" else f"\\u{ord(match[0]):04x}", text)
+
+
+def _plain(value: Any) -> Any:
+    from mainspring.model import conversion
+
+    try:
+        return conversion.as_json(value)
+    except TypeError:
+        return str(value)
 
 
 def _in_ascii(document: Any) -> bytes:

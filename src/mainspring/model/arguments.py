@@ -9,19 +9,20 @@ from __future__ import annotations
 import inspect
 import re
 from copy import copy
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 import msgspec
 
 from mainspring.errors import InvalidArguments, InvalidInput, shortened
 from mainspring.model.context import Context
+from mainspring.model.conversion import decoder_of, from_json, misfit_of, shown
 from mainspring.model.payload import MAX_PAYLOAD_BYTES, check_encoded, encode
 from mainspring.model.resource import injected_into
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-_PATH = re.compile(r" - at `\$\.([^`.\[]+)([^`]*)`")
+_PLACE = re.compile(r"\.([^.\[]+)(.*)")
 _UNKNOWN = re.compile(r"unknown field `([^`]+)`")
 _MISSING = re.compile(r"missing required field `([^`]+)`")
 
@@ -31,12 +32,12 @@ class Arguments:
 
     def __init__(self, job: str, function: Callable[..., Any]) -> None:
         self.job = job
-        hints = _hints_of(job, function)
+        hints = hints_of(job, function)
         readable = _readable(inspect.signature(function), hints)
         self.injected = injected_into(job, readable)  # parameters that are given resources, and no part of the payload
-        self.wants_context, self._signature = _without_context(_without(readable, self.injected), hints)
-        self._struct = _struct_of(job, self._signature, hints)
-        self._decoder = msgspec.json.Decoder(self._struct)
+        self.wants_context, self._signature = _without_context(job, _without(readable, self.injected))
+        self._struct = _struct_of(job, self._signature)
+        self._decoder = msgspec.json.Decoder(self._struct, dec_hook=from_json)
         self._keyword_only = tuple(
             name
             for name, parameter in self._signature.parameters.items()
@@ -115,14 +116,13 @@ class Arguments:
         )
 
     def _invalid(self, error: msgspec.ValidationError, payload: bytes) -> InvalidArguments:
-        text = str(error)
-        path = _PATH.search(text)
-        unknown, missing = _UNKNOWN.search(text), _MISSING.search(text)
-        field = path[1] if path else (unknown or missing or [None, None])[1]
-        rule = text.partition(" - at `")[0]
-        where = f"argument {field!r}{path[2] if path else ''}" if field else "the payload"
+        path, rule = misfit_of(error)
+        place = _PLACE.match(path)
+        unknown, missing = _UNKNOWN.search(rule), _MISSING.search(rule)
+        field = place[1] if place else (unknown or missing or [None, None])[1]
+        where = f"argument {field!r}{place[2] if place else ''}" if field else "the payload"
         value = _value_at(payload, field)
-        found = f" (it is {value})" if path and value else ""
+        found = f" (it is {value})" if place and value else ""
         return InvalidArguments(
             f"{self.job}: {where} does not fit: {rule}{found}.",
             hint=f"It takes {self._signature}.",
@@ -140,7 +140,8 @@ def _value_at(payload: bytes, field: str | None) -> str | None:
     return shortened(whole[field])
 
 
-def _hints_of(job: str, function: Callable[..., Any]) -> dict[str, Any]:
+def hints_of(job: str, function: Callable[..., Any]) -> dict[str, Any]:
+    """The annotations of a handler as types; `return` is the one of its result."""
     try:
         return get_type_hints(function, include_extras=True)
     except NameError as error:
@@ -161,43 +162,71 @@ def _without(signature: inspect.Signature, names: Mapping[str, object]) -> inspe
     return signature.replace(parameters=[each for each in signature.parameters.values() if each.name not in names])
 
 
-def _without_context(signature: inspect.Signature, hints: dict[str, Any]) -> tuple[bool, inspect.Signature]:
+def _without_context(job: str, signature: inspect.Signature) -> tuple[bool, inspect.Signature]:
     """A first parameter annotated `Context` is injected, not stored."""
     parameters = list(signature.parameters.values())
-    if not parameters or hints.get(parameters[0].name) is not Context:
-        return False, signature
-    return True, signature.replace(parameters=parameters[1:])
+    is_first = bool(parameters) and parameters[0].annotation is Context
+    wants_context = is_first and parameters[0].kind is not inspect.Parameter.KEYWORD_ONLY
+    stored = parameters[1:] if wants_context else parameters
+    for each in stored:
+        if each.annotation is Context or Context in get_args(each.annotation):
+            raise _misplaced_context(job, each)
+    return wants_context, signature.replace(parameters=stored)
 
 
-def _struct_of(job: str, signature: inspect.Signature, hints: dict[str, Any]) -> type[msgspec.Struct]:
+def _misplaced_context(job: str, parameter: inspect.Parameter) -> InvalidInput:
+    return InvalidInput(
+        f"{job}: {parameter.name!r} is annotated {shown(parameter.annotation)};"
+        " a Context is given to the first parameter, and to that alone.",
+        code="context-not-first",
+        hint=f"Write: def {job}({parameter.name}: Context, …).",
+        job=job,
+        field=parameter.name,
+    )
+
+
+def _struct_of(job: str, signature: inspect.Signature) -> type[msgspec.Struct]:
     positional: list[Any] = []
     keyword_only: list[Any] = []
-    for name, parameter in signature.parameters.items():
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
-            raise InvalidInput(
-                f"{job} takes '{parameter}'; a job's arguments are stored by name and cannot be open-ended.",
-                code="invalid-handler",
-                hint="Name every argument, or take one list or dict.",
-                job=job,
-            )
-        kind = hints.get(name, Any)
-        has_default = parameter.default is not parameter.empty
-        field = (name, kind, _default(parameter.default)) if has_default else (name, kind)
+    for parameter in signature.parameters.values():
+        field = _field_of(job, parameter)
         (keyword_only if parameter.kind is parameter.KEYWORD_ONLY else positional).append(field)
-    try:
-        base = msgspec.defstruct(f"{job}_positional", positional, forbid_unknown_fields=True)
-        struct = msgspec.defstruct(
-            f"{job}_arguments", keyword_only, bases=(base,), kw_only=True, forbid_unknown_fields=True
-        )
-        msgspec.json.Decoder(struct)
-    except TypeError as error:
+    base = msgspec.defstruct(f"{job}_positional", positional, forbid_unknown_fields=True)
+    return msgspec.defstruct(f"{job}_arguments", keyword_only, bases=(base,), kw_only=True, forbid_unknown_fields=True)
+
+
+def _field_of(job: str, parameter: inspect.Parameter) -> tuple[str, Any] | tuple[str, Any, Any]:
+    if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
         raise InvalidInput(
-            f"The arguments of {job} cannot be stored as JSON: {error}.",
+            f"{job} takes '{parameter}'; a job's arguments are stored by name and cannot be open-ended.",
             code="invalid-handler",
-            hint="Use types that msgspec knows: numbers, str, datetime, UUID, Decimal, dataclasses, lists, dicts …",
+            hint="Name every argument, or take one list or dict.",
             job=job,
+            field=parameter.name,
+        )
+    kind = Any if parameter.annotation is parameter.empty else parameter.annotation
+    decoder = decoder_of(kind, job, f"argument {parameter.name!r}", parameter.name)
+    if parameter.default is parameter.empty:
+        return parameter.name, kind
+    _check_default(job, parameter, decoder)
+    return parameter.name, kind, _default(parameter.default)
+
+
+def _check_default(job: str, parameter: inspect.Parameter, decoder: msgspec.json.Decoder[Any]) -> None:
+    """A run that leaves the argument out stores the default, and is checked like any other."""
+    try:
+        decoder.decode(encode(parameter.default, what="payload", limit=MAX_PAYLOAD_BYTES))
+    except (InvalidInput, msgspec.ValidationError) as error:
+        rule = error.fields["rule"] if isinstance(error, InvalidInput) else misfit_of(error).rule
+        raise InvalidInput(
+            f"{job}: the default of {parameter.name!r} does not fit: {rule} (it is {shortened(parameter.default)}).",
+            code="invalid-default",
+            hint="Change the default or the annotation, as in: str | None = None.",
+            job=job,
+            field=parameter.name,
+            value=shortened(parameter.default),
+            rule=rule,
         ) from error
-    return struct
 
 
 def _default(value: Any) -> Any:

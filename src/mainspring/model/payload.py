@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from mainspring.errors import InvalidInput, shortened
+from mainspring.model.conversion import as_json
 
 JSON_CODEC = 0
 MAX_PAYLOAD_BYTES = 256 * 1024
@@ -19,7 +20,7 @@ MAX_DEPTH = 64
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 _UNPRINTABLE = re.compile("[\x00\ud800-\udfff]")
 
-_encoder = msgspec.json.Encoder()
+_encoder = msgspec.json.Encoder(enc_hook=as_json)
 
 
 def encode(value: Any, *, what: str, limit: int) -> bytes:
@@ -30,10 +31,14 @@ def encode(value: Any, *, what: str, limit: int) -> bytes:
         raise _refused(what, "not-storable", "it contains a lone surrogate", "Replace or remove it.") from error
     except RecursionError as error:
         raise _too_deep(what) from error
-    except (TypeError, ValueError, OverflowError, msgspec.MsgspecError) as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # a model may run code of its own, and raise what it likes
         raise _refused(what, "not-json", f"{error}", "Pass values that JSON can hold.") from error
     check_encoded(data, what=what, limit=limit)
-    if b"null" in data and not _is_finite(msgspec.to_builtins(value)):  # they become null without a word
+    if b"null" in data and not _is_finite(
+        msgspec.to_builtins(value, enc_hook=as_json)
+    ):  # they become null without a word
         raise _refused(what, "not-json", "it contains NaN or infinity, which JSON cannot hold", "Replace or remove it.")
     return data
 
