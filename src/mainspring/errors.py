@@ -3,6 +3,7 @@
     MainspringError
     ├── InvalidInput (ValueError)          a value breaks a rule: field, value, rule
     │   ├── InvalidArguments               the arguments of a job do not fit its signature
+    │   ├── InvalidResult                  what a job returned does not fit its annotation
     │   ├── InvalidSchedule                when a job shall run cannot be read, or never comes
     │   ├── FilterTooWide                  too many runs would have to be looked at
     │   └── ValueNotStorable               PostgreSQL cannot keep a value that was given
@@ -70,6 +71,12 @@ class InvalidInput(MainspringError, ValueError):
 
 class InvalidArguments(InvalidInput):
     code = "invalid-arguments"
+
+
+class InvalidResult(InvalidInput):
+    """What a handler returned does not fit its return annotation."""
+
+    code = "invalid-result"
 
 
 class InvalidSchedule(InvalidInput):

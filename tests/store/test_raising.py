@@ -126,7 +126,7 @@ async def test_a_result_that_fails_while_it_is_encoded_fails_its_attempt(
     def encode(*arguments: Any, **named: Any) -> bytes:
         raise Enough
 
-    monkeypatch.setattr("mainspring.worker.executor.encode", encode)
+    monkeypatch.setattr("mainspring.model.results.encode", encode)
     handle = await nothing.submit()
     await run_until_idle(app)
 

@@ -115,7 +115,7 @@ def _no_mode() -> None:
 def _no_fence() -> None:
     """A transactional run is finished by its worker, after the transaction, like any other."""
     callers.FINISH = f"select {', '.join(['{}::text'] * 8)}"
-    Executor._succeeded = lambda self, work, result: work.succeeded(None, self.now())  # type: ignore[method-assign]
+    Executor._succeeded = lambda self, work, *_: work.succeeded(None, self.now())  # type: ignore[method-assign]
 
 
 def _no_disconnect_stop() -> None:

@@ -40,7 +40,7 @@ class Handle(Generic[R]):
         """What the handler returned, once it has; raises RunFailed, RunCancelled, RunExpired or ResultTimeout."""
         results = (await self._app.services()).of(Results)
         value: Any = await results.result(self._app.actor, self.id, timeout)
-        return value  # type: ignore[no-any-return]  # JSON: the handler's annotation is the promise
+        return value  # type: ignore[no-any-return]  # converted to what the handler's annotation says
 
     find = run_verb(Runs, Runs.find)
     cancel = run_verb(Runs, Runs.cancel)

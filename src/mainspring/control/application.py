@@ -9,10 +9,11 @@ if TYPE_CHECKING:
 
     from mainspring.model.job import JobDefinition
     from mainspring.model.line import Line
+    from mainspring.model.results import ReturnType
 
 
 class Application(Protocol):
-    """Which jobs a program defines, and how their arguments are checked. A registry of handlers is one."""
+    """Which jobs a program defines, and how arguments are checked and results read. A registry of handlers is one."""
 
     @property
     def lines(self) -> Collection[Line]:
@@ -23,3 +24,6 @@ class Application(Protocol):
 
     def encode(self, job: str, arguments: Mapping[str, Any]) -> bytes:
         """Arguments as a payload: checked against the handler if the job is its own, else when the run starts."""
+
+    def returns_of(self, job: str) -> ReturnType:
+        """How results of a job are read: as plain JSON values, if it is none of its own."""

@@ -31,7 +31,6 @@ from mainspring.errors import (
 )
 from mainspring.model.ids import lane_of, made_at
 from mainspring.model.lifecycle import State
-from mainspring.model.payload import decode
 from mainspring.store import history, lists
 from mainspring.store.confirming import confirm
 from mainspring.store.failures import DATABASE_ERRORS
@@ -43,8 +42,10 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from mainspring.clock import Clock
+    from mainspring.control.application import Application
     from mainspring.control.runs import Runs
     from mainspring.model.actor import Actor
+    from mainspring.model.results import ReturnType
     from mainspring.store.connection import Record
     from mainspring.store.database import Database
 
@@ -72,11 +73,12 @@ class End(NamedTuple):
     state: State
     result: bytes | None
     error: str | None
+    job: str
 
-    def value(self, run_id: UUID) -> Any:
+    def value(self, run_id: UUID, returns: ReturnType) -> Any:
         """The handler's return value, or the error that tells why there is none."""
         if self.state is State.SUCCEEDED:
-            return None if self.result is None else decode(self.result)
+            return returns.decode(self.result)
         error = {} if self.error is None else msgspec.json.decode(self.error)
         raise _REASONS[self.state](
             f"Run {run_id} is {self.state}: {self._cause(error)}",
@@ -139,10 +141,11 @@ class Waiter:
 class Results:
     """Lets any number of tasks wait for the ends of runs with one query at a time."""
 
-    def __init__(self, *, database: Database, clock: Clock, runs: Runs) -> None:
+    def __init__(self, *, database: Database, clock: Clock, runs: Runs, application: Application) -> None:
         self._database = database
         self._clock = clock
         self._runs = runs
+        self._application = application
         self._waiting: dict[Wanted, list[Waiter]] = {}
         self._somewhere: set[Wanted] = set()  # runs that someone waits for and that are known to be there
         self._poller: asyncio.Task[None] | None = None
@@ -154,15 +157,17 @@ class Results:
     async def result(self, actor: Actor, run_id: UUID | str, timeout: float | None = None) -> Any:
         """What a run's handler returned, once it has; raises RunFailed, RunCancelled, RunExpired or RunLost.
 
+        Of a job that this application defines, it is what the return annotation says; else plain JSON values.
         With a `timeout` in seconds, raises ResultTimeout if the run has not ended by then; 0 asks once.
         """
         patience = _checked_timeout(timeout)
         parsed = self._runs.parse(run_id)
         if patience == 0:
-            return (await self._wait(actor, parsed, patience)).value(parsed)
-        async with without_slot():
             end = await self._wait(actor, parsed, patience)
-        return end.value(parsed)
+        else:
+            async with without_slot():
+                end = await self._wait(actor, parsed, patience)
+        return end.value(parsed, self._application.returns_of(end.job))
 
     async def _wait(self, actor: Actor, run_id: UUID, timeout: float | None) -> End:
         """How a run ended, once it has."""
@@ -243,7 +248,7 @@ class Results:
     def _tell(self, tenant: int, row: Record) -> None:
         for waiter in self._waiting.pop((tenant, row["run_id"]), ()):
             try:
-                waiter.tell(End(State(row["state"]), row["result"], row["error"]))
+                waiter.tell(End(State(row["state"]), row["result"], row["error"], row["job"]))
             except ValueError as error:  # a newer program wrote it: that is between this run and who waits for it
                 waiter.refuse(error)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from mainspring.errors import InvalidInput, RunCancelled
 from mainspring.model.event_loop import refuse_in_event_loop
-from mainspring.model.payload import MAX_RESULT_BYTES, encode
+from mainspring.model.payload import encode
 from mainspring.model.report import (
     MAX_CHECKPOINT_BYTES,
     MAX_MESSAGE_LENGTH,
@@ -16,6 +16,7 @@ from mainspring.model.report import (
     one_line,
     some_lines,
 )
+from mainspring.model.results import PLAIN, ReturnType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,7 +42,18 @@ class Context:
     worker that woke up late. `checkpointed` is what an earlier attempt stored with `checkpoint`, or None.
     """
 
-    __slots__ = ("_cancelled", "_finisher", "_listener", "attempt", "checkpointed", "fence", "headers", "job", "run_id")
+    __slots__ = (
+        "_cancelled",
+        "_finisher",
+        "_listener",
+        "_returns",
+        "attempt",
+        "checkpointed",
+        "fence",
+        "headers",
+        "job",
+        "run_id",
+    )
 
     def __init__(
         self,
@@ -54,6 +66,7 @@ class Context:
         headers: Mapping[str, str] | None = None,
         checkpointed: Any = None,
         finisher: Finisher | None = None,
+        returns: ReturnType = PLAIN,
     ) -> None:
         self.run_id = run_id
         self.job = job
@@ -63,6 +76,7 @@ class Context:
         self.checkpointed = checkpointed
         self._listener = listener
         self._finisher = finisher
+        self._returns = returns
         self._cancelled = threading.Event()
 
     # ── telling ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -96,12 +110,16 @@ class Context:
         LeaseLost if another worker has the run by now, RunCancelled if someone asked it to stop: then nothing of your
         transaction happens. Commit soon: after ten seconds of silence the server ends the transaction.
         """
-        await self._checked_finisher().finish(connection, _encoded_result(result))
+        await self._checked_finisher().finish(connection, self._encoded_result(result))
 
     def finish_sync(self, connection: object, result: Any = None) -> None:
         """`finish` for handlers that are not async."""
         refuse_in_event_loop("finish_sync", "await context.finish(…)")
-        self._checked_finisher().finish_sync(connection, _encoded_result(result))
+        self._checked_finisher().finish_sync(connection, self._encoded_result(result))
+
+    def _encoded_result(self, result: Any) -> str | None:
+        data = self._returns.encode(result)
+        return None if data is None else data.decode()
 
     def _checked_finisher(self) -> Finisher:
         if self._finisher is None:
@@ -131,7 +149,3 @@ class Context:
 
 def _encoded(value: Any) -> bytes:
     return encode(value, what="checkpoint", limit=MAX_CHECKPOINT_BYTES)
-
-
-def _encoded_result(result: Any) -> str | None:
-    return None if result is None else encode(result, what="result", limit=MAX_RESULT_BYTES).decode()

@@ -23,7 +23,6 @@ from mainspring.model.event_loop import refuse_in_event_loop
 from mainspring.model.ids import run_id_bytes
 from mainspring.model.lifecycle import State
 from mainspring.model.line import Delivery
-from mainspring.model.payload import MAX_RESULT_BYTES, encode
 from mainspring.model.steering import Cancel, Steering
 from mainspring.testing.overheard import Overheard
 from mainspring.worker.capture import captured, words_of
@@ -88,10 +87,10 @@ class InlineHandle(Handle[R]):
 
     def _value(self) -> R:
         try:
-            value: Any = self._end.value(self.id)
+            value: Any = self._end.value(self.id, self._app.registry.returns_of(self._end.job))
         except RunNotSucceeded as error:
             raise error from self._cause
-        return value  # type: ignore[no-any-return]  # JSON: the handler's annotation is the promise
+        return value  # type: ignore[no-any-return]  # converted to what the handler's annotation says
 
     async def find(self) -> NoReturn:
         raise RunNotFound(f"Run {self.id} was executed inline and is kept nowhere.", hint="Ask for its result.")
@@ -118,7 +117,7 @@ class _Performer:
         try:
             # As in a worker, each attempt has a task, and so a context, of its own.
             result = await asyncio.create_task(await_carrying(attempt.perform(payload)))
-            return self._ended(attempt, _succeeded(result, attempt.finisher))
+            return self._ended(attempt, attempt.succeeded(result))
         except (*_NOT_ITS_OWN, GeneratorExit):  # the handler's own would be carried
             raise
         except BaseException as error:
@@ -130,7 +129,7 @@ class _Performer:
         attempt = _Attempt(self._app, job)
         try:
             result = copy_context().run(attempt.perform_here, payload)
-            return self._ended(attempt, _succeeded(result, attempt.finisher))
+            return self._ended(attempt, attempt.succeeded(result))
         except _NOT_ITS_OWN:
             raise
         except BaseException as error:
@@ -143,7 +142,7 @@ class _Performer:
         return [self.submit_sync(job, payload) for payload in payloads]
 
     def _failed(self, attempt: _Attempt, error: BaseException) -> Handle[Any]:
-        return self._ended(attempt, _failed(error), cause=error)
+        return self._ended(attempt, attempt.failed(error), cause=error)
 
     def _ended(self, attempt: _Attempt, end: End, cause: BaseException | None = None) -> Handle[Any]:
         handle: Handle[Any] = InlineHandle(self._app, attempt.run_id, end, attempt.overheard, cause)
@@ -155,13 +154,15 @@ class _Finisher:
     """There is no run to finish: all that counts is that the handler says so. The connection is not touched."""
 
     def __init__(self) -> None:
-        self.end: End | None = None
+        self.is_finished = False
+        self.result: bytes | None = None
 
     async def finish(self, connection: object, result: str | None) -> None:
         self.finish_sync(connection, result)
 
     def finish_sync(self, connection: object, result: str | None) -> None:
-        self.end = End(State.SUCCEEDED, None if result is None else result.encode(), None)
+        self.is_finished = True
+        self.result = None if result is None else result.encode()
 
 
 class _Attempt:
@@ -184,6 +185,7 @@ class _Attempt:
             listener=self.overheard,
             headers=job.submit_options.headers,
             finisher=self.finisher,
+            returns=job.handler.returns,
         )
 
     async def perform(self, payload: bytes) -> Any:
@@ -209,17 +211,15 @@ class _Attempt:
             positional = (self._context, *positional)
         return partial(handler.function, *positional, **named, **surroundings.given(handler.arguments.injected))
 
-
-def _succeeded(result: Any, finisher: _Finisher | None) -> End:
-    if isinstance(result, Steering):
-        return _failed(result)
-    if finisher is not None:
-        if finisher.end is None:
+    def succeeded(self, result: Any) -> End:
+        if isinstance(result, Steering):
+            return self.failed(result)
+        if self.finisher is None:
+            return End(State.SUCCEEDED, self._job.handler.returns.encode(result), None, self._job.name)
+        if not self.finisher.is_finished:
             raise not_finished(result)
-        return finisher.end
-    data = None if result is None else encode(result, what="result", limit=MAX_RESULT_BYTES)
-    return End(State.SUCCEEDED, data, None)
+        return End(State.SUCCEEDED, self.finisher.result, None, self._job.name)
 
-
-def _failed(error: BaseException) -> End:
-    return End(State.CANCELLED if isinstance(error, Cancel) else State.DEAD, None, error_document(error))
+    def failed(self, error: BaseException) -> End:
+        state = State.CANCELLED if isinstance(error, Cancel) else State.DEAD
+        return End(state, None, error_document(error), self._job.name)

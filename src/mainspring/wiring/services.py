@@ -75,7 +75,7 @@ def services(store: Store, clock: Clock, application: Application) -> Services:
         reruns=reruns,
         lists=lists,
         watching=Watching(database=database, clock=clock, runs=runs),
-        results=Results(database=database, clock=clock, runs=runs),
+        results=Results(database=database, clock=clock, runs=runs, application=application),
         jobs=Jobs(database=database, lanes=lanes),
         queues=Queues(database=database, lanes=lanes),
         workers=Workers(database=database),

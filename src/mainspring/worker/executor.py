@@ -15,7 +15,6 @@ import structlog
 
 from mainspring.errors import InvalidInput, ProcessCrashed, RunCancelled
 from mainspring.model.line import Delivery
-from mainspring.model.payload import MAX_RESULT_BYTES, encode
 from mainspring.model.run import PRIORITIES
 from mainspring.model.steering import Steering
 from mainspring.store.columns import EXPIRES_AT, ID, JOB, PRIORITY, SPECIAL
@@ -222,7 +221,7 @@ class Executor:
 
     async def _execute(self, work: Work, handler: Handler) -> None:
         try:
-            settled = self._succeeded(work, await self._performer.perform(work, handler))
+            settled = self._succeeded(work, handler, await self._performer.perform(work, handler))
         except asyncio.CancelledError as error:
             settled = self._stopped(work, error)
         except BaseException as error:  # whatever a handler raises ends its attempt only
@@ -231,15 +230,13 @@ class Executor:
             settled = self._failed(work, unpacked(error))
         self._finish(work, settled)
 
-    def _succeeded(self, work: Work, result: Any) -> Settled:
+    def _succeeded(self, work: Work, handler: Handler, result: Any) -> Settled:
         if isinstance(result, Steering):
             return work.steered(result, self.now())
-        if work.handler is not None and work.handler.definition.delivery is Delivery.TRANSACTIONAL:
+        if handler.definition.delivery is Delivery.TRANSACTIONAL:
             return work.failed(not_finished(result), self.now())  # which changes nothing if it was: see finishing.py
-        if result is None:
-            return work.succeeded(None, self.now())
         try:
-            data = encode(result, what="result", limit=MAX_RESULT_BYTES)
+            data = handler.returns.encode(result)
         except InvalidInput as error:
             return work.unkeepable(error, self.now())
         return work.succeeded(data, self.now())

@@ -111,6 +111,7 @@ class Performer:
             headers=None if row[HEADERS] is None else msgspec.json.decode(row[HEADERS]),
             checkpointed=checkpointed,
             finisher=finishing_of(work, handler),
+            returns=handler.returns,
         )
         if work.is_cancelled or work.is_interrupted:
             work.context.request_cancel()  # while we looked for the checkpoint

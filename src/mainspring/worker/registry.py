@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mainspring.errors import InvalidInput, JobNotFound, did_you_mean
-from mainspring.model.arguments import Arguments
+from mainspring.model.arguments import Arguments, hints_of
 from mainspring.model.payload import MAX_PAYLOAD_BYTES, encode
+from mainspring.model.results import PLAIN, ReturnType, return_type_of
 from mainspring.worker.environment import Environment
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ class Handler:
     definition: JobDefinition
     function: Callable[..., Any]
     arguments: Arguments
+    returns: ReturnType
     is_async: bool
     is_timed: bool = False  # its attempts may take only so long
     command: Command | None = None  # what an isolated child becomes, instead of calling the function
@@ -37,10 +39,12 @@ class Handler:
 
 
 def handler_of(definition: JobDefinition, function: Callable[..., Any], command: Command | None = None) -> Handler:
+    name = definition.name
     return Handler(
         definition,
         function,
-        Arguments(definition.name, function),
+        Arguments(name, function),
+        return_type_of(name, hints_of(name, function), definition.delivery),
         inspect.iscoroutinefunction(function),
         definition.timeout is not None or definition.run_timeout is not None,
         command,
@@ -89,6 +93,11 @@ class Registry:
         if handler is None:
             return encode(arguments, what="payload", limit=MAX_PAYLOAD_BYTES)
         return handler.arguments.encode_mapping(arguments)
+
+    def returns_of(self, job: str) -> ReturnType:
+        """How results of a job are read here: as plain JSON values, if it is none of this application's."""
+        handler = self._handlers.get(job)
+        return PLAIN if handler is None else handler.returns
 
     def __iter__(self) -> Iterator[Handler]:
         return iter(self._handlers.values())

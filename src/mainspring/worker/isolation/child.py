@@ -11,10 +11,12 @@ import threading
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import msgspec
+
 from mainspring.errors import InvalidInput, LeaseLost, MainspringError, OutOfMemory, RunCancelled
 from mainspring.model.context import Context
 from mainspring.model.limits import readable_size
-from mainspring.model.payload import MAX_RESULT_BYTES, encode, printable
+from mainspring.model.payload import printable
 from mainspring.model.steering import Steering
 from mainspring.worker.carrying import call_carrying, unpacked
 from mainspring.worker.command import become
@@ -29,8 +31,6 @@ from mainspring.worker.work import MAX_ERROR_LENGTH, MAX_TRACEBACK_LENGTH, messa
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Coroutine
-
-    import msgspec
 
     from mainspring.worker.environment import Surroundings
     from mainspring.worker.registry import Registry
@@ -110,6 +110,7 @@ class Life:
             headers=start.headers,
             checkpointed=start.checkpointed,
             finisher=start.finishing,
+            returns=self._handler.returns,
         )
 
     def run(self) -> None:
@@ -188,11 +189,11 @@ class Life:
             self._fail(result)
             return
         try:
-            encode(result, what="result", limit=MAX_RESULT_BYTES)
+            data = self._handler.returns.encode(result)
         except InvalidInput as error:
             self._fail(error, is_unkeepable=True)
         else:
-            self._last_word(Done(result))
+            self._last_word(Done(None if data is None else msgspec.Raw(data)))
 
     def _fail(self, error: BaseException, *, is_unkeepable: bool = False) -> None:
         error = unpacked(error)

@@ -1,0 +1,47 @@
+"""What isolated runs take and return crosses the border between processes as what it was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+from tests.system import typed_app
+from tests.values import ORDER
+
+from mainspring import wiring
+from mainspring.worker.isolation.echo import EchoedError
+
+from .test_isolation import Bench
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[Bench]:
+    bench = Bench(typed_app)
+    bench.isolation = wiring.isolation(
+        "tests.system.typed_app:app", wiring.Place(url="postgresql://nowhere.invalid/none")
+    )
+    yield bench
+    bench.isolation.close()
+
+
+@pytest.mark.parametrize("job", [typed_app.load, typed_app.load_async], ids=lambda job: job.name)
+async def test_models_and_paths_cross_the_border(bench: Bench, job: Any) -> None:
+    arguments = msgspec.json.decode(job.handler.arguments.encode((ORDER, {Path("x")}), {}))
+
+    answer = await bench.run(job.name, **arguments)
+
+    returns = job.handler.returns
+    assert returns.decode(returns.encode(answer)) == {Path("x"): ORDER}
+
+
+async def test_a_result_that_was_not_promised_is_not_tried_again(bench: Bench) -> None:
+    with pytest.raises(EchoedError, match="forget: the result does not fit") as caught:
+        await bench.run("forget")
+
+    assert caught.value.is_unkeepable
+    assert caught.value.code == "invalid-result"
