@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
+from datetime import date, timedelta
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import pytest
 
 from mainspring import RetryPolicy
 from mainspring.errors import InvalidInput, RunFailed
-from mainspring.testing import NotIdle, run_until_idle
+from mainspring.testing import NotIdle, assert_submitted, run_until_idle
 
 if TYPE_CHECKING:
     import asyncpg
@@ -253,3 +254,13 @@ async def test_travelling_runs_handlers_into_their_timeouts(frozen_app: Mainspri
     assert await run_until_idle(frozen_app, travel=True) == {"timed_out": 2}
     assert (await handle.find()).state == "dead"
     assert clock.at - before >= 2 * HOUR
+
+
+async def test_submissions_have_arguments_as_the_handler_sees_them(frozen_app: Mainspring) -> None:
+    @frozen_app.job
+    def pay(amount: Decimal, *, at: date = date(2031, 1, 1)) -> None: ...
+
+    await pay.submit(Decimal("1.10"))
+
+    (run,) = await assert_submitted(pay, amount=Decimal("1.10"))
+    assert run.arguments == {"amount": Decimal("1.10"), "at": date(2031, 1, 1)}

@@ -91,6 +91,11 @@ class Arguments:
         named = {name: values.pop(name) for name in self._keyword_only}
         return tuple(values.values()), named
 
+    def decode_by_name(self, payload: bytes) -> dict[str, Any]:
+        """All arguments, as the handler sees them."""
+        positional, named = self.decode(payload)
+        return dict(zip(self.names, positional, strict=False)) | named
+
     def _check(self, payload: bytes) -> None:
         try:
             self._decoder.decode(payload)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mainspring.model.actor import DEFAULT_TENANT
-from mainspring.model.payload import decode
 from mainspring.store import jobs, runs
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ async def submissions(job: Job[Any, Any]) -> list[Submission]:
     return [
         Submission(
             run_id=row["id"],
-            arguments=decode(row["payload"]),
+            arguments=job.handler.arguments.decode_by_name(row["payload"]),
             queue=queues.get(row["line_id"], "?"),
             priority=row["priority"],
             tags=tuple(row["tags"] or ()),
