@@ -48,6 +48,11 @@ def assert_harmless(text: str) -> None:
     assert "\u202e" not in text
 
 
+def assert_traceback(text: str) -> None:
+    assert "Traceback (most recent call last):\n" in text
+    assert ", in speak\n" in text or ", in stumble\n" in text
+
+
 async def test_logs_are_printed_without_what_a_terminal_would_act_upon(
     runs: dict[str, str], environment: dict[str, str]
 ) -> None:
@@ -58,6 +63,51 @@ async def test_logs_are_printed_without_what_a_terminal_would_act_upon(
     assert answer.out.startswith("── attempt 1 (fence 1) ──\n")
     assert "WARNING  context  \\x1b[31mred \\x1b]0;title\\x07" in answer.out
     assert answer.out.endswith("context  second line\n")
+
+
+async def test_below_its_lines_an_attempt_that_failed_has_its_traceback(
+    runs: dict[str, str], environment: dict[str, str]
+) -> None:
+    for words in (("run", "logs", runs["failed"]), ("run", "logs", runs["failed"], "--follow", "--attempt", "1")):
+        answer = await asyncio.to_thread(mainspring, *words, environment=environment)
+
+        assert answer.code == 0
+        assert_harmless(answer.out)
+        assert_traceback(answer.out)
+        assert answer.out.index("second line\n") < answer.out.index("Traceback")
+        assert all(line.startswith(" ") for line in answer.out.split("Traceback")[1].splitlines()[1:] if line)
+
+
+async def test_a_run_that_did_not_succeed_is_shown_with_its_last_traceback(
+    app: Mainspring, environment: dict[str, str]
+) -> None:
+    @app.job(retry=RetryPolicy(max_attempts=2, first_delay=timedelta(0)))
+    async def stumble(context: Context) -> str:
+        raise ConnectionError(f"time {context.attempt} {HOSTILE}" + "\nstate  succeeded" * 100)
+
+    handle = await stumble.submit()
+    await run_until_idle(app, timeout=60)
+    show = ("run", "show", str(handle.id))
+
+    last = (await asyncio.to_thread(mainspring, *show, environment=environment)).out
+    first = (await asyncio.to_thread(mainspring, *show, "--attempt", "1", environment=environment)).out
+    error = await asyncio.to_thread(refused, *show, "--attempt", "3", environment=environment)
+
+    assert_harmless(last)
+    assert "\nattempt 2 failed:\n  … " in last
+    assert "\nattempt 1 failed:\n  … " in first
+    assert "\nstate  succeeded" not in last, "what an error says cannot pass for what we say"
+    assert (error["code"], error["hint"]) == ("attempt-not-found", f"Run {handle.id} has 1, 2.")
+
+
+async def test_a_run_that_succeeded_is_shown_without_tracebacks(
+    runs: dict[str, str], environment: dict[str, str]
+) -> None:
+    shown = await asyncio.to_thread(mainspring, "run", "show", runs["done"], environment=environment)
+    asked = await asyncio.to_thread(mainspring, "run", "show", runs["done"], "--attempt", "1", environment=environment)
+
+    assert "traceback" not in shown.out.lower()
+    assert "attempt 1 succeeded; it left no traceback\n" in asked.out
 
 
 async def test_logs_as_json(runs: dict[str, str], environment: dict[str, str]) -> None:
@@ -102,7 +152,8 @@ async def test_watching_a_run_that_failed_exits_with_1(runs: dict[str, str], env
 
     assert answer.code == 1
     assert_harmless(answer.out)
-    assert "dead after " in answer.out
+    assert answer.out.splitlines()[-1].startswith("dead after ")
+    assert_traceback(answer.out)
     assert "ValueError: \\x1b[31mred" in answer.out
 
 
@@ -117,8 +168,9 @@ async def test_watching_tells_why_earlier_attempts_failed(app: Mainspring, envir
     await run_until_idle(app, timeout=60)
     answer = await asyncio.to_thread(mainspring, "run", "watch", str(handle.id), environment=environment)
 
-    failed, succeeded, result = answer.out.splitlines()
+    *_, failed, succeeded, result = answer.out.splitlines()
     assert_harmless(answer.out)
+    assert_traceback(answer.out)
     assert failed.startswith("attempt 1 failed: ConnectionError: \\x1b[31mred")
     assert succeeded.startswith("succeeded after ")
     assert result == '"there"'

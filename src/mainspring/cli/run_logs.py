@@ -1,13 +1,14 @@
 """`mainspring run logs` and `run watch`: what a run logged, and a run while it goes on."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from shutil import get_terminal_size
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from mainspring.cli.command import Flag, Invocation, command
+from mainspring.cli.tables import traceback_lines
 from mainspring.cli.text import as_json, as_span, safe
 from mainspring.control.watching import RunUpdate
 from mainspring.errors import InvalidInput
@@ -20,19 +21,39 @@ _MARGIN = " " * 13  # under the first line's level, for the others of its text
 
 
 class LinePrinter:
-    """Prints lines under a heading for each attempt."""
+    """Prints lines under a heading for each attempt, and below them the traceback of one that failed."""
 
     def __init__(self) -> None:
         self._is_coloured = sys.stdout.isatty()
         self._fence: int | None = None
+        self._told: set[int] = set()  # fences of attempts whose tracebacks were printed
 
-    def print(self, lines: Iterable[LogLine]) -> None:
-        for line in lines:
+    @property
+    def has_printed(self) -> bool:
+        return self._fence is not None
+
+    def print(self, lines: Iterable[LogLine], attempts: Iterable[Attempt]) -> None:
+        for line in sorted([*lines, *self._tracebacks(attempts)], key=lambda line: line.fence):
             if line.fence != self._fence:
                 self._fence = line.fence
                 print(self._painted(f"── attempt {line.attempt} (fence {line.fence}) ──", "2"))
             print(self._written(line))
         sys.stdout.flush()
+
+    def _tracebacks(self, attempts: Iterable[Attempt]) -> Iterator[LogLine]:
+        """Those of attempts that are over by now, each as a line that its attempt said last."""
+        for attempt in attempts:
+            lines = traceback_lines(attempt.error)
+            if lines and attempt.fence not in self._told:
+                self._told.add(attempt.fence)
+                yield LogLine(
+                    at=attempt.finished_at or attempt.recorded_at,
+                    level="ERROR",
+                    logger="traceback",
+                    text="\n".join(lines),
+                    attempt=attempt.number,
+                    fence=attempt.fence,
+                )
 
     def _written(self, line: LogLine) -> str:
         at = f"{line.at:%H:%M:%S}.{line.at.microsecond // 1000:03}"
@@ -44,7 +65,7 @@ class LinePrinter:
                 f"{self._painted(safe(line.logger, 40), '2')}  {first}",
             )
         )
-        return "\n".join((head, *(f"{_MARGIN}{other}" for other in others)))
+        return "\n".join((head, *(f"{_MARGIN}{other}".rstrip() for other in others)))
 
     def _painted(self, text: str, colour: str) -> str:
         return f"\033[{colour}m{text}\033[0m" if self._is_coloured else text
@@ -61,7 +82,8 @@ async def logs(
 ) -> None:
     """Show what a run logged.
 
-    Lines of Python's logging, of context.log, and what an isolated run printed.
+    Lines of Python's logging, of context.log, and what an isolated run printed;
+    below them the traceback of an attempt that failed. -o json has lines only.
 
     Examples:
       mainspring run logs ID
@@ -74,22 +96,30 @@ async def logs(
         )
     printer = LinePrinter()
     async with invocation.client() as client:
-        if not follow:
-            lines = await client.runs.logs(run_id, attempt=attempt)
-            invocation.print_json(lines) if invocation.wants_json else printer.print(lines)
-            if not lines:
-                invocation.say("no lines were logged; what handlers print is kept if they are isolated")
+        if follow:
+            async for update in client.runs.watch(run_id):
+                _print(invocation, printer, update, attempt)
             return
-        async for update in client.runs.watch(run_id):
-            _print(invocation, printer, [line for line in update.lines if attempt in (None, line.attempt)])
+        seen = RunUpdate(run=await client.runs.find(run_id), lines=await client.runs.logs(run_id))
+    if invocation.wants_json:
+        invocation.print_json(_of(attempt, seen.lines))
+        return
+    _print(invocation, printer, seen, attempt)
+    if not printer.has_printed:
+        invocation.say("no lines were logged; what handlers print is kept if they are isolated")
 
 
-def _print(invocation: Invocation, printer: LinePrinter, lines: list[LogLine]) -> None:
+def _print(invocation: Invocation, printer: LinePrinter, seen: RunUpdate, attempt: int | None) -> None:
+    lines = _of(attempt, seen.lines)
     if not invocation.wants_json:
-        printer.print(lines)
+        printer.print(lines, [each for each in seen.run.attempts if attempt in (None, each.number)])
         return
     for line in lines:
         print(as_json(line, indent=0), flush=True)
+
+
+def _of(attempt: int | None, lines: list[LogLine]) -> list[LogLine]:
+    return [line for line in lines if attempt in (None, line.attempt)]
 
 
 BAR = 24
@@ -105,7 +135,8 @@ async def watch(
 ) -> int:
     """Show a run while it goes on.
 
-    Shows its state, its progress and its log lines as they come, until it has ended.
+    Shows its state, its progress, its log lines and the tracebacks of attempts that
+    failed as they come, until it has ended.
     Exits with 0 if it succeeded, else with 1.
 
     Examples:
@@ -139,7 +170,7 @@ class Screen:
 
     def show(self, update: RunUpdate) -> None:
         self.clear()
-        self._lines.print(update.lines)
+        self._lines.print(update.lines, update.run.attempts)
         for attempt in self._ended_since(update):
             print(safe(f"attempt {attempt.number} {attempt.outcome}{_why(attempt)}", 2_000), flush=True)
         if update.is_over:

@@ -9,8 +9,9 @@ from rich.text import Text
 
 from mainspring.cli.bulk import Filters
 from mainspring.cli.command import Invocation, command
-from mainspring.cli.tables import COLOURS, error_line, lines_of
+from mainspring.cli.tables import COLOURS, error_line, lines_of, traceback_lines
 from mainspring.cli.text import as_instant, as_json, as_span, safe
+from mainspring.errors import InvalidInput
 from mainspring.model.filter import RunFilter
 from mainspring.model.lifecycle import Outcome, State
 from mainspring.model.line import Delivery
@@ -56,22 +57,56 @@ async def show(
     run_id: Annotated[str, Parameter(name="id", help="The run's id.")],
     /,
     *,
+    attempt: Annotated[int | None, Parameter(help="Show the traceback of the attempt with this number.")] = None,
     invocation: Invocation,
 ) -> None:
     """Show a run: its state, arguments, attempts and timeline.
 
-    Example:
+    Unless it succeeded, the traceback of the last attempt that left one is shown
+    as well. -o json has all of them.
+
+    Examples:
       mainspring run show ID
+      mainspring run show ID --attempt 1
     """
     async with invocation.client() as client:
         run = await client.runs.find(run_id)
+    chosen = _chosen(run, attempt)
     if invocation.wants_json:
         invocation.print_json(run)
         return
     invocation.print(_facts(run))
     if run.attempts:
         invocation.print("", _attempts(run))
+    for each in chosen:
+        invocation.print("", *_traceback(each))
     invocation.print("", _timeline(run))
+
+
+def _chosen(run: Run, number: int | None) -> list[Attempt]:
+    """Whose traceback is to be shown: the attempt that was asked for, else the last failure that was not made good."""
+    if number is None:
+        failed = [each for each in run.attempts if traceback_lines(each.error)]
+        return [] if run.state is State.SUCCEEDED else failed[-1:]
+    found = [each for each in run.attempts if each.number == number]
+    if not found:
+        numbers = sorted({each.number for each in run.attempts if each.number})
+        raise InvalidInput(
+            f"--attempt is {number}; it must be the number of an attempt that is over.",
+            code="attempt-not-found",
+            hint=f"Run {run.id} has {', '.join(map(str, numbers)) or 'none yet'}.",
+            field="attempt",
+            value=number,
+        )
+    return found
+
+
+def _traceback(attempt: Attempt) -> Iterator[Text | str]:
+    lines = traceback_lines(attempt.error)
+    heading = f"attempt {attempt.number} {attempt.outcome}"
+    yield Text(f"{heading}:" if lines else f"{heading}; it left no traceback", style="dim")
+    for line in lines:
+        yield f"  {line}"  # as a string it is not wrapped, and can be copied
 
 
 def _facts(run: Run) -> Table:

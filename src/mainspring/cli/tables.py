@@ -27,6 +27,7 @@ COLOURS = {
 # A UUID takes half of a narrow terminal.
 NARROW, WIDE = 100, 150
 SHORT, LONG = 17, 24
+MOST_LINES = 60  # of a traceback
 
 
 def lines_of(runs: list[RunSummary], now: datetime, width: int) -> list[Text]:
@@ -84,6 +85,14 @@ def about(run: RunSummary, now: datetime) -> str:
 def error_line(error: dict[str, Any], limit: int) -> str:
     kind, message = error.get("type") or error.get("code") or "error", error.get("message", "")
     return safe(f"{kind}: {message}" if message else str(kind), limit)
+
+
+def traceback_lines(error: dict[str, Any] | None) -> list[str]:
+    """The traceback that an attempt left, if it did: harmless, and only its end if there is much of it."""
+    text = str((error or {}).get("traceback") or "").rstrip("\n")
+    lines = [safe(line) for line in text.split("\n")] if text else []
+    surplus = len(lines) - MOST_LINES
+    return lines if surplus <= 0 else [f"… {surplus} lines more (-o json shows them) …", *lines[surplus:]]
 
 
 def ago(at: datetime, now: datetime) -> str:
