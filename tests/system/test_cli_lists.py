@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mainspring import Mainspring, RetryPolicy
+from mainspring import Mainspring, RetryPolicy, RunFilter
 from mainspring.model.lifecycle import State
 from mainspring.testing import run_until_idle
 
@@ -21,6 +21,8 @@ from .test_cli import HOSTILE, NO_RUN, NOWHERE, ROOT, mainspring, refused
 if TYPE_CHECKING:
     from pathlib import Path
     from uuid import UUID
+
+    import asyncpg
 
 OPERATION = "c73d8dcb-b4d9-4d9b-83ed-615f5483f20e"
 
@@ -100,6 +102,42 @@ async def test_on_a_terminal_each_line_fits_and_the_id_is_whole(shop: Shop, colu
     assert all(len(line) <= columns for line in lines), lines
     assert all(any(line.startswith(str(run_id)) for line in lines) for run_id in shop.dead)
     assert any("ConnectionError: \\x1b[31mred" in line for line in lines)
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+async def test_every_list_fits_its_terminal_and_no_heading_is_cut(
+    shop: Shop, connection: asyncpg.Connection[asyncpg.Record], columns: int
+) -> None:
+    await connection.execute(
+        "insert into worker (id, host, pid, queues, labels, slots, version, handlers, lease_seconds)"
+        " values (gen_random_uuid(), 'a-host-with-a-very-long-name.example.org', 4711, $1, $2, 200, '0', '{}', 60)",
+        ["a-queue-with-a-rather-long-name", "bank", "default"],
+        ["gpu", "eu"],
+    )
+    await shop.app.queues.pause("bank")
+    await shop.app.operations.start("cancel", RunFilter(jobs=("sell",)), reason="the shop is closed for good")
+    for words, first, kept in (
+        (("worker", "list"), "worker", ("state", "host", "queues", "slots", "last beat")),
+        (("queue", "list"), "queue", ("depth", "oldest", "slots", "slots wanted")),
+        (("job", "list"), "job", ("ready", "running", "scheduled", "held", "dead")),
+        (("operation", "list"), "operation", ("kind", "state", "done", "started", "reason")),
+        (("top", "--once"), "queue", ("depth", "oldest", "slots", "slots wanted")),
+    ):
+        lines = on_a_terminal(columns, *words, "--database-url", shop.url)
+        heading = next(re.split(r"  +", line.strip()) for line in lines if line.startswith(f"{first}  "))
+
+        assert all(len(line) <= columns for line in lines), lines
+        assert set(kept) <= set(heading)
+        assert "…" not in "".join(heading)
+
+
+async def test_ids_are_shortened_where_there_is_no_room_and_understood_as_they_are_shown(shop: Shop) -> None:
+    operation = await shop.app.operations.start("cancel", RunFilter(jobs=("sell",)), reason="closed " * 20)
+    line = on_a_terminal(80, "operation", "list", "--database-url", shop.url)[-1]
+    shown = line.split()[0]
+
+    assert (len(shown), str(operation.id).startswith(shown)) == (8, True)
+    assert shop.run("operation", "resume", shown)["id"] == str(operation.id)
 
 
 def on_a_terminal(columns: int, *words: str) -> list[str]:
@@ -232,8 +270,6 @@ async def test_many_runs_are_changed_and_cancelled(shop: Shop) -> None:
 
 
 async def test_an_operation_that_was_only_started_is_resumed_by_its_id(shop: Shop) -> None:
-    from mainspring import RunFilter
-
     operation = await shop.app.operations.start("cancel", RunFilter(jobs=("sell",)))
 
     document = shop.run("operation", "resume", str(operation.id))

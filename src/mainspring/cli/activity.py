@@ -49,14 +49,15 @@ class Status:
     latest: list[Record] = field(default_factory=list)
     omitted: int = 0
 
-    def line(self) -> str:
-        counts = "  ".join(f"{name} {_bounded(self.counts[name])}" for name in ("ready", "running", "scheduled"))
-        extras = "".join(f"  {name} {_bounded(self.counts[name])}" for name in ("held", "dead") if self.counts[name])
-        failed = self.totals.get("failed", 0)
-        return (
-            f"{counts}{extras}  finished {sum(self.totals.values()):,} ({self.per_second:,.1f}/s)"
-            f"  failed {failed:,}  workers {self.counts['workers']}"
-        )
+    def line(self, room: int | None = None) -> str:
+        """All counts, or as many of them as there is room for: none is cut."""
+        counts = [f"{name} {_bounded(self.counts[name])}" for name in ("ready", "running", "scheduled")]
+        counts += [f"{name} {_bounded(self.counts[name])}" for name in ("held", "dead") if self.counts[name]]
+        counts.append(f"finished {sum(self.totals.values()):,} ({self.per_second:,.1f}/s)")
+        counts += [f"failed {self.totals.get('failed', 0):,}", f"workers {self.counts['workers']}"]
+        while room is not None and counts and len("  ".join(counts)) > room:
+            counts.pop()
+        return "  ".join(counts)
 
     def document(self) -> dict[str, Any]:
         return {**self.counts, "finished": self.totals, "per_second": round(self.per_second, 1)}
@@ -126,8 +127,7 @@ class Watch:
             print(f"\033[2m  … {status.omitted:,} more\033[0m")
         for row in status.latest:
             print(_line_about(row))
-        width = _terminal_width()
-        sys.stdout.write(f"\033[2m{status.line()[: width - 1]}\033[0m\r")
+        sys.stdout.write(f"\033[2m{status.line(_terminal_width() - 1)}\033[0m\r")
         sys.stdout.flush()
 
 
@@ -138,7 +138,7 @@ def _line_about(row: Record) -> str:
     took = as_span((row["finished_at"] - row["started_at"]).total_seconds()) if row["started_at"] else "–"
     said = _said(row)
     line = f"{safe(row['job'], 24):<16} {took:>8}  {said}"
-    return f"\033[2m{at:%H:%M:%S}\033[0m \033[{colour}m{mark}\033[0m {line[: _terminal_width() - 13]}"
+    return f"\033[2m{at:%H:%M:%S}\033[0m \033[{colour}m{mark}\033[0m {safe(line, _terminal_width() - 13)}"
 
 
 def _said(row: Record) -> str:

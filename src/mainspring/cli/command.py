@@ -100,11 +100,16 @@ class Invocation:
         return self.output == "json"
 
     @property
-    def width(self) -> int:
-        """Into a file or a pipe, tables keep their width: nothing is cut for a terminal that is not there."""
+    def room(self) -> int | None:
+        """How long a line may be. Into a file or a pipe, any: nothing is cut for a terminal that is not there."""
         import shutil
 
-        return shutil.get_terminal_size().columns if sys.stdout.isatty() else 200
+        return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+    @property
+    def width(self) -> int:
+        """How wide to draw what fills the terminal."""
+        return self.room or 200
 
     def print_json(self, document: Any) -> None:
         print(as_json(document))

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mainspring.cli.command import Invocation, command
-from mainspring.cli.tables import COLOURS, lines_of, plain_table
+from mainspring.cli.tables import COLOURS, Column, fitted, lines_of
 from mainspring.cli.text import as_instant, as_json, safe
 from mainspring.control.jobs import JobSummary
 from mainspring.model.filter import RunFilter
@@ -16,6 +16,12 @@ from mainspring.model.lifecycle import State
 from mainspring.model.listing import checked_limit
 
 STATES = (State.READY, State.RUNNING, State.SCHEDULED, State.HELD, State.DEAD)
+COLUMNS = (
+    Column("job", least=20),
+    Column("version", is_number=True, leave_out=2),
+    Column("queue", least=12, leave_out=1),
+    *(Column(state.value, is_number=True) for state in STATES),
+)
 
 
 @command("list")
@@ -39,13 +45,13 @@ async def list_jobs(
     if not jobs:
         invocation.print("No jobs. They appear when an application that defines them starts a worker or submits a run.")
         return
-    table = plain_table("job", "version", "queue", *STATES)
-    for column in table.columns[3:]:
-        column.justify = "right"
-    for job in jobs:
-        name = Text(safe(job.name), overflow="fold")
-        table.add_row(name, str(job.version), Text(safe(job.queue, 40)), *(count_of(job, state) for state in STATES))
-    invocation.print(table)
+    rows = [_row(job) for job in jobs]
+    invocation.print_lines(fitted(COLUMNS, rows, invocation.room))
+
+
+def _row(job: JobSummary) -> list[Text]:
+    name, version, queue = Text(safe(job.name)), Text(str(job.version)), Text(safe(job.queue))
+    return [name, version, queue, *(count_of(job, state) for state in STATES)]
 
 
 def count_of(job: JobSummary, state: State) -> Text:
@@ -76,7 +82,7 @@ async def show(
     invocation.print(_facts(job))
     if page.runs:
         invocation.print("")
-        invocation.print_lines(lines_of(page.runs, invocation.now, invocation.width))
+        invocation.print_lines(lines_of(page.runs, invocation.now, invocation.room))
 
 
 def _facts(job: JobSummary) -> Table:

@@ -1,5 +1,6 @@
 """`mainspring operation`: acts on many runs, how far they got, and going on with one that was cut off."""
 
+from datetime import datetime
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -7,8 +8,23 @@ from rich.text import Text
 
 from mainspring.cli.bulk import verb_of, work_off
 from mainspring.cli.command import Invocation, command
-from mainspring.cli.tables import ago, plain_table
+from mainspring.cli.parsing import is_beginning_of_id, whole_id
+from mainspring.cli.tables import Column, ago, fitted
 from mainspring.cli.text import as_json, safe
+from mainspring.model.listing import MOST_PER_PAGE
+from mainspring.model.operation import Operation
+
+COLUMNS = (
+    Column("operation", is_id=True),
+    Column("kind"),
+    Column("state"),
+    Column("done"),
+    Column("skipped", is_number=True, leave_out=2),
+    Column("started"),
+    Column("by", least=10, leave_out=1),
+    Column("runs", least=12, leave_out=3),
+    Column("reason", least=12),
+)
 
 
 @command("list")
@@ -16,6 +32,9 @@ async def list_operations(
     *, limit: Annotated[int, Parameter(help="How many, at most 1000.")] = 20, invocation: Invocation
 ) -> None:
     """List operations, newest first.
+
+    Where there is no room for ids, their beginnings are shown, which resume takes
+    as well; -o json has them whole.
 
     Examples:
       mainspring operation list
@@ -29,29 +48,28 @@ async def list_operations(
     if not operations:
         invocation.print("No operations. Acts on many runs make them: mainspring run cancel --job …")
         return
-    now = invocation.now
-    table = plain_table("operation", "kind", "state", "done", "skipped", "started", "by", "runs", "reason")
-    for column in table.columns[:6]:
-        column.no_wrap = True
-    for each in operations:
-        total = "" if each.expected is None else f" of {each.expected:,}"
-        table.add_row(
-            str(each.id),
-            verb_of(each.kind),
-            Text("done", style="green") if each.is_over else Text("open", style="yellow"),
-            f"{each.done:,}{total}",
-            f"{each.skipped:,}",
-            ago(each.started_at, now),
-            Text(safe(each.actor, 30)),
-            Text(safe(as_json(each.wanted.as_document(), indent=0), 60)),
-            Text(safe(each.reason, 40)),
-        )
-    invocation.print(table)
+    rows = [_row(each, invocation.now) for each in operations]
+    invocation.print_lines(fitted(COLUMNS, rows, invocation.room))
+
+
+def _row(operation: Operation, now: datetime) -> list[Text]:
+    total = "" if operation.expected is None else f" of {operation.expected:,}"
+    return [
+        Text(str(operation.id)),
+        Text(verb_of(operation.kind)),
+        Text("done", style="green") if operation.is_over else Text("open", style="yellow"),
+        Text(f"{operation.done:,}{total}"),
+        Text(f"{operation.skipped:,}"),
+        Text(ago(operation.started_at, now)),
+        Text(safe(operation.actor)),
+        Text(safe(as_json(operation.wanted.as_document(), indent=0), 60)),
+        Text(safe(operation.reason, 60)),
+    ]
 
 
 @command("resume")
 async def resume(
-    operation_id: Annotated[str, Parameter(name="id", help="The operation's id.")],
+    operation_id: Annotated[str, Parameter(name="id", help="The operation's id, or its beginning.")],
     /,
     *,
     invocation: Invocation,
@@ -65,4 +83,7 @@ async def resume(
       mainspring operation resume ID
     """
     async with invocation.client() as client:
+        if is_beginning_of_id(operation_id):
+            latest = await client.operations.list(limit=MOST_PER_PAGE)
+            operation_id = whole_id(operation_id, [each.id for each in latest])
         return await work_off(invocation, client, operation_id)

@@ -14,11 +14,12 @@ from mainspring.model.payload import quoted
 from mainspring.model.policy import RetryPolicy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 _SPAN = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+")
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
+_BEGINNING = re.compile(r"[0-9a-f-]{4,35}")  # with less, a slip would mean something
 _LONGEST = 999_999_999 * 86_400.0
 
 _RETRY_OPTIONS: dict[str, Callable[[str], Any]] = {
@@ -150,6 +151,25 @@ def parse_weights(text: str, option: str) -> dict[str, int | None]:
             raise _invalid(option, word, "must have a whole number as its weight", "For example: mail=3,reports=1")
         weights[name.strip()] = int(weight) if sign else None
     return weights
+
+
+def is_beginning_of_id(text: str) -> bool:
+    """Whether it may stand for a longer id: lists show no more than a beginning where there is no room."""
+    return _BEGINNING.fullmatch(text.lower()) is not None
+
+
+def whole_id(text: str, known: Iterable[object]) -> str:
+    """The known id that begins with this; where none does, what was typed: whoever looks for it says so."""
+    found = [each for each in map(str, known) if each.startswith(text.lower())]
+    if len(found) > 1:
+        raise InvalidInput(
+            f"{quoted(text)} is the beginning of {len(found)} ids.",
+            code="ambiguous-id",
+            hint=f"Give more of it: {' or '.join(found[:2])}.",
+            field="id",
+            value=quoted(text),
+        )
+    return found[0] if found else text
 
 
 def _invalid(option: str, value: str, rule: str, hint: str) -> InvalidInput:

@@ -1,17 +1,28 @@
 """`mainspring queue`: what waits where, how fast it moves, how many slots it wants; pause and resume."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import Parameter
 from msgspec import to_builtins
-from rich.table import Table
 from rich.text import Text
 
 from mainspring.cli.command import Invocation, command
+from mainspring.cli.tables import Column, fitted
 from mainspring.cli.text import as_rate, as_span, safe
 from mainspring.model.capacity import Queue
 
-HEADINGS = ("queue", "depth", "oldest", "running", "arrive/s", "finish/s", "takes", "slots", "slots wanted")
+COLUMNS = (
+    Column("queue", least=16),
+    Column(""),  # paused, if it is
+    Column("depth", is_number=True),
+    Column("oldest", is_number=True),
+    Column("running", is_number=True, leave_out=1),
+    Column("arrive/s", is_number=True, leave_out=2),
+    Column("finish/s", is_number=True, leave_out=3),
+    Column("takes", is_number=True, leave_out=4),
+    Column("slots", is_number=True),
+    Column("slots wanted", is_number=True),
+)
 
 
 @command("list")
@@ -30,28 +41,20 @@ async def list_queues(*, invocation: Invocation) -> None:
     if invocation.wants_json:
         invocation.print_json({"queues": to_builtins(queues)})
     elif queues:
-        invocation.print(table_of(queues))
+        invocation.print_lines(lines_of(queues, invocation.room))
     else:
         invocation.print("No queues. One appears with the first job that uses it.")
 
 
-def table_of(queues: list[Queue]) -> Table:
-    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0), pad_edge=False)
-    for heading in HEADINGS:
-        justify: Literal["left", "right"] = "left" if heading == "queue" else "right"
-        table.add_column(heading, justify=justify, no_wrap=True)
-    for queue in queues:
-        table.add_row(*_row(queue))
-    return table
+def lines_of(queues: list[Queue], room: int | None) -> list[Text]:
+    return fitted(COLUMNS, [_row(queue) for queue in queues], room)
 
 
 def _row(queue: Queue) -> list[Text]:
-    name = Text(safe(queue.name, 40))
-    if queue.paused_at is not None:
-        name.append("  paused", style="yellow")
-    is_short = queue.paused_at is None and queue.wanted_slots > queue.slots
+    is_paused = queue.paused_at is not None
     return [
-        name,
+        Text(safe(queue.name)),
+        Text("paused" if is_paused else "", style="yellow"),
         Text(f"{queue.depth:,}"),
         Text("–" if queue.oldest_seconds is None else as_span(max(0.0, queue.oldest_seconds))),
         Text(f"{queue.holding:,}"),
@@ -59,7 +62,7 @@ def _row(queue: Queue) -> list[Text]:
         Text(as_rate(queue.finished_per_s)),
         Text("–" if queue.mean_seconds is None else as_span(queue.mean_seconds)),
         Text(f"{queue.slots:,}"),
-        Text(f"{queue.wanted_slots:,}", style="red" if is_short else ""),
+        Text(f"{queue.wanted_slots:,}", style="red" if queue.wanted_slots > queue.slots and not is_paused else ""),
     ]
 
 

@@ -178,7 +178,7 @@ class Screen:
             return
         status = _status_of(update.run)
         if self._is_live:
-            sys.stdout.write(f"{status[: get_terminal_size().columns - 1]}\r")
+            sys.stdout.write(f"{safe(status, get_terminal_size().columns - 1)}\r")
             sys.stdout.flush()
         elif status != self._last:
             print(status, flush=True)

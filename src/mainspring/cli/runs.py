@@ -45,7 +45,7 @@ async def print_page(invocation: Invocation, wanted: RunFilter, limit: int, curs
     if invocation.wants_json:
         invocation.print_json(page)
     elif page.runs:
-        invocation.print_lines(lines_of(page.runs, invocation.now, invocation.width))
+        invocation.print_lines(lines_of(page.runs, invocation.now, invocation.room))
         if page.cursor is not None:
             invocation.say(f"there are more: the same with --cursor {page.cursor}")
     else:

@@ -1,16 +1,17 @@
-"""Runs as a table for people: a line each, newest first, with times as they are said."""
+"""Tables for people that fit their terminal. And runs as such a table, newest first, with times as they are said."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
 
-from rich.table import Table
 from rich.text import Text
 
 from mainspring.cli.text import as_span, safe
 from mainspring.model.lifecycle import State
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
 
     from mainspring.model.listing import RunSummary
@@ -24,49 +25,132 @@ COLOURS = {
     State.CANCELLED: "yellow",
     State.HELD: "yellow",
 }
-# A UUID takes half of a narrow terminal.
-NARROW, WIDE = 100, 150
-SHORT, LONG = 17, 24
+WIDE = 150  # a terminal with room for an error beside its run
+ID_PREFIX = 8  # what is left of ids where they do not fit
 MOST_LINES = 60  # of a traceback
+GAP = 2
 
 
-def lines_of(runs: list[RunSummary], now: datetime, width: int) -> list[Text]:
-    """A line per run, with its id whole, so that it can be copied; what there is to say about it beside or below."""
-    is_narrow, is_wide = width < NARROW, width >= WIDE
-    headings = ("run", "state", "job", *(() if is_narrow else ("queue", "pri", "tries")), "when")
-    rows = [[Text(heading, style="dim") for heading in headings]]
-    rows += [_cells(run, now, is_narrow=is_narrow) for run in runs]
-    widths = [max(row[at].cell_len for row in rows) for at in range(len(headings))]
-    lines: list[Text] = []
-    for row, run in zip(rows, [None, *runs], strict=True):
-        line = Text()
-        for cell, space in zip(row, widths, strict=True):
-            line.append_text(cell).append(" " * (space - cell.cell_len + 2))
-        said = "" if run is None else about(run, now)
-        if is_wide:
-            line.append(said)
+# ── tables ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column, and what becomes of it where there is no room for all."""
+
+    heading: str
+    is_number: bool = False
+    is_id: bool = False  # its beginning says enough
+    least: int | None = None  # texts are cut to so many characters, rather than nothing
+    leave_out: int = 0  # the highest goes first; 0 stays
+
+
+@dataclass(frozen=True, slots=True)
+class _Filled:
+    column: Column
+    cells: list[Text]  # the heading is the first
+
+    @property
+    def width(self) -> int:
+        return max(cell.cell_len for cell in self.cells)
+
+    @property
+    def least(self) -> int:
+        """How narrow it can be; its heading is never cut."""
+        cut = self.width if self.column.least is None else max(self.column.least, self.cells[0].cell_len)
+        return min(self.width, cut)
+
+    @property
+    def is_empty(self) -> bool:
+        return not any(self.cells[1:])
+
+    def cut(self, width: int) -> _Filled:
+        mark: Literal["crop", "ellipsis"] = "crop" if self.column.is_id else "ellipsis"
+        heading, *cells = (cell.copy() for cell in self.cells)
+        for cell in cells:
+            cell.truncate(width, overflow=mark)
+        return replace(self, cells=[heading, *cells])
+
+    def line(self, at: int) -> Text:
+        cell, blank = self.cells[at], " " * (self.width - self.cells[at].cell_len)
+        return Text(blank).append_text(cell) if self.column.is_number else cell.copy().append(blank)
+
+
+def fitted(columns: Sequence[Column], rows: Iterable[Sequence[Text]], room: int | None) -> list[Text]:
+    """Rows under their headings, as lines that fit; with `room` None, they are as long as they are.
+
+    What does not fit is left out as whole columns, or cut where a text may be: headings and numbers are never cut.
+    """
+    filled = [
+        _Filled(column, [Text(column.heading, style="dim"), *cells])
+        for column, *cells in zip(columns, *rows, strict=True)
+    ]
+    if room is not None and _width(each.width for each in filled) > room:
+        filled = _cut(_left(filled, room), room)
+    lines = [Text(" " * GAP).join(each.line(at) for each in filled) for at in range(len(filled[0].cells))]
+    for line in lines:
         line.rstrip()
-        lines.append(line)
-        if said and not is_wide:
-            lines.append(Text(f"  {said}", style="dim"))
     return lines
 
 
-def _cells(run: RunSummary, now: datetime, *, is_narrow: bool) -> list[Text]:
-    first = [
+def _left(filled: list[_Filled], room: int) -> list[_Filled]:
+    """The columns for which there is room: ids by their beginnings, and not those that matter least."""
+    left = [each.cut(ID_PREFIX) if each.column.is_id else each for each in filled if not each.is_empty]
+    while _width(each.least for each in left) > room and any(each.column.leave_out for each in left):
+        left.remove(max(left, key=lambda each: each.column.leave_out))
+    return left
+
+
+def _cut(filled: list[_Filled], room: int) -> list[_Filled]:
+    """Texts are cut, the longest first, until all fit."""
+    widths = [each.width for each in filled]
+    while _width(widths) > room:
+        spare = [at for at, each in enumerate(filled) if widths[at] > each.least]
+        if not spare:
+            break
+        widths[max(spare, key=lambda at: widths[at])] -= 1
+    return [each.cut(width) for each, width in zip(filled, widths, strict=True)]
+
+
+def _width(widths: Iterable[int]) -> int:
+    found = list(widths)
+    return sum(found) + GAP * (len(found) - 1)
+
+
+# ── runs ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+RUNS = (
+    Column("run"),  # whole, so that it can be copied
+    Column("state"),
+    Column("job", least=17),
+    Column("queue", least=12, leave_out=3),
+    Column("pri", is_number=True, leave_out=2),
+    Column("tries", is_number=True, leave_out=1),
+    Column("when"),
+)
+
+
+def lines_of(runs: list[RunSummary], now: datetime, room: int | None) -> list[Text]:
+    """A line per run, with what there is to say about it beside or below."""
+    if room is None or room >= WIDE:
+        beside = [(*_cells(run, now), Text(about(run, now))) for run in runs]
+        return fitted((*RUNS, Column("", least=20)), beside, room)
+    heading, *lines = fitted(RUNS, [_cells(run, now) for run in runs], room)
+    below = ([line, Text(f"  {about(run, now)}", style="dim")] for line, run in zip(lines, runs, strict=True))
+    return [heading, *(line for pair in below for line in pair if line.plain.strip())]
+
+
+def _cells(run: RunSummary, now: datetime) -> tuple[Text, ...]:
+    return (
         Text(str(run.id)),
         Text(run.state.value, style=COLOURS.get(run.state, "")),
-        Text(safe(run.job, SHORT if is_narrow else LONG)),
-    ]
-    more = [Text(safe(run.queue, LONG)), Text(f"{run.priority:>3}"), Text(f"{run.attempts_spent:>5}")]
-    return [*first, *(() if is_narrow else more), Text(ago(run.at, now))]
-
-
-def plain_table(*headings: str) -> Table:
-    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0), pad_edge=False)
-    for heading in headings:
-        table.add_column(heading)
-    return table
+        Text(safe(run.job)),
+        Text(safe(run.queue)),
+        Text(str(run.priority)),
+        Text(str(run.attempts_spent)),
+        Text(ago(run.at, now)),
+    )
 
 
 def about(run: RunSummary, now: datetime) -> str:

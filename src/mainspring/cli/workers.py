@@ -1,20 +1,19 @@
 """`mainspring worker`: run workers, list them, drain them."""
 
-from typing import Annotated, Literal
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 from cyclopts import Parameter
-from rich.table import Table
 from rich.text import Text
 
 from mainspring import wiring
 from mainspring.app.loading import load_app
 from mainspring.app.mainspring import Mainspring
 from mainspring.cli.command import Invocation, command
-from mainspring.cli.parsing import parse_bounds, parse_span, parse_weights, parse_words
+from mainspring.cli.parsing import is_beginning_of_id, parse_bounds, parse_span, parse_weights, parse_words, whole_id
+from mainspring.cli.tables import Column, fitted
 from mainspring.cli.text import as_span, safe
 from mainspring.errors import InvalidInput, WorkerNotFound
-from mainspring.store import workers
-from mainspring.store.connection import Record
 from mainspring.worker.settings import WorkerSettings
 
 DEFAULTS = WorkerSettings()
@@ -120,50 +119,61 @@ async def list_workers(
 ) -> None:
     """List workers: the living, and those that ended lately.
 
+    Where there is no room for ids, their beginnings are shown, which drain takes as
+    well; -o json has them whole.
+
     Examples:
       mainspring worker list
       mainspring worker list --ended-within 1d -o json
     """
     span = parse_span(ended_within, "ended-within")
     assert span is not None
-    async with invocation.client() as client, (await client.services()).store.database.acquire() as connection:
-        rows = await workers.list_workers(connection, span.total_seconds())
+    async with invocation.client() as client:
+        found = await client.workers.list(ended_within=span.total_seconds())
+    rows = [dict(row) for row in found]
     if invocation.wants_json:
-        invocation.print_json({"workers": [dict(row) for row in rows]})
+        invocation.print_json({"workers": rows})
     elif rows:
-        invocation.print(_table(rows))
+        invocation.print_lines(lines_of(rows, invocation.room))
     else:
         invocation.print("No workers. Start some: mainspring worker --app module:app")
 
 
-NAMES = ("worker", "state", "host", "pid", "queues", "labels")
-NUMBERS = ("pid", "slots", "unsettled")
-HEADINGS = (*NAMES, "slots", "unsettled", "last beat", "started", "version")
+WORKERS = (
+    Column("worker", is_id=True),
+    Column("state"),
+    Column("host", least=16),
+    Column("pid", is_number=True, leave_out=1),
+    Column("queues", least=12),
+    Column("labels", least=8, leave_out=3),
+    Column("slots", is_number=True),
+    Column("unsettled", is_number=True, leave_out=2),
+    Column("last beat"),
+    Column("started", leave_out=4),
+    Column("version", leave_out=5),
+)
 
 
-def _table(rows: list[Record]) -> Table:
-    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0), pad_edge=False)
-    for heading in HEADINGS:
-        justify: Literal["left", "right"] = "right" if heading in NUMBERS else "left"
-        table.add_column(
-            heading, justify=justify, overflow="fold", no_wrap=heading not in ("worker", "queues", "labels")
-        )
-    for row in rows:
-        age = (row["beat_at"] - row["started_at"]).total_seconds() + row["silent_seconds"]
-        table.add_row(
-            str(row["id"]),
-            Text(row["state"], style=COLOURS.get(row["state"], "dim")),
-            Text(safe(row["host"], 30)),
-            str(row["pid"]),
-            Text(safe(", ".join(row["queues"]), 60)),
-            Text(safe(", ".join(row["labels"]), 60)),
-            str(row["slots"]),
-            Text(f"{row['unsettled']:,}", style="" if row["unsettled_since"] is None else "red"),
-            _ago(row["silent_seconds"]),
-            _ago(age),
-            Text(safe(row["version"])),
-        )
-    return table
+def lines_of(rows: Sequence[dict[str, Any]], room: int | None) -> list[Text]:
+    return fitted(WORKERS, [_row(row) for row in rows], room)
+
+
+def _row(row: dict[str, Any]) -> list[Text]:
+    age = (row["beat_at"] - row["started_at"]).total_seconds() + row["silent_seconds"]
+    return [
+        Text(str(row["id"])),
+        Text(row["state"], style=COLOURS.get(row["state"], "dim")),
+        Text(safe(row["host"], 60)),
+        Text(str(row["pid"])),
+        Text(safe(", ".join(row["queues"]), 60)),
+        Text(safe(", ".join(row["labels"]), 60)),
+        Text(str(row["slots"])),
+        # What a crash would repeat; red while it cannot be settled.
+        Text(f"{row['unsettled']:,}", style="" if row["unsettled_since"] is None else "red"),
+        Text(_ago(row["silent_seconds"])),
+        Text(_ago(age)),
+        Text(safe(row["version"])),
+    ]
 
 
 def _ago(seconds: float) -> str:
@@ -174,7 +184,7 @@ def _ago(seconds: float) -> str:
 
 @command("drain")
 async def drain(
-    worker_id: Annotated[str | None, Parameter(name="id", help="The worker's id.")] = None,
+    worker_id: Annotated[str | None, Parameter(name="id", help="The worker's id, or its beginning.")] = None,
     /,
     *,
     host: Annotated[str | None, Parameter(help="All live workers of this host instead.")] = None,
@@ -193,7 +203,7 @@ async def drain(
     if (worker_id is None) == (host is None):
         raise InvalidInput("Name one worker, or a host with --host.", code="worker-or-host", field="id")
     async with invocation.client() as client:
-        ids = [worker_id] if worker_id is not None else await _workers_of(client, host)
+        ids = await _workers_of(client, host) if worker_id is None else [await _whole(client, worker_id)]
         for each in ids:
             await client.workers.drain(each, reason=reason)
     if invocation.wants_json:
@@ -202,9 +212,19 @@ async def drain(
         invocation.print(*(f"asked {safe(each)} to drain" for each in ids))
 
 
-async def _workers_of(client: Mainspring, host: str | None) -> list[str]:
+async def _whole(client: Mainspring, worker_id: str) -> str:
+    if not is_beginning_of_id(worker_id):
+        return worker_id
+    return whole_id(worker_id, [row["id"] for row in await _live_workers(client)])
+
+
+async def _live_workers(client: Mainspring) -> list[dict[str, Any]]:
     rows = await client.workers.list(ended_within=0)
-    ids = [str(row["id"]) for row in rows if row["host"] == host and row["state"] == "live"]
+    return [dict(row) for row in rows if row["state"] == "live"]
+
+
+async def _workers_of(client: Mainspring, host: str | None) -> list[str]:
+    ids = [str(row["id"]) for row in await _live_workers(client) if row["host"] == host]
     if not ids:
         raise WorkerNotFound(
             f"There is no live worker on host {safe(host, 60)}.",
