@@ -4,58 +4,65 @@ from __future__ import annotations
 
 import os
 import sys
-from importlib.metadata import version
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from mainspring.cli.text import as_json, safe, safe_lines
-from mainspring.errors import MainspringError, extra_missing
+from mainspring.cli.interrupt import EXIT_INTERRUPTED, leave_at_once
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from cyclopts import CycloptsError
 
-    Launch = Callable[[Sequence[str]], int]
+    from mainspring.errors import MainspringError
 
-EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 0, 1, 2, 130
+EXIT_DONE, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
 
 
 def main() -> None:
+    leave_at_once()  # before anything else is imported
     sys.exit(run(sys.argv[1:]))
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command line; answers with the exit code."""
-    if list(arguments) == ["--version"]:  # scripts ask this a lot, and it needs nothing of what follows
-        print(version("mainspring"))
-        return EXIT_DONE
     try:
-        from mainspring.cli.commands import launch
-    except ModuleNotFoundError as error:
-        complain(extra_missing("The command line", error.name, "cli"), arguments)
-        return EXIT_FAILED
-    return _guarded(launch, arguments)
-
-
-def _guarded(launch: Launch, arguments: Sequence[str]) -> int:
-    from cyclopts import CycloptsError
-
-    try:
-        code = launch(arguments)
+        code = _print_version() if list(arguments) == ["--version"] else _launch(arguments)
         sys.stdout.flush()
-    except CycloptsError as error:
-        complain_of_usage(error, arguments)
-        return EXIT_USAGE
-    except MainspringError as error:
-        complain(error, arguments)
-        return EXIT_FAILED
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:  # whoever read our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_FAILED
     return code
+
+
+def _print_version() -> int:
+    """Scripts ask this a lot, and it needs nothing of what commands need."""
+    from importlib.metadata import version
+
+    print(version("mainspring"))
+    return EXIT_DONE
+
+
+def _launch(arguments: Sequence[str]) -> int:
+    from mainspring.errors import MainspringError, extra_missing
+
+    try:
+        from cyclopts import CycloptsError
+
+        from mainspring.cli.commands import launch
+    except ModuleNotFoundError as error:
+        complain(extra_missing("The command line", error.name, "cli"), arguments)
+        return EXIT_FAILED
+
+    try:
+        return launch(arguments)
+    except CycloptsError as error:
+        complain_of_usage(error, arguments)
+        return EXIT_USAGE
+    except MainspringError as error:
+        complain(error, arguments)
+        return EXIT_FAILED
 
 
 # ── errors, for people and for programs: on stderr, because stdout is for results only ─────────────────────────
@@ -86,6 +93,8 @@ def _in_our_words(error: CycloptsError) -> str:
 
 
 def _complain(code: str, message: str, hint: str | None, fields: dict[str, Any], arguments: Sequence[str]) -> None:
+    from mainspring.cli.text import as_json, safe, safe_lines
+
     if wants_json(arguments):
         document = {"error": {"code": code, "message": message, "hint": hint, "fields": fields}}
         sys.stderr.write(as_json(document, indent=0) + "\n")
@@ -101,6 +110,8 @@ def _complain(code: str, message: str, hint: str | None, fields: dict[str, Any],
 
 def wants_json(arguments: Sequence[str]) -> bool:
     """Whether JSON was asked for, read without a parser: the command line may be the very thing that is wrong."""
+    from itertools import pairwise
+
     if any(word in ("--output=json", "-o=json", "-ojson") for word in arguments):
         return True
     return any(word in ("-o", "--output") and value == "json" for word, value in pairwise(arguments))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -140,8 +140,9 @@ class Invocation:
         if self.wants_json:
             return
         dim, plain = ("\033[2m", "\033[0m") if sys.stderr.isatty() else ("", "")
-        sys.stderr.write(f"{dim}• {safe(sentence)}{plain}\n")
-        sys.stderr.flush()
+        with suppress(BrokenPipeError):  # nobody watches any more, and that is no reason to stop
+            sys.stderr.write(f"{dim}• {safe(sentence)}{plain}\n")
+            sys.stderr.flush()
 
 
 Repeatable = Parameter(negative="", consume_multiple=False, show_default=False)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import App, Group, Parameter
 
 from mainspring.cli.command import Invocation, command
+from mainspring.cli.interrupt import raise_interrupts
 from mainspring.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -127,6 +128,7 @@ def _launch(
         if output == "ics" and words[:2] != ("schedule", "preview"):
             raise InvalidInput("Only schedule preview writes iCalendar.", code="invalid-output", field="output")
         bound.arguments["invocation"] = Invocation(database_url=database_url, data_directory=data_dir, output=output)
+    raise_interrupts()
     answer = chosen(*bound.args, **bound.kwargs)
     if inspect.iscoroutine(answer):
         import asyncio

@@ -82,6 +82,7 @@ async def _work_and_watch(
     stop_on_signals(supervisor)
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, supervisor.stop)  # the terminal was closed
     watching = asyncio.create_task(watch.run())
+    watching.add_done_callback(lambda task: None if task.cancelled() else supervisor.stop())  # nobody reads it any more
     try:
         return await supervisor.run()
     finally:

@@ -1,0 +1,102 @@
+"""Ways in which the program ends early: nobody reads on, nobody can be asked, Ctrl-C, nothing to do."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from .test_cli import ROOT
+
+if TYPE_CHECKING:
+    from mainspring import Mainspring
+
+PROGRAM = [sys.executable, "-m", "mainspring.cli"]
+
+
+@pytest.fixture
+async def waiting(app: Mainspring) -> str:
+    """The id of a run that waits."""
+
+    @app.job
+    async def greet(name: str = "Ada") -> str:
+        return name
+
+    return str((await greet.options(delay=3_600).submit()).id)
+
+
+# ── nobody reads on ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--version"],
+        ["--help"],
+        ["completion", "bash"],
+        ["schedule", "preview", "every minute", "--count", "1000"],
+        ["schedule", "preview", "every minute", "--count", "1000", "-o", "json"],
+    ],
+)
+def test_a_reader_who_has_seen_enough_is_no_error_worth_a_word(words: list[str]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([*PROGRAM, *words], cwd=ROOT, stdout=writer, stderr=subprocess.PIPE, text=True)
+    os.close(writer)
+
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+# ── Ctrl-C ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+INTERRUPTED = """
+import os, signal, sys
+
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == {name!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupt())
+sys.argv = ["mainspring", "run", "list", "--database-url", "postgresql://127.0.0.1:1/nowhere"]
+from mainspring.cli.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize("name", ["cyclopts", "mainspring.cli.commands", "mainspring.errors", "mainspring.cli.runs"])
+def test_an_interrupt_while_the_program_is_imported_ends_it_without_a_word(name: str) -> None:
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED.format(name=name)], capture_output=True, text=True)
+
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+async def test_an_interrupt_while_a_command_waits_ends_it_without_a_word(url: str, waiting: str) -> None:
+    watching = await asyncio.create_subprocess_exec(
+        *(*PROGRAM, "run", "watch", waiting, "--database-url", url),
+        cwd=ROOT,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    assert watching.stdout is not None
+    assert await watching.stdout.readline() == b"scheduled\n"
+    watching.send_signal(signal.SIGINT)
+
+    assert (await watching.communicate())[1] == b""
+    assert watching.returncode == 130
+
+
+def test_a_program_in_the_background_goes_on_ignoring_interrupts() -> None:
+    code = "from mainspring.cli.interrupt import *; leave_at_once(); raise_interrupts(); print(signal.getsignal(2))"
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as a shell does for what it starts with &
+    try:
+        done = subprocess.run([sys.executable, "-c", f"import signal; {code}"], capture_output=True, text=True)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+    assert done.stdout == f"{signal.SIG_IGN}\n", done.stderr
