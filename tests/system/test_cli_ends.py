@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from .test_cli import ROOT
+from .test_cli import ROOT, mainspring, refused
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from mainspring import Mainspring
 
 PROGRAM = [sys.executable, "-m", "mainspring.cli"]
@@ -100,3 +102,36 @@ def test_a_program_in_the_background_goes_on_ignoring_interrupts() -> None:
         signal.signal(signal.SIGINT, before)
 
     assert done.stdout == f"{signal.SIG_IGN}\n", done.stderr
+
+
+# ── nobody can be asked, nothing to do ──────────────────────────────────────────────────────────────────────
+
+
+async def test_a_change_that_nobody_can_type_is_refused(url: str, waiting: str) -> None:
+    unset = {"EDITOR": "", "VISUAL": ""}
+    error = await asyncio.to_thread(refused, "run", "change", waiting, "--database-url", url, environment=unset)
+    assert (error["code"], error["fields"]["field"]) == ("no-editor", "edit")
+
+    reads = {"EDITOR": f"{sys.executable} -c 'import sys; sys.exit(len(sys.stdin.read()) + 3)'"}
+    error = await asyncio.to_thread(refused, "run", "change", waiting, "--database-url", url, environment=reads)
+    assert error["message"].endswith("failed: it exited with 3."), "it does not wait for input"
+
+
+async def test_what_an_editor_prints_is_not_in_the_result(url: str, waiting: str) -> None:
+    editor = {"EDITOR": f"""{sys.executable} -c 'print("hello"); import sys; open(sys.argv[1], "w").write("{{}} ")'"""}
+    words = ("run", "change", waiting, "--edit", "--priority", "1", "-o", "json", "--database-url", url)
+    answer = await asyncio.to_thread(mainspring, *words, environment=editor)
+
+    assert (answer.document["revision"], answer.err) == (1, "hello\n")
+
+
+@pytest.mark.parametrize("command", ["worker", "up"])
+def test_an_application_without_jobs_is_refused(tmp_path: Path, command: str) -> None:
+    (tmp_path / "bare.py").write_text("from mainspring import Mainspring\napp = Mainspring()\n")
+    answer = mainspring(command, "--app", "bare:app", cwd=tmp_path)
+
+    assert (answer.code, answer.out) == (1, "")
+    assert answer.err.startswith(
+        "error: The application 'bare:app' has no jobs, so its workers would have nothing to do."
+    )
+    assert "import those where the application is made" in answer.err

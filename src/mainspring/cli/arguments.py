@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -62,12 +63,12 @@ async def new_arguments(
 
 def edited(document: Any) -> dict[str, Any]:
     """What the user makes of a document in $VISUAL or $EDITOR."""
-    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or _usual_editor()
     with tempfile.TemporaryDirectory(prefix="mainspring-") as folder:
         file = Path(folder) / "arguments.json"
         file.write_text(as_json(document) + "\n", encoding="utf-8")
         try:
-            code = subprocess.call([*shlex.split(editor), str(file)])
+            code = subprocess.call([*shlex.split(editor), str(file)], **_streams())
         except (OSError, ValueError) as error:
             raise _no_editor(editor, str(error)) from error
         if code != 0:
@@ -75,10 +76,27 @@ def edited(document: Any) -> dict[str, Any]:
         return parse_payload(file.read_text(encoding="utf-8", errors="surrogateescape"), ())
 
 
+def _usual_editor() -> str:
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise InvalidInput(
+            "There is no terminal to edit the arguments in, and neither VISUAL nor EDITOR is set.",
+            code="no-editor",
+            hint="Say what to change by options, such as --arg or --payload; see --help.",
+            field="edit",
+        )
+    return "vi"
+
+
+def _streams() -> dict[str, Any]:
+    """An editor neither waits for input that nobody types nor writes into our result."""
+    stdin = None if sys.stdin.isatty() else subprocess.DEVNULL
+    return {"stdin": stdin, "stdout": None if sys.stdout.isatty() else sys.stderr.fileno()}
+
+
 def _no_editor(editor: str, why: str) -> InvalidInput:
     return InvalidInput(
         f"Nothing was changed: the editor {editor!r} failed: {why}.",
         code="editor-failed",
-        hint="Set EDITOR, or give --payload or --arg.",
+        hint="Set EDITOR to one that works here, or give --payload or --arg.",
         field="editor",
     )

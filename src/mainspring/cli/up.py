@@ -9,12 +9,11 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from mainspring import wiring
-from mainspring.app.loading import load_app
 from mainspring.app.mainspring import Mainspring
 from mainspring.cli.activity import Watch
 from mainspring.cli.command import Invocation, Repeatable, command
 from mainspring.cli.parsing import parse_port, parse_words
-from mainspring.cli.workers import DEFAULTS, announcement, chosen_queues, weights_of
+from mainspring.cli.workers import DEFAULTS, announcement, chosen_queues, load_with_jobs, weights_of
 from mainspring.errors import InvalidInput
 from mainspring.store.embedded import EmbeddedServer
 from mainspring.store.migrate import check_schema, migrate
@@ -51,7 +50,7 @@ async def up(
       mainspring up --app examples.hello:app --submit tick
       mainspring up --app shop.jobs:app --processes 2 --data-dir ./data
     """
-    application = load_app(app)
+    application = load_with_jobs(app)
     chosen = chosen_queues(queues, application.registry.queues)
     settings = WorkerSettings(
         queues=tuple(chosen),

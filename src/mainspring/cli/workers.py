@@ -14,6 +14,7 @@ from mainspring.cli.parsing import is_beginning_of_id, parse_bounds, parse_span,
 from mainspring.cli.tables import Column, fitted
 from mainspring.cli.text import as_span, safe
 from mainspring.errors import InvalidInput, WorkerNotFound
+from mainspring.model.payload import quoted
 from mainspring.worker.settings import WorkerSettings
 
 DEFAULTS = WorkerSettings()
@@ -59,7 +60,7 @@ async def work(
       mainspring worker --app shop.jobs:app --queues mail=3,reports=1 --labels gpu,eu
       mainspring worker list
     """
-    application = load_app(app)
+    application = load_with_jobs(app)
     chosen = chosen_queues(queues, application.registry.queues)
     settings = WorkerSettings(
         queues=tuple(chosen),
@@ -79,6 +80,20 @@ async def work(
 
 work.command("mainspring.cli.workers:list_workers", name="list", help="List workers.")
 work.command("mainspring.cli.workers:drain", name="drain", help="Ask workers to finish and end.")
+
+
+def load_with_jobs(app: str) -> Mainspring:
+    """The application; refused without jobs, for its workers would wait for ever and nobody would know why."""
+    application = load_app(app)
+    if not application.registry.names:
+        raise InvalidInput(
+            f"The application {quoted(app)} has no jobs, so its workers would have nothing to do.",
+            code="no-jobs",
+            hint="Define some with @app.job; if they are in other modules, import those where the application is made.",
+            field="app",
+            value=quoted(app),
+        )
+    return application
 
 
 def announcement(app: str, settings: WorkerSettings) -> str:
