@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import pytest
 
@@ -135,3 +138,47 @@ def test_an_application_without_jobs_is_refused(tmp_path: Path, command: str) ->
         "error: The application 'bare:app' has no jobs, so its workers would have nothing to do."
     )
     assert "import those where the application is made" in answer.err
+
+
+# ── which database ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_database_that_nobody_chose_is_named_with_the_reason(shared_directory: Path) -> None:
+    home = shared_directory / f"home-{uuid4().hex[:8]}"
+    code = (
+        "import pathlib, sys, mainspring.store.embedded as embedded, mainspring.wiring.store as store\n"
+        f"place = lambda: pathlib.Path({str(home)!r})\n"
+        "embedded.default_data_directory = store.default_data_directory = place\n"
+        "from mainspring.cli.__main__ import run\n"
+        "sys.exit(run(sys.argv[1:]))\n"
+    )
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MAINSPRING_")}
+    said, logged = (
+        subprocess.run([sys.executable, "-c", code, *words], env=environment, capture_output=True, text=True)
+        for words in (["queue", "list"], ["queue", "list", "-o", "json"])
+    )
+
+    why = "neither --database-url nor MAINSPRING_DATABASE_URL names a server"
+    assert (said.returncode, said.stderr) == (0, f"• using the embedded PostgreSQL in {home}: {why}\n")
+    assert '"event": "using the embedded PostgreSQL"' in logged.stderr
+    chosen = subprocess.run([*PROGRAM, "queue", "list", "--data-dir", str(home)], capture_output=True, text=True)
+    assert (chosen.returncode, chosen.stderr) == (0, "")
+
+
+def test_up_with_a_port_prints_a_url_that_works_and_ends_when_nobody_reads_on(shared_directory: Path) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as free:
+        port = str(free.getsockname()[1])
+    directory = str(shared_directory / f"up-{uuid4().hex[:8]}")
+    words = ["up", "--app", "examples.hello:app", "--port", port, "--data-dir", directory]
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen([*PROGRAM, *words], cwd=ROOT, **pipes) as up:
+        assert up.stdout is not None
+        assert up.stderr is not None
+        line = next(line for line in up.stderr if "postgresql://" in line)
+        up.stdout.readline()  # by now its schema is there
+        listed = mainspring("queue", "list", "-o", "json", "--database-url", line.split()[-1])
+        up.stdout.close()
+        up.stderr.read()
+
+    assert (listed.code, up.returncode) == (0, 1)
+    assert f"@127.0.0.1:{port}/" in line

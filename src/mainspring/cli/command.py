@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from cyclopts import App, Group, Parameter
@@ -34,6 +35,7 @@ class Invocation:
     database_url: str | None
     data_directory: str | None
     output: Literal["table", "json", "ics"]
+    _told: list[Place] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
         if self.database_url is not None and self.data_directory is not None:
@@ -62,9 +64,29 @@ class Invocation:
         """What was asked for here, else what the application says, else what the environment says."""
         from mainspring.wiring import Place
 
-        if application is not None and self.database_url is None and self.data_directory is None:
-            return application.place
-        return Place.chosen(self.database_url, self.data_directory)
+        is_chosen = self.database_url is not None or self.data_directory is not None
+        if application is not None and not is_chosen:
+            place = application.place
+        else:
+            place = Place.chosen(self.database_url, self.data_directory)
+        if not is_chosen:
+            self._say_if_nobody_chose(place)
+        return place
+
+    def _say_if_nobody_chose(self, place: Place) -> None:
+        """A forgotten URL would otherwise be noticed by what is missing; on stderr also with -o json, as a log line."""
+        from mainspring.store.embedded import default_data_directory
+
+        if "MAINSPRING_DATA_DIR" in os.environ or place.data_directory != default_data_directory() or self._told:
+            return
+        self._told.append(place)
+        where, why = str(place.data_directory), "neither --database-url nor MAINSPRING_DATABASE_URL names a server"
+        if not self.wants_json:
+            self.say(f"using the embedded PostgreSQL in {where}: {why}")
+            return
+        import structlog
+
+        structlog.get_logger().info("using the embedded PostgreSQL", directory=where, why=why)
 
     @asynccontextmanager
     async def client(self, application: Mainspring | None = None) -> AsyncIterator[Mainspring]:

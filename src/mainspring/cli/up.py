@@ -21,6 +21,8 @@ from mainspring.wiring import Place
 from mainspring.worker.settings import WorkerSettings
 from mainspring.worker.supervisor import stop_on_signals
 
+NO_PORT = "the server was running before, without a port; it gets one when all who use it have ended"
+
 
 @command("up")
 async def up(
@@ -124,7 +126,8 @@ async def _with_port(place: Place, port: int | None, invocation: Invocation) -> 
             field="port",
         )
     server = await asyncio.to_thread(EmbeddedServer.acquire, place.data_directory, tcp_port=port, say=invocation.say)
-    invocation.say(f"psql reaches it on port {port} of 127.0.0.1; the password is in {server.directory.password}")
+    url = server.tcp_dsn
+    invocation.say(f"psql and other programs reach it by {url}" if url else NO_PORT)
     return server
 
 
