@@ -81,11 +81,3 @@ def as_rate(per_second: float | None) -> str:
     if per_second is None:
         return "–"
     return f"{per_second:,.0f}" if per_second >= 100 else f"{per_second:.1f}"
-
-
-def as_size(size: float) -> str:
-    for unit in ("B", "KiB", "MiB"):
-        if size < 1024:
-            return f"{size:.0f} {unit}"
-        size /= 1024
-    return f"{size:.1f} GiB"
