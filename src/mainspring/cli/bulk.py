@@ -74,13 +74,12 @@ class Filters(DeadFilters):
         return self._in(now, *self.state)
 
 
-# The command that does it, and what it has done to a run.
-VERBS = {
-    OperationKind.CANCEL: ("cancel", "cancelled"),
-    OperationKind.CHANGE: ("change", "changed"),
-    OperationKind.REQUEUE: ("requeue", "requeued"),
-    OperationKind.PURGE: ("purge", "purged"),
-    OperationKind.RERUN: ("rerun", "run again"),
+DONE = {
+    OperationKind.CANCEL: "cancelled",
+    OperationKind.CHANGE: "changed",
+    OperationKind.REQUEUE: "requeued",
+    OperationKind.PURGE: "purged",
+    OperationKind.RERUN: "run again",
 }
 
 
@@ -93,10 +92,6 @@ class Many:
     dry_run: Annotated[bool, Flag, Parameter(help="Only count them.")] = False
     yes: Annotated[bool, Flag, Parameter(help="Do not ask.")] = False
     reason: Annotated[str, Parameter(help="Why; kept with each run and in the audit.")] = ""
-
-
-def verb_of(kind: OperationKind) -> str:
-    return VERBS[kind][0]
 
 
 def check_choice(run_ids: tuple[str, ...], filters: DeadFilters, many: Many) -> None:
@@ -142,7 +137,7 @@ async def operate(
         _print_count(invocation, count.number, is_exact=count.is_exact)
         return 0
     if not many.yes:
-        confirm(invocation, f"{verb_of(kind).capitalize()} {count} run{'' if str(count) == '1' else 's'}?")
+        confirm(invocation, f"{kind.capitalize()} {count} run{'' if str(count) == '1' else 's'}?")
     operation = await client.operations.start(kind, wanted, reason=many.reason, **change)
     invocation.say(f"operation {operation.id}; if it is cut off: mainspring operation resume {operation.id}")
     return await work_off(invocation, client, operation.id)
@@ -157,7 +152,7 @@ async def work_off(invocation: Invocation, client: Mainspring, operation_id: UUI
     is_shown = sys.stderr.isatty() and not invocation.wants_json
     operation = await client.operations.find(operation_id)
     with Progress(*columns, console=Console(stderr=True), transient=True, disable=not is_shown) as progress:
-        task = progress.add_task(verb_of(operation.kind), total=operation.expected)
+        task = progress.add_task(operation.kind.value, total=operation.expected)
         async for operation in client.operations.work(operation_id):
             progress.update(task, completed=operation.done + operation.skipped)
     _print_end(invocation, operation)
@@ -176,7 +171,7 @@ def _print_end(invocation: Invocation, operation: Operation) -> None:
         invocation.print_json(operation)
         return
     skipped = f"; {operation.skipped:,} had moved on and were skipped" if operation.skipped else ""
-    invocation.print(f"{operation.done:,} {VERBS[operation.kind][1]}{skipped}")
+    invocation.print(f"{operation.done:,} {DONE[operation.kind]}{skipped}")
 
 
 def confirm(invocation: Invocation, question: str) -> None:

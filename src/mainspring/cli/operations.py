@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.text import Text
 
-from mainspring.cli.bulk import verb_of, work_off
+from mainspring.cli.bulk import work_off
 from mainspring.cli.command import Invocation, command
 from mainspring.cli.parsing import is_beginning_of_id, whole_id
 from mainspring.cli.tables import Column, ago, fitted
@@ -56,7 +56,7 @@ def _row(operation: Operation, now: datetime) -> list[Text]:
     total = "" if operation.expected is None else f" of {operation.expected:,}"
     return [
         Text(str(operation.id)),
-        Text(verb_of(operation.kind)),
+        Text(operation.kind.value),
         Text("done", style="green") if operation.is_over else Text("open", style="yellow"),
         Text(f"{operation.done:,}{total}"),
         Text(f"{operation.skipped:,}"),
