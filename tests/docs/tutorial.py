@@ -3,7 +3,7 @@
 In a `console` block, `$ ` begins a command and what follows is its output. `mainspring up` has a terminal of its own,
 where it goes on until a line `^C`. A Python block is saved under the file name that was mentioned last before it.
 Identifiers, instants, spans and people differ from one reader to the next and are not compared; nor is what is seen of
-progress, which depends on when one looks.
+progress, which depends on when one looks, nor why a database is used, which is ours to say here.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DIFFERENT = (
     (re.compile(r"PostgreSQL( [\d.]+)? in \S+"), "POSTGRESQL"),
     (re.compile(r"\s+"), " "),
 )
-UNSTEADY = re.compile(r"^…$|\[[█·]+\]")
+UNSTEADY = re.compile(r"^…$|\[[█·]+\]|^• using the embedded PostgreSQL in ")
 SHOWS = re.compile(r"mainspring (run show|run list|dead-letter list|doctor)\b")
 PATIENCE = 90.0
 

@@ -17,6 +17,7 @@ from mainspring.errors import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from datetime import datetime
+    from pathlib import Path
 
     from rich.console import RenderableType
     from rich.text import Text
@@ -35,7 +36,7 @@ class Invocation:
     database_url: str | None
     data_directory: str | None
     output: Literal["table", "json", "ics"]
-    _told: list[Place] = field(default_factory=list, init=False)
+    _told: list[Path] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
         if self.database_url is not None and self.data_directory is not None:
@@ -74,19 +75,28 @@ class Invocation:
         return place
 
     def _say_if_nobody_chose(self, place: Place) -> None:
-        """A forgotten URL would otherwise be noticed by what is missing; on stderr also with -o json, as a log line."""
-        from mainspring.store.embedded import default_data_directory
+        """A forgotten URL would otherwise be noticed by what is missing; on stderr also with -o json, as a log line.
 
-        if "MAINSPRING_DATA_DIR" in os.environ or place.data_directory != default_data_directory() or self._told:
+        Beside a running `up` nothing is said: the server that it started is the one that is meant.
+        """
+        from mainspring.store.embedded import default_data_directory
+        from mainspring.store.embedded.postmaster import ready_postmaster
+
+        where = place.data_directory
+        if self._told or "MAINSPRING_DATA_DIR" in os.environ or where is None or where != default_data_directory():
             return
-        self._told.append(place)
-        where, why = str(place.data_directory), "neither --database-url nor MAINSPRING_DATABASE_URL names a server"
+        if ready_postmaster(where / "postgresql") is None:
+            self._told.append(where)
+            self._say_why(where)
+
+    def _say_why(self, directory: Path) -> None:
+        why = "neither --database-url nor MAINSPRING_DATABASE_URL names a server"
         if not self.wants_json:
-            self.say(f"using the embedded PostgreSQL in {where}: {why}")
+            self.say(f"using the embedded PostgreSQL in {directory}: {why}")
             return
         import structlog
 
-        structlog.get_logger().info("using the embedded PostgreSQL", directory=where, why=why)
+        structlog.get_logger().info("using the embedded PostgreSQL", directory=str(directory), why=why)
 
     @asynccontextmanager
     async def client(self, application: Mainspring | None = None) -> AsyncIterator[Mainspring]:
