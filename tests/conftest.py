@@ -9,6 +9,7 @@ import os
 import shutil
 import uuid
 from hashlib import md5
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import asyncpg
@@ -23,17 +24,19 @@ from mainspring.store.database import Database
 from mainspring.store.embedded import EmbeddedServer
 from mainspring.store.grants import statements
 from mainspring.store.migrate import migrate
-from mainspring.testing.scratch import scratch_root
+from mainspring.testing.scratch import PREFIX, claim_scratch, scratch_root, sweep_scratch
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-    from pathlib import Path
 
     from tests.system.replicas import Replicas, Server
 
+    from mainspring.store.embedded.locks import FileLock
     from mainspring.store.grants import Kind
 
 TEMPLATE = "mainspring_template"
+DISK = Path("/tmp")
+CLAIMS: list[FileLock] = []
 
 # How long an example takes says more about the machine than about what is tested.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -46,14 +49,20 @@ def anyio_backend() -> tuple[str, dict[str, bool]]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Name this run before the test processes are started, so that the process that starts them can clean up."""
+    """Name this run before the test processes are started, so that the process that starts them can clean up.
+
+    What killed runs left behind is cleaned up here too.
+    """
     if not hasattr(config, "workerinput"):
         config.option.testrunuid = getattr(config.option, "testrunuid", None) or uuid.uuid4().hex
+        for root in {scratch_root(), DISK}:
+            sweep_scratch(root)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
-        shutil.rmtree(_directory_of(config.option.testrunuid), ignore_errors=True)
+        for root in {scratch_root(), DISK}:
+            shutil.rmtree(_directory_of(config.option.testrunuid, root), ignore_errors=True)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -62,15 +71,27 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=lambda item: (item.get_closest_marker("long") is None, md5(item.nodeid.encode()).digest()))
 
 
-def _directory_of(run: str) -> Path:
-    return scratch_root() / f"mainspring-tests-{run[:12]}"
+def _directory_of(run: str, root: Path) -> Path:
+    return root / f"{PREFIX}{run[:12]}"
 
 
 @pytest.fixture(scope="session")
 def shared_directory(pytestconfig: pytest.Config) -> Path:
     """A directory that all test processes of this run share, and that any account can reach."""
-    directory = _directory_of(os.environ.get("PYTEST_XDIST_TESTRUNUID", pytestconfig.option.testrunuid))
-    directory.mkdir(mode=0o755, exist_ok=True)
+    return _claimed(pytestconfig, scratch_root())
+
+
+@pytest.fixture(scope="session")
+def executable_directory(pytestconfig: pytest.Config) -> Path:
+    """The same, where programs can be copied to, and executed."""
+    root = scratch_root()
+    return _claimed(pytestconfig, DISK if os.statvfs(root).f_flag & os.ST_NOEXEC else root)
+
+
+def _claimed(config: pytest.Config, root: Path) -> Path:
+    """The lock stays open as long as this process lives: until then, nobody else sweeps the directory."""
+    directory = _directory_of(os.environ.get("PYTEST_XDIST_TESTRUNUID", config.option.testrunuid), root)
+    CLAIMS.append(claim_scratch(directory))
     return directory
 
 

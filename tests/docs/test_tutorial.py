@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.docs.tutorial import Reader, missing, our_environment, steps_of
 
-from mainspring.testing.scratch import scratch_root
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -21,14 +19,14 @@ PAGES = sorted((ROOT / "docs" / "tutorial").glob("*.md"))
 
 
 @pytest.fixture
-def desk() -> Iterator[Path]:
+def desk(shared_directory: Path) -> Iterator[Path]:
     """A folder with the project in it and nothing else, where the embedded PostgreSQL's account may go too."""
     # The tutorial bootstraps. As scripts/test has done so before, nothing happens; else it would install into the
     # environment that the tests beside this one are running in.
     checked = subprocess.run([ROOT / "scripts" / "bootstrap", "--check"], capture_output=True, text=True)
     if checked.returncode:
         pytest.skip(checked.stderr)
-    folder = Path(tempfile.mkdtemp(prefix="mainspring-tutorial-", dir=scratch_root()))
+    folder = Path(tempfile.mkdtemp(prefix="tutorial-", dir=shared_directory))
     folder.chmod(0o755)
     (folder / "mainspring").symlink_to(ROOT)
     yield folder

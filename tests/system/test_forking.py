@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mainspring.app.blocking import BackgroundLoop
-from mainspring.testing.scratch import scratch_root
 
 from .machinery import ROOT
 
@@ -42,8 +41,8 @@ def run_program(*arguments: str, **environment: str) -> list[str]:
 
 
 @pytest.fixture
-def data_directory() -> Iterator[Path]:
-    directory = Path(tempfile.mkdtemp(prefix="mainspring-test-", dir=scratch_root()))
+def data_directory(shared_directory: Path) -> Iterator[Path]:
+    directory = Path(tempfile.mkdtemp(prefix="forking-", dir=shared_directory))
     directory.chmod(0o755)
     yield directory / "data"
     shutil.rmtree(directory)

@@ -16,7 +16,6 @@ import pytest
 from mainspring import Mainspring
 from mainspring.control.accepting import Acceptor
 from mainspring.testing.checker import Answer, CallLog
-from mainspring.testing.scratch import scratch_root
 from mainspring.wiring import Place, open_store
 
 from .faulty_app import UNTIL_TOLD
@@ -261,8 +260,8 @@ async def _never_there(self: Acceptor, batch: object) -> bool:
 
 
 @pytest.fixture
-def durable_directory() -> Iterator[Path]:
-    directory = Path(tempfile.mkdtemp(prefix="mainspring-durable-", dir=scratch_root()))
+def durable_directory(shared_directory: Path) -> Iterator[Path]:
+    directory = Path(tempfile.mkdtemp(prefix="durable-", dir=shared_directory))
     directory.chmod(0o755)
     yield directory
     shutil.rmtree(directory, ignore_errors=True)

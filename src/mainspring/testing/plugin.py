@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 import uuid
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -29,16 +30,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def mainspring_store() -> Iterator[TestStore]:
-    """A private PostgreSQL for this test process."""
-    from mainspring.testing.scratch import scratch_root
+    """A private PostgreSQL for this test process. Those of test processes that were killed are swept."""
+    from mainspring.testing.scratch import PREFIX, claim_scratch, scratch_root, sweep_scratch
     from mainspring.testing.store import TestStore
 
-    directory = scratch_root() / f"mainspring-tests-{os.getpid()}-{uuid.uuid4().hex[:8]}"
-    directory.mkdir(mode=0o755)
-    store = TestStore(directory / "data")
-    yield store
-    store.close()
-    shutil.rmtree(directory, ignore_errors=True)
+    sweep_scratch(scratch_root())
+    directory = scratch_root() / f"{PREFIX}{os.getpid()}-{uuid.uuid4().hex[:8]}"
+    with closing(claim_scratch(directory)):
+        store = TestStore(directory / "data")
+        yield store
+        store.close()
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 @pytest.fixture

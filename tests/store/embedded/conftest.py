@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import tempfile
@@ -12,7 +11,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mainspring.store.embedded import EmbeddedServer
-from mainspring.testing.scratch import scratch_root
 
 from .users import UserProcess, kill_all, processes_naming
 
@@ -28,17 +26,11 @@ def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def make_place() -> Path:
+def make_place(directory: Path) -> Path:
     """Not pytest's tmp_path: as root, that lies in a folder which the server's account cannot enter."""
-    place = Path(tempfile.mkdtemp(prefix="mainspring-test-", dir=_root()))
+    place = Path(tempfile.mkdtemp(prefix="place-", dir=directory))
     place.chmod(0o755)
     return place
-
-
-def _root() -> Path:
-    """Where programs can be copied to, and executed."""
-    root = scratch_root()
-    return Path("/tmp") if os.statvfs(root).f_flag & os.ST_NOEXEC else root
 
 
 def clear_place(place: Path) -> None:
@@ -47,16 +39,16 @@ def clear_place(place: Path) -> None:
 
 
 @pytest.fixture
-def place() -> Iterator[Path]:
+def place(executable_directory: Path) -> Iterator[Path]:
     """An empty folder that every account may enter."""
-    place = make_place()
+    place = make_place(executable_directory)
     yield place
     clear_place(place)
 
 
 @pytest.fixture(scope="session")
-def template() -> Iterator[Path]:
-    place = make_place()
+def template(executable_directory: Path) -> Iterator[Path]:
+    place = make_place(executable_directory)
     with EmbeddedServer.acquire(place / "data", unsafe_for_tests=True):
         pass
     yield place / "data"

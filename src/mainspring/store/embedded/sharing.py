@@ -13,6 +13,7 @@ from mainspring.store.embedded import cluster
 from mainspring.store.embedded.directory import remove_short_socket_directory
 from mainspring.store.embedded.locks import FileLock, wait_until
 from mainspring.store.embedded.postmaster import (
+    IMMEDIATE_SHUTDOWN_PATIENCE,
     RECOVERY_PATIENCE,
     is_postmaster_of,
     ready_postmaster,
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 SERVER_LOCK = "server.lock"
 ORPHANS_PATIENCE = 60.0  # what a killed server leaves behind ends by itself, at the latest after its current query
 FAST_SHUTDOWN_PATIENCE = 60.0
-IMMEDIATE_SHUTDOWN_PATIENCE = 10.0
 
 
 def provide_server(
