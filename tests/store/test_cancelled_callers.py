@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.waiting import until
 
 from mainspring import RunFilter
 
@@ -42,14 +43,11 @@ async def test_an_act_is_finished_though_its_caller_is_cancelled(
     async with locker.transaction():
         await locker.execute("lock table audit in exclusive mode")
         caller = asyncio.ensure_future(ACTS[action](app, run.id, worker))
-        while not await connection.fetchval(WAITERS):
-            assert not caller.done()
-            await asyncio.sleep(0.01)
+        await until(lambda: caller.done() or connection.fetchval(WAITERS))
+        assert not caller.done()
         caller.cancel()
         with pytest.raises(asyncio.CancelledError):
             await caller
     await locker.close()
 
-    async with asyncio.timeout(60):
-        while not await connection.fetchval("select count(*) from audit where action = $1", action):
-            await asyncio.sleep(0.01)
+    await until(lambda: connection.fetchval("select count(*) from audit where action = $1", action))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import asyncpg
 import pytest
 from tests.system.proxy import Mode, Proxy
+from tests.waiting import HANGS, until
 
 from mainspring import Mainspring
 from mainspring.errors import DatabaseUnreachable, DatabaseUnsuitable, OutcomeUnknown
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from mainspring.store.connection import Connection
 
+LOCK = "select pg_advisory_lock(1)"
 SOON = 0.5
 OURS = "select count(*) from pg_stat_activity where datname = current_database() and application_name like $1"
 
@@ -88,10 +90,18 @@ async def test_a_server_that_lets_us_in_and_falls_silent_is_given_up(
         await behind.connect("flush", raw_time=True)
 
 
-async def test_more_time_can_be_given(connection: Connection) -> None:
-    connection.answer_seconds = SOON
+async def test_more_time_can_be_given(database: Database, connection: Connection) -> None:
+    """Somebody without it, who asked later, has given up before the answer comes."""
+    holder, impatient = [await database.connect(name) for name in ("holder", "impatient")]
+    connection.answer_seconds = impatient.answer_seconds = SOON
+    await holder.execute(LOCK)
     with patience(connection, 60):
-        await connection.execute("select pg_sleep(1)")
+        patient = asyncio.create_task(connection.execute(LOCK))
+        await until(lambda: holder.fetchval("select exists (select from pg_locks where not granted)"))
+        with pytest.raises(DatabaseUnreachable):
+            await impatient.execute(LOCK)
+        await holder.close()
+        await patient
 
     assert connection.answer_seconds == SOON
 
@@ -116,9 +126,12 @@ async def test_a_pool_drops_what_does_not_answer(
 
 
 async def test_a_pool_lends_each_connection_to_one_at_a_time(database: Database) -> None:
+    both_lent = asyncio.Barrier(2)
+
     async def ask() -> int:
         async with database.acquire() as connection:
-            await connection.execute("select pg_sleep(0.01)")
+            await both_lent.wait()
+            await connection.execute("select 1")
             return connection.get_server_pid()
 
     pids = await asyncio.gather(*(ask() for _ in range(20)))
@@ -130,11 +143,8 @@ async def test_a_pool_closes_what_lies_idle(database: Database, monkeypatch: pyt
     monkeypatch.setattr(pool, "IDLE_SECONDS", 0.0)
     async with database.acquire() as connection:
         await connection.execute("select 1")
-    await asyncio.sleep(0)
 
-    async with asyncio.timeout(20):
-        while not connection.is_closed():
-            await asyncio.sleep(0.01)
+    await until(connection.is_closed)
 
 
 # ── what is given up ────────────────────────────────────────────────────────────────────────────────────────────
@@ -154,11 +164,13 @@ async def test_whoever_reconnects_ends_the_former_connection_on_the_server(
                 await former.execute("delete from worker")
             await link.mend()
         await link.get()
-        async with asyncio.timeout(20):
-            while await connection.fetchval(OURS, "mainspring beat%") > 1:
-                await asyncio.sleep(0.01)
+        await until(lambda: has_one_left(connection))
     await link.close()
     await holder.close()
+
+
+async def has_one_left(connection: Connection) -> bool:
+    return bool(await connection.fetchval(OURS, "mainspring beat%") == 1)
 
 
 # ── hosts ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -279,9 +291,7 @@ async def test_a_commit_whose_wait_for_the_standby_was_cancelled_is_not_taken_fo
             "select count(pg_cancel_backend(pid)) from pg_stat_activity"
             " where wait_event = 'SyncRep' and application_name = 'mainspring cancelled'"
         )
-        async with asyncio.timeout(20):
-            while not await admin.fetchval(cancel):
-                await asyncio.sleep(0.02)
+        await until(lambda: admin.fetchval(cancel))
         with pytest.raises(OutcomeUnknown):
             await committing
         await admin.close()
@@ -354,24 +364,19 @@ async def test_a_good_bye_to_a_silent_server_takes_no_longer_than_it_may(
 async def test_what_a_cancelled_caller_was_doing_is_ended_on_the_server(
     database: Database, connection: Connection
 ) -> None:
-    lingering = (
-        "select count(*) from pg_stat_activity where datname = current_database() and query like '%pg_sleep(61)%'"
-    )
+    lingering = "select exists (select from pg_stat_activity where datname = current_database() and query = $1)"
 
     async def linger() -> None:
         async with database.acquire() as lent:
-            await lent.execute("select pg_sleep(61)")
+            await lent.execute(HANGS)
 
     task = asyncio.create_task(linger())
-    async with asyncio.timeout(20):
-        while await connection.fetchval(lingering) < 2:  # it, and this one that looks
-            await asyncio.sleep(0.01)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        async with database.acquire() as lent:
-            await lent.fetchval("select 1")
-        while await connection.fetchval(lingering) > 1:
-            await asyncio.sleep(0.01)
+    await until(lambda: connection.fetchval(lingering, HANGS))
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    async with database.acquire() as lent:
+        await lent.fetchval("select 1")
+    await until(lambda: connection.fetchval(f"select not ({lingering})", HANGS))
 
 
 async def test_nobody_is_woken_by_what_is_closed(url: str, connection: Connection) -> None:

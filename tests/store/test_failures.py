@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import asyncpg
 import pytest
+from tests.waiting import HANGS, until
 
 from mainspring import errors
 from mainspring.errors import (
@@ -79,7 +80,7 @@ def test_a_fault_of_ours_stays_what_it_is() -> None:
 
 FAULTS = {
     "select 1 / 0": ValueNotStorable,
-    "select pg_sleep(10)": DatabaseBusy,
+    HANGS: DatabaseBusy,
     "select * from nothing": SchemaMismatch,
     "insert into setting select * from setting": RowExists,
     "select pg_terminate_backend(pg_backend_pid())": DatabaseUnreachable,
@@ -92,7 +93,8 @@ FAULTS = {
 
 @pytest.mark.parametrize(("sql", "kind"), FAULTS.items())
 async def test_what_a_real_server_says_is_translated(connection: Connection, sql: str, kind: type[Exception]) -> None:
-    await connection.execute("set statement_timeout = '50ms'")
+    if sql == HANGS:
+        await connection.execute("set statement_timeout = '50ms'")
 
     for ask in (connection.execute, connection.fetch):
         with pytest.raises(kind) as caught:
@@ -130,10 +132,12 @@ async def test_a_missing_partition_is_made_and_the_same_is_tried_again(
 async def test_a_statement_that_is_cancelled_by_its_caller_leaves_the_pool_usable(database: Database) -> None:
     async def linger() -> None:
         async with database.acquire() as connection:
-            await connection.execute("select pg_sleep(60)")
+            pids.append(connection.get_server_pid())
+            await connection.execute(HANGS)
 
+    pids: list[int] = []
     lingering = asyncio.create_task(linger())
-    await asyncio.sleep(0)
+    await until(lambda: pids)
     lingering.cancel()
     await asyncio.gather(lingering, return_exceptions=True)
 

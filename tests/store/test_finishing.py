@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import asyncpg
 import psycopg
 import pytest
+from tests.waiting import until
 
 from mainspring import Context, Mainspring, RetryPolicy
 from mainspring.errors import InvalidInput, LeaseLost, RunCancelled, RunFailed
@@ -182,21 +183,20 @@ async def test_a_worker_that_was_declared_lost_can_finish_nothing(
 
     @app.job(delivery="transactional")
     async def pay(context: Context) -> None:
-        async with own.transaction():
-            await own.execute(PAY.format(context.run_id))
-            if context.fence == 1:
-                await workers.lose_if_silent(connection, worker.id, None)
-                await workers.rescue_all(connection, 8, worker.id)
-            try:
+        try:
+            async with own.transaction():
+                await own.execute(PAY.format(context.run_id))
+                if context.fence == 1:
+                    await workers.lose_if_silent(connection, worker.id, None)
+                    await workers.rescue_all(connection, 8, worker.id)
                 await context.finish(own)
-            except LeaseLost as error:
-                refused.append(error)
-                raise
+        except LeaseLost as error:  # and the transaction is rolled back: its connection can be used again
+            refused.append(error)
+            raise
 
     handle = await pay.submit()
-    async with working(app) as worker, asyncio.timeout(20):
-        while not refused:
-            await asyncio.sleep(0.01)
+    async with working(app) as worker:
+        await until(lambda: refused)
     async with working(app):  # whoever is lost claims nothing more
         await handle.result(20)
 

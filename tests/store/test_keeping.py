@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from tests.waiting import HANGS, until
+
 from mainspring.clock import SystemClock
 from mainspring.keeper.keeper import Keeper
 from mainspring.store.link import Link
@@ -25,7 +27,7 @@ class SlowDuty:
 
     async def step(self, connection: Connection) -> float:
         self.has_begun.set()
-        await connection.execute("select pg_sleep(60)")
+        await connection.execute(HANGS)
         return 60.0
 
     def forget(self) -> None: ...
@@ -43,9 +45,11 @@ async def test_a_keeper_that_ends_in_the_middle_of_a_statement_leaves_no_connect
     keeping.cancel()
     await asyncio.gather(keeping, return_exceptions=True)
 
-    async with asyncio.timeout(20):
-        while await keepers(connection):
-            await asyncio.sleep(0.01)
+    await until(lambda: has_none(connection))
+
+
+async def has_none(connection: Connection) -> bool:
+    return not await keepers(connection)
 
 
 async def keepers(connection: Connection) -> int:

@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.waiting import Calls, until
 
 from mainspring.errors import InvalidInput, QueueNotFound
 from mainspring.model.actor import DEFAULT_TENANT
@@ -131,9 +132,7 @@ async def test_a_line_that_appears_later_is_noticed_by_its_wake_up(shop: Mainspr
 async def test_a_line_that_appears_later_is_noticed_at_a_beat(shop: Mainspring, connection: Connection) -> None:
     async with working(shop, labels=("eu",), beat_interval=0.2) as worker:
         await jobs.open_lines(connection, [Line("default", ("eu",))], tenant_id=DEFAULT_TENANT)
-        async with asyncio.timeout(20):
-            while Line("default", ("eu",)) not in {worker.lines[number] for number in worker.lines}:
-                await asyncio.sleep(0.01)
+        await until(lambda: Line("default", ("eu",)) in {worker.lines[number] for number in worker.lines})
 
 
 async def test_the_worker_of_the_test_kit_has_every_label(shop: Mainspring) -> None:
@@ -148,7 +147,7 @@ async def test_the_worker_of_the_test_kit_has_every_label(shop: Mainspring) -> N
 
 
 async def test_what_may_not_wait_in_a_worker_is_claimed_one_at_a_time_when_a_slot_is_free(
-    app: Mainspring, connection: Connection
+    app: Mainspring, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate, started = asyncio.Event(), []
 
@@ -158,11 +157,13 @@ async def test_what_may_not_wait_in_a_worker_is_claimed_one_at_a_time_when_a_slo
         await gate.wait()
 
     handles = await once.submit_many([{"number": number} for number in range(6)])
-    async with working(app, slots=2, grace=20):
-        async with asyncio.timeout(20):
-            while len(started) < 2:
-                await asyncio.sleep(0.01)
-        await asyncio.sleep(0.3)  # time for what must not happen
+    async with working(app, slots=2, grace=20) as worker:
+        await until(lambda: len(started) == 2)
+        looks = Calls(worker.claimer.look)
+        monkeypatch.setattr(worker.claimer, "look", looks)
+        monkeypatch.setattr(worker.executor, "room", lambda: 10)  # for what may wait
+        worker.executor.has_room.set()
+        await looks.more()  # after the first of them, all that may be claimed has been
         sizes = await connection.fetch("select cardinality(ids) as size from lease")
         assert [row["size"] for row in sizes] == [1, 1], "nothing beyond the slots, and each in a lease of its own"
         gate.set()
@@ -189,9 +190,7 @@ async def test_under_contention_queues_are_served_in_proportion(app: Mainspring,
     await mail.submit_many([{}] * 4_000)
     await report.submit_many([{}] * 4_000)
     async with working(app, slots=5, weights=weights):
-        async with asyncio.timeout(60):
-            while len(order) < 4_000:
-                await asyncio.sleep(0.01)
+        await until(lambda: len(order) >= 4_000)
 
     shares = [order[:4_000].count(queue) / 4_000 for queue in ("mail", "reports")]
     expected = [weight / 4 for weight in weights.values()]

@@ -9,6 +9,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from tests.registering import registered_worker
+from tests.waiting import until
 
 from mainspring import Mainspring, RetryPolicy, RunFilter
 from mainspring.control import lists, looking
@@ -243,9 +244,8 @@ async def test_runs_that_are_promoted_at_that_moment_are_changed_too(
         for lane in {lane_of(run_id) for run_id in ids}:
             await runs.promote(promoter, lane, [runs.LONG_AGO] * 10, 10)
         changing = asyncio.create_task(shop.do("change", priority=1))
-        while not await connection.fetchval(WAITERS):
-            assert not changing.done()
-            await asyncio.sleep(0.01)
+        await until(lambda: changing.done() or connection.fetchval(WAITERS))
+        assert not changing.done()
     operation = await changing
     await promoter.close()
 

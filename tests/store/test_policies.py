@@ -10,6 +10,7 @@ from uuid import uuid4
 
 import pytest
 from tests.registering import registered_worker
+from tests.waiting import Calls, eventually
 
 from mainspring import Cancel, Context, Fail, Retry, RetryPolicy, Snooze, State
 from mainspring.errors import IdempotencyConflict, InvalidInput, RunCancelled, RunExpired, RunFailed
@@ -22,6 +23,7 @@ from mainspring.store import jobs, leases, runs, workers
 from mainspring.testing import run_until_idle
 from mainspring.testing.checker import check
 from mainspring.worker.limit import PLAIN, Special, special_of
+from mainspring.worker.timekeeper import Timekeeper
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from mainspring.app.job import Job
     from mainspring.store.connection import Connection
     from mainspring.testing import FrozenClock
+
+    JobThatTakes = Callable[..., Job[[], str]]
 
 SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
@@ -251,26 +255,39 @@ async def test_someone_who_cancels_is_heard_before_a_snooze(frozen_app: Mainspri
 # ── timeouts ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def job_that_takes(app: Mainspring, clock: FrozenClock, *spans: timedelta, **options: Any) -> Job[[], str]:
+@pytest.fixture
+def job_that_takes(frozen_app: Mainspring, clock: FrozenClock, monkeypatch: pytest.MonkeyPatch) -> JobThatTakes:
     """A job whose attempts take so long, one after the other, on the frozen clock."""
-    left, limit = list(spans), options.get("timeout", MINUTE)
+    sweeps = Calls(Timekeeper._sweep)
+    monkeypatch.setattr(Timekeeper, "_sweep", lambda timekeeper: sweeps(timekeeper))
 
-    async def attempt() -> str:
-        span = left.pop(0) if len(left) > 1 else left[0]
-        passing = asyncio.create_task(clock.advance(span))  # not to be stopped half-way: the database is told last
-        try:
-            await asyncio.sleep(60 if span > limit else 0.2)  # until it is stopped, or a few sweeps have let it be
-        finally:
-            await passing
-        return "done"
+    def job_that_takes(*spans: timedelta, **options: Any) -> Job[[], str]:
+        left, limit = list(spans), options.get("timeout", MINUTE)
 
-    return app.job(name="attempt", **options)(attempt)
+        async def attempt() -> str:
+            span = left.pop(0) if len(left) > 1 else left[0]
+            passing = asyncio.create_task(clock.advance(span))  # not to be stopped half-way: the database is told last
+            try:
+                if span > limit:
+                    await is_stopped()
+            finally:
+                await passing
+            await sweeps.more()
+            return "done"
+
+        return frozen_app.job(name="attempt", **options)(attempt)
+
+    return job_that_takes
+
+
+async def is_stopped() -> None:
+    await asyncio.Event().wait()
 
 
 async def test_an_attempt_that_takes_too_long_is_tried_again(
-    frozen_app: Mainspring, clock: FrozenClock, connection: Connection
+    frozen_app: Mainspring, clock: FrozenClock, connection: Connection, job_that_takes: JobThatTakes
 ) -> None:
-    handle = await job_that_takes(frozen_app, clock, HOUR, MINUTE, timeout=10 * MINUTE).submit()
+    handle = await job_that_takes(HOUR, MINUTE, timeout=10 * MINUTE).submit()
 
     assert await run_until_idle(frozen_app) == {"timed_out": 1}
     await clock.advance(HOUR)
@@ -279,21 +296,23 @@ async def test_an_attempt_that_takes_too_long_is_tried_again(
     run = await handle.find()
     assert run.attempts[0].error is not None
     assert run.attempts[0].error["code"] == "attempt-timed-out"
-    assert "asyncio.sleep" in run.attempts[0].error["traceback"]  # where it was when its time was up
+    assert "await is_stopped()" in run.attempts[0].error["traceback"]  # where it was when its time was up
     assert await is_sound(connection, handle)
 
 
-async def test_an_attempt_within_its_time_is_left_alone(frozen_app: Mainspring, clock: FrozenClock) -> None:
+async def test_an_attempt_within_its_time_is_left_alone(frozen_app: Mainspring, job_that_takes: JobThatTakes) -> None:
     """The control."""
-    handle = await job_that_takes(frozen_app, clock, 9 * MINUTE, timeout=10 * MINUTE).submit()
+    handle = await job_that_takes(9 * MINUTE, timeout=10 * MINUTE).submit()
 
     assert await run_until_idle(frozen_app) == {"succeeded": 1}
     assert await handle.result() == "done"
 
 
-async def test_a_timeout_is_an_error_that_policies_know_by_name(frozen_app: Mainspring, clock: FrozenClock) -> None:
+async def test_a_timeout_is_an_error_that_policies_know_by_name(
+    frozen_app: Mainspring, job_that_takes: JobThatTakes
+) -> None:
     policy = RetryPolicy(never_on=(TimeoutError,))
-    handle = await job_that_takes(frozen_app, clock, HOUR, timeout=MINUTE, retry=policy).submit()
+    handle = await job_that_takes(HOUR, timeout=MINUTE, retry=policy).submit()
 
     await run_until_idle(frozen_app)
 
@@ -309,9 +328,8 @@ async def test_a_plain_function_that_looks_at_its_context_stops_in_time(
     @frozen_app.job(timeout=MINUTE, retry=RetryPolicy(max_attempts=1))
     def look(context: Context) -> None:
         began.set()
-        while True:
-            context.raise_if_cancelled()
-            threading.Event().wait(0.01)
+        assert eventually(lambda: context.is_cancelled)
+        context.raise_if_cancelled()
 
     handle = await look.submit()
     working = asyncio.create_task(run_until_idle(frozen_app))
@@ -327,7 +345,7 @@ async def test_what_is_done_before_it_is_given_up_stays_done(frozen_app: Mainspr
     async def insist(context: Context) -> str:
         passing = asyncio.create_task(clock.advance(MINUTE))
         try:
-            await asyncio.sleep(60)
+            await is_stopped()
         except asyncio.CancelledError:
             assert context.is_cancelled
         await passing
@@ -339,9 +357,11 @@ async def test_what_is_done_before_it_is_given_up_stays_done(frozen_app: Mainspr
     assert await handle.result() == "done all the same"
 
 
-async def test_the_time_of_a_run_is_counted_over_all_its_attempts(frozen_app: Mainspring, clock: FrozenClock) -> None:
+async def test_the_time_of_a_run_is_counted_over_all_its_attempts(
+    frozen_app: Mainspring, clock: FrozenClock, job_that_takes: JobThatTakes
+) -> None:
     policy = RetryPolicy(max_attempts=10, first_delay=10 * MINUTE, back_off="constant")
-    job = job_that_takes(frozen_app, clock, 15 * MINUTE, timeout=12 * MINUTE, run_timeout=HOUR, retry=policy)
+    job = job_that_takes(15 * MINUTE, timeout=12 * MINUTE, run_timeout=HOUR, retry=policy)
     handle = await job.submit()
 
     for _ in range(3):
@@ -486,9 +506,9 @@ async def test_a_run_may_have_its_own_policies(frozen_app: Mainspring, clock: Fr
     ],
 )
 async def test_the_timeouts_of_a_run_are_shown_and_kept_wherever_it_goes(
-    frozen_app: Mainspring, options: dict[str, Any], shown: dict[str, Any]
+    frozen_app: Mainspring, job_that_takes: JobThatTakes, options: dict[str, Any], shown: dict[str, Any]
 ) -> None:
-    job = job_that_takes(frozen_app, frozen_app.clock, HOUR, retry=RetryPolicy(max_attempts=2))  # type: ignore[arg-type]
+    job = job_that_takes(HOUR, retry=RetryPolicy(max_attempts=2))
     handle = await job.options(**options).submit()
     assert (await handle.find()).overrides == shown
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
 import msgspec
 import pytest
+from tests.waiting import until
 
 from mainspring.errors import InvalidInput, QueueNotFound, WorkerNotFound
 from mainspring.model.actor import DEFAULT_TENANT
@@ -188,14 +188,10 @@ async def test_a_worker_tells_what_it_did(app: Mainspring, connection: Connectio
         return n
 
     await send.submit_many([{"n": n} for n in range(30)])
-    async with working(app, slots=5, beat_interval=0.05), asyncio.timeout(30):
-        while await tally(connection) != (30, True, 0):
-            await asyncio.sleep(0.01)
-
-
-async def tally(connection: Connection) -> tuple[Any, ...]:
-    """What a worker told: how much it finished, whether that took time, and what it holds."""
-    return tuple(await connection.fetchrow("select finished, busy_seconds > 0, holding from tally") or ())
+    async with working(app, slots=5, beat_interval=0.05):
+        await until(
+            lambda: connection.fetchval("select (finished, busy_seconds > 0, holding) = (30, true, 0) from tally")
+        )
 
 
 # ── draining ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -11,6 +11,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from tests.registering import registered_worker
+from tests.waiting import until
 
 from mainspring import Context, Mainspring, RetryPolicy
 from mainspring.errors import InvalidInput, LeaseLost, RunFailed
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
 HOSTILE = "a\x00b \ud800 \x1b[31m"
 AT_ONCE = RetryPolicy(max_attempts=3, first_delay=timedelta(seconds=1))
-PATIENCE = 25.0
 NOW = (0,)  # for history: midnight of the year 2000
 
 
@@ -55,21 +55,13 @@ async def going_on() -> AsyncIterator[list[asyncio.Task[Any]]]:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def seen(look: Any) -> Any:
-    """Wait until something is to be seen."""
-    async with asyncio.timeout(PATIENCE):
-        while not (found := await look()):
-            await asyncio.sleep(0.02)
-    return found
-
-
 async def noted(app: Mainspring, context: Context) -> None:
     """Wait until the reporter has come by."""
 
     async def progress() -> Any:
         return (await app.runs.find(context.run_id)).progress
 
-    await seen(progress)
+    await until(progress)
 
 
 # ── progress ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -98,7 +90,7 @@ async def test_progress_is_seen_while_the_run_goes_on_and_gone_when_it_has_ended
     async def progress() -> Any:
         return (await handle.find()).progress
 
-    found = await seen(progress)
+    found = await until(progress)
     assert (round(found.fraction, 3), found.message, found.attempt, found.fence) == (0.4, "four of ten", 1, 1)
     enough.set()
     assert await working == {"succeeded": 1}
@@ -160,7 +152,7 @@ async def test_lines_of_logging_belong_to_the_attempt_that_wrote_them(
     @frozen_app.job
     async def speak(name: str) -> None:
         logger.info("I am %s", name)
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0)  # the others' turn
         await asyncio.gather(asyncio.to_thread(logger.warning, "thread of %s", name), say_more(name))
 
     async def say_more(name: str) -> None:
@@ -207,7 +199,7 @@ async def test_lines_are_seen_while_the_run_goes_on(
     handle = await speak.submit()
     going_on.append(asyncio.create_task(run_until_idle(app)))
 
-    lines = await seen(handle.logs)
+    lines = await until(handle.logs)
     assert [(line.logger, line.text) for line in lines] == [(logger.name, "one"), ("context", "two")]
     assert (await handle.find()).state == "running"
 
@@ -524,10 +516,10 @@ async def test_storing_checkpoints_and_settling_never_wait_for_each_other_in_a_c
         await blocking.execute("select from lease where id = $1 for update", works[0].lease.id)
         stored = reports.store_checkpoints(storing, worker, [reports.Checkpoint(place, b"1") for place in places])
         going_on.append(asyncio.create_task(stored))
-        await seen(lambda: _has_waiting(connection, 1))
+        await until(lambda: _has_waiting(connection, 1))
         settled = leases.settle(settling, worker, [work.given_back(NOW) for work in reversed(works)])
         going_on.append(asyncio.create_task(settled))
-        await seen(lambda: _has_waiting(connection, 2))
+        await until(lambda: _has_waiting(connection, 2))
 
     assert len(await going_on[0]) == 2
     assert (await going_on[1]).accepted == 2
@@ -563,9 +555,17 @@ async def _has_waiting(connection: Connection, sessions: int) -> bool:
 
 
 async def test_progress_and_lines_are_refused_once_the_run_is_another_workers(
-    app: Mainspring, connection: Connection, going_on: list[asyncio.Task[Any]]
+    app: Mainspring, connection: Connection, going_on: list[asyncio.Task[Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taken, over = asyncio.Event(), asyncio.Event()
+    sent: list[float] = []
+    note_progress = reports.note_progress
+
+    async def note_and_tell(connection: Any, worker_id: Any, words: Any) -> None:
+        await note_progress(connection, worker_id, words)
+        sent.extend(word.fraction for word in words)
+
+    monkeypatch.setattr(reports, "note_progress", note_and_tell)
 
     @app.job
     async def speak(context: Context) -> None:
@@ -579,46 +579,43 @@ async def test_progress_and_lines_are_refused_once_the_run_is_another_workers(
 
     handle = await speak.submit()
     going_on.append(asyncio.create_task(run_until_idle(app)))
-    await seen(handle.logs)
-    await seen(lambda: connection.fetchval("select count(*) from progress"))
+    await until(handle.logs)
+    await until(lambda: connection.fetchval("select count(*) from progress"))
     await connection.execute("update lease set worker_id = gen_random_uuid()")
     taken.set()
     await over.wait()
-    await asyncio.sleep(1.2)  # twice the reporter's gap
+    await until(lambda: 0.9 in sent)  # the lines go first
 
     assert [line.text for line in await handle.logs()] == ["mine"]
     assert await connection.fetchval("select fraction from progress") == pytest.approx(0.1)
 
 
-async def test_reports_wait_for_a_database_that_hangs_up(
-    app: Mainspring, connection: Connection, going_on: list[asyncio.Task[Any]]
-) -> None:
-    began = asyncio.Event()
+async def test_reports_wait_for_a_database_that_hangs_up(app: Mainspring, connection: Connection) -> None:
+    hung_up: list[int] = []
 
     @app.job
     async def store(context: Context) -> int:
-        began.set()
         for n in range(20):
             context.log(f"step {n}")
             context.progress(n / 20)
             await context.checkpoint(n)
-            await asyncio.sleep(0.05)
+            if n % 4 == 0:
+                hung_up.append(await hang_up())
         return 20
 
-    async def hang_up() -> None:
-        await began.wait()
-        for _ in range(10):
-            await connection.execute(
+    async def hang_up() -> int:
+        """What reports are written with is idle, since a checkpoint was just stored: the next one finds it gone."""
+        return len(
+            await connection.fetch(
                 "select pg_terminate_backend(pid) from pg_stat_activity"
-                " where datname = current_database() and application_name = 'mainspring client'"
+                " where datname = current_database() and application_name like 'mainspring client%'"
             )
-            await asyncio.sleep(0.3)
+        )
 
     handle = await store.submit()
-    going_on.append(asyncio.create_task(hang_up()))
     assert await run_until_idle(app, timeout=100) == {"succeeded": 1}
-    going_on.pop().cancel()
 
+    assert all(hung_up), "there was something to hang up"
     assert [line.text for line in await handle.logs()] == [f"step {n}" for n in range(20)]
 
 

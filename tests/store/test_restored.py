@@ -14,6 +14,7 @@ import asyncpg
 import msgspec
 import pytest
 from tests.registering import registered_worker
+from tests.waiting import until
 
 from mainspring import Mainspring
 from mainspring.control import restored
@@ -65,9 +66,7 @@ class Installation(NamedTuple):
         query = f"""
             select exists (select from pg_stat_activity where datname = current_database()
                            and application_name = 'mainspring restored' and {condition})"""  # noqa: S608
-        async with asyncio.timeout(30):
-            while not await self.value(query):
-                await asyncio.sleep(0.01)
+        await until(lambda: self.value(query))
 
     async def value(self, query: str, *arguments: Any) -> Any:
         return await self.connection.fetchval(query, *arguments)
@@ -310,19 +309,16 @@ async def test_leases_of_a_worker_that_ended_or_is_not_listed_any_more_are_taken
     assert (done.workers, done.leases, done.rescued) == (0, 2, 2)
 
 
-@asynccontextmanager
-async def beating(url: str, worker_id: UUID) -> AsyncIterator[None]:
-    async def beat() -> None:
-        while True:
-            await workers.beat_if_live(connection, [worker_id])
-            await asyncio.sleep(0.02)
+def let_beat(monkeypatch: pytest.MonkeyPatch, here: Installation, worker_id: UUID) -> None:
+    """The worker beats once after each look at it."""
+    pulses = workers.pulses
 
-    connection = await Database(url).connect("test")
-    task = asyncio.create_task(beat())
-    yield
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
-    await connection.close()
+    async def look(connection: Connection) -> Any:
+        found = await pulses(connection)
+        await workers.beat_if_live(here.connection, [worker_id])
+        return found
+
+    monkeypatch.setattr(workers, "pulses", look)
 
 
 async def contents(here: Installation) -> list[Any]:
@@ -330,13 +326,15 @@ async def contents(here: Installation) -> list[Any]:
     return [await here.value(f"select array_agg({name}::text order by {name}::text) from {name}") for name in tables]  # noqa: S608
 
 
-async def test_it_is_refused_while_a_worker_beats_and_nothing_has_happened(here: Installation) -> None:
+async def test_it_is_refused_while_a_worker_beats_and_nothing_has_happened(
+    here: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
     runs = await one_in_each_place(here)
     alive, before = await registered(here.connection, lease_seconds=600), await contents(here)
+    let_beat(monkeypatch, here, alive)
 
-    async with beating(here.url, alive):
-        with pytest.raises(Conflict, match=rf"1 worker of this database still beats, {alive} for one") as caught:
-            await here.restored()
+    with pytest.raises(Conflict, match=rf"1 worker of this database still beats, {alive} for one") as caught:
+        await here.restored()
 
     assert (caught.value.code, caught.value.fields) == ("workers-alive", {"workers": [str(alive)]})
     assert await contents(here) == before
@@ -353,14 +351,14 @@ async def test_it_is_refused_when_a_worker_begins_meanwhile(here: Installation) 
         await work
 
 
-async def test_by_force_also_a_worker_that_beats_is_lost(here: Installation) -> None:
+async def test_by_force_also_a_worker_that_beats_is_lost(here: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
     runs = await one_in_each_place(here)
     alive = await registered(here.connection, lease_seconds=600)
+    let_beat(monkeypatch, here, alive)
 
-    async with beating(here.url, alive):
-        done = await here.restored(force=True)
-        assert await workers.beat_if_live(here.connection, [alive]) == {}
+    done = await here.restored(force=True)
 
+    assert await workers.beat_if_live(here.connection, [alive]) == {}
     assert (done.workers, done.rescued) == (2, 1)
     assert (await runs["lease"].find()).state == "ready"
 

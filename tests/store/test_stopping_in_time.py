@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from tests.waiting import Calls
+
 from .working import working
 
 if TYPE_CHECKING:
+    import pytest
+
     from mainspring import Mainspring
     from mainspring.testing import FrozenClock
 
@@ -30,7 +34,7 @@ class Nap:
 
 
 async def test_what_must_not_overlap_is_stopped_before_someone_else_may_have_it(
-    frozen_app: Mainspring, clock: FrozenClock
+    frozen_app: Mainspring, clock: FrozenClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alone, once, careless = naps = Nap(), Nap(), Nap()
 
@@ -53,7 +57,9 @@ async def test_what_must_not_overlap_is_stopped_before_someone_else_may_have_it(
         await clock.advance(LEASE_TIME * 0.6)
         worker.beaten()
         await clock.advance(LEASE_TIME * 0.6)
-        await asyncio.sleep(0.6)  # time for what must not happen: it looks every half second
+        looks = Calls(worker.executor.give_back_waiting)
+        monkeypatch.setattr(worker.executor, "give_back_waiting", looks)
+        await looks.more()
         assert not any(each.is_stopped.is_set() for each in naps)
 
         await clock.advance(LEASE_TIME * 0.3)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import pytest
+from tests.waiting import until
 
 from mainspring import Mainspring
 from mainspring.errors import InvalidInput, MainspringError, ResultTimeout, RunNotFound
@@ -64,9 +65,7 @@ class Looks:
     async def more(self, count: int = 2) -> None:
         """Wait until so many more have begun: of two, one is over and began after this was asked."""
         wanted = self.count + count
-        async with asyncio.timeout(PATIENCE):
-            while self.count < wanted:
-                await asyncio.sleep(0.005)
+        await until(lambda: self.count >= wanted)
 
 
 WHOSE: ContextVar[str | None] = ContextVar("whose", default=None)

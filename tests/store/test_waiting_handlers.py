@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.waiting import until
 
 from mainspring import RetryPolicy
 from mainspring.errors import RunCancelled, RunFailed
@@ -81,9 +82,7 @@ def patient(app: Mainspring) -> Any:
 async def test_a_parent_that_waits_can_be_cancelled(app: Mainspring, patient: Any) -> None:
     async with working(app, slots=1) as worker:
         handle = await patient[0].submit()
-        async with asyncio.timeout(PATIENCE):
-            while not (worker.executor.running and worker.executor.free_slots()):
-                await asyncio.sleep(0.01)
+        await until(lambda: worker.executor.running and worker.executor.free_slots())
         await handle.cancel()
         with pytest.raises(RunCancelled):
             await handle.result(timeout=PATIENCE)

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 class Child:
-    """A real process that only sleeps, and a second end of its socket for us to speak through."""
+    """A real process that only waits, and a second end of its socket for us to speak through."""
 
     def __init__(self) -> None:
         self.charge = Charge(uuid4(), self._command, 0.0)
 
     def _command(self, worker_id: object, channel: int) -> Command:
         self.channel = socket.socket(fileno=os.dup(channel))
-        return Command([sys.executable, "-c", "import time; time.sleep(60)"], dict(os.environ))
+        return Command([sys.executable, "-c", "import signal; signal.pause()"], dict(os.environ))
 
     def says(self, words: bytes) -> None:
         self.channel.sendall(words)

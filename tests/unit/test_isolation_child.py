@@ -34,7 +34,7 @@ async def test_a_handler_told_to_stop_before_its_loop_could_hear_is_stopped_all_
 
     @app.job(isolated=True)
     async def wait() -> None:
-        await asyncio.sleep(3_600)
+        await asyncio.Event().wait()
 
     async def close() -> None: ...
 

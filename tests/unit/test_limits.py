@@ -115,8 +115,8 @@ class Watched:
     async def at(self, now: float) -> list[tuple[str, str]]:
         self.clock.now = now
         self.said.clear()
-        for _ in range(3):
-            await asyncio.sleep(0.001)
+        for _ in range(5):  # each time but the first, it has swept
+            await asyncio.sleep(0)
         return list(self.said)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
+from tests.waiting import until
 
 from mainspring.clock import SystemClock
 from mainspring.errors import Conflict
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from mainspring.store.leases import Settled
     from mainspring.worker.work import Work
 
-PATIENCE = 60.0
 GRACE = 600.0
 
 
@@ -70,12 +70,6 @@ class Bench:
     @property
     def outcomes(self) -> list[str]:
         return [str(AttemptRecord(*each.record).outcome) for each in self.settled]
-
-
-async def until(condition: Callable[[], Any]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not condition():
-            await asyncio.sleep(0.001)
 
 
 class Child:
@@ -133,7 +127,7 @@ async def test_never_more_handlers_than_slots_are_active() -> None:
         nonlocal active, most
         active += 1
         most = max(most, active)
-        await asyncio.sleep(0.001)
+        await asyncio.sleep(0)  # the others' turn
         active -= 1
 
     async def wait() -> None:

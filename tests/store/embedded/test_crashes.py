@@ -8,11 +8,12 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.waiting import eventually
 
 from mainspring.errors import EmbeddedServerError
 from mainspring.store.embedded import sharing
 
-from .users import eventually, family_of, has_ended, is_alive, kill_all, processes_naming, query
+from .users import family_of, has_ended, is_alive, kill_all, processes_naming, query
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.waiting import until
 
 from mainspring.errors import EmbeddedServerError
 from mainspring.store.embedded import postmaster, settings
@@ -59,9 +59,8 @@ async def test_the_log_lies_in_the_data_directory(acquire: Callable[..., Embedde
     with pytest.raises(Exception, match="division by zero"):
         await query(acquire().dsn, "select 1/0")
     folder = data_directory / "postgresql" / "log"
-    async with asyncio.timeout(30):  # a process of its own writes it, a little later
-        while not any("division by zero" in log.read_text() for log in folder.glob("server-*.log")):
-            await asyncio.sleep(0.02)
+    # A process of its own writes it, a little later.
+    await until(lambda: any("division by zero" in log.read_text() for log in folder.glob("server-*.log")))
 
 
 def test_logs_do_not_grow_from_start_to_start(acquire: Callable[..., EmbeddedServer], data_directory: Path) -> None:

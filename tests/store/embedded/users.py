@@ -9,16 +9,15 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
-from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 import asyncpg
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 PROGRAM = Path(__file__).with_name("user_program.py")
-PATIENCE = 30.0
 
 
 class UserProcess:
@@ -86,15 +85,6 @@ async def query(dsn: str, statement: str) -> Any:
         return await connection.fetchval(statement)
     finally:
         await connection.close()
-
-
-def eventually(condition: Callable[[], bool]) -> bool:
-    end = monotonic() + PATIENCE
-    while not condition():
-        if monotonic() > end:
-            return False
-        sleep(0.005)
-    return True
 
 
 def is_alive(pid: int) -> bool:
