@@ -30,6 +30,7 @@ def test_there_is_a_way_to_every_state_and_a_hand_for_every_verb() -> None:
     assert set(VERBS) == {move.verb for move in MOVES} - {"submit"}
 
 
+@pytest.mark.invariant(3)
 @pytest.mark.parametrize(("state", "verb"), MOVING)
 async def test_a_verb_moves_a_run_as_declared(stage: Stage, state: State, verb: str) -> None:
     subject = await stage.set_up(state)
@@ -79,6 +80,7 @@ async def test_a_verb_that_is_not_declared_changes_nothing(stage: Stage, state: 
     assert await stage.contents() == before
 
 
+@pytest.mark.invariant(4)
 @pytest.mark.parametrize("verb", sorted(SETTLING))
 async def test_what_a_former_worker_sends_changes_nothing_for_the_present_one(stage: Stage, verb: str) -> None:
     subject = await stage.set_up(State.RUNNING)
@@ -95,6 +97,7 @@ async def test_what_a_former_worker_sends_changes_nothing_for_the_present_one(st
     assert (await stage.look(subject)).state is State.SUCCEEDED
 
 
+@pytest.mark.invariant(4)
 @pytest.mark.parametrize("verb", sorted(SETTLING))
 async def test_a_worker_cannot_settle_what_another_one_claimed(stage: Stage, verb: str) -> None:
     subject = await stage.set_up(State.RUNNING)

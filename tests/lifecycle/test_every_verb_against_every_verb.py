@@ -30,6 +30,7 @@ CASES = [(source, first, second) for first in ACTING for source in sorted(DECLAR
 MOST_BOUNDARIES = 40
 
 
+@pytest.mark.invariant(3)
 @pytest.mark.parametrize(("source", "first", "second"), CASES)
 async def test_two_verbs_at_once_act_as_if_one_came_after_the_other(
     stage: Stage, source: State, first: str, second: str
@@ -57,6 +58,7 @@ async def meet_at_each_boundary(
     pytest.fail(f"{first} has more than {MOST_BOUNDARIES} boundaries")
 
 
+@pytest.mark.invariant(3)
 @pytest.mark.parametrize(("source", "first", "second"), CASES)
 async def test_one_who_dies_half_way_leaves_the_run_to_the_other(
     stage: Stage, source: State, first: str, second: str

@@ -136,6 +136,7 @@ async def test_a_held_run_keeps_the_time_of_its_first_start_too(app: Mainspring,
     assert attribute(await app.runs.change(run.id, max_age=9000), "max_age") == timedelta(minutes=1)
 
 
+@pytest.mark.invariant(11)
 async def test_a_change_says_what_was_changed_and_by_whom_in_the_audit(app: Mainspring, stage: Stage) -> None:
     run = await waiting(app, stage, State.READY)
     await app.runs.change(run.id, priority=1, tags=["x"])

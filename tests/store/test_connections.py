@@ -65,6 +65,7 @@ async def test_a_connection_that_falls_silent_is_given_up(proxy: Proxy, behind: 
     assert connection.is_closed()
 
 
+@pytest.mark.invariant(1)
 async def test_a_commit_that_falls_silent_is_unknown(proxy: Proxy, behind: Database) -> None:
     connection = await behind.connect("silent")
     connection.answer_seconds = SOON

@@ -265,6 +265,7 @@ async def test_counts_are_exact_up_to_a_bound(world: World) -> None:
     assert str(await count(RunFilter(), bound=3)) == "more than 3"
 
 
+@pytest.mark.invariant(12)
 async def test_runs_of_another_tenant_are_not_there(world: World, connection: Connection) -> None:
     for table in ("ready", "later", "dead", "attempt"):
         await connection.execute(f"update {table} set tenant_id = 2")  # noqa: S608

@@ -281,6 +281,7 @@ async def test_statements_use_the_indexes_they_name(bench: Bench, steps: str) ->
         assert bench.indexes_used(plan) >= indexes_promised(statement), statement.name
 
 
+@pytest.mark.invariant(9)
 @pytest.mark.parametrize("steps", SITUATIONS.values(), ids=SITUATIONS)
 async def test_hot_statements_do_nothing_else(bench: Bench, steps: str) -> None:
     await bench.take(steps)

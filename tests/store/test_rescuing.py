@@ -61,6 +61,7 @@ async def claim(connection: Connection, lane: int, line: int, worker_id: UUID) -
     assert len(rows) == 1
 
 
+@pytest.mark.invariant(5)
 @pytest.mark.parametrize("delivery", [Delivery.AT_LEAST_ONCE, Delivery.TRANSACTIONAL])
 async def test_a_run_that_may_start_again_goes_back_in_line(
     app: Mainspring, connection: Connection, delivery: Delivery

@@ -160,6 +160,7 @@ async def one_in_each_place(installation: Installation) -> dict[str, Handle[None
 # ── fences ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.invariant(4)
 async def test_every_fence_is_above_all_that_were_handed_out_after_the_backup(here: Installation) -> None:
     runs = await one_in_each_place(here)
     assert max((await here.fences()).values()) == 0

@@ -46,6 +46,7 @@ OF_TENANTS |= {"operation", "log", "progress", "checkpoint"}
 # ── statically ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.invariant(12)
 def test_every_statement_that_control_reaches_names_the_tenant() -> None:
     silent = {name for name in _reached() if _reads_tenants(name) and "tenant" not in load(name).parameters}
 

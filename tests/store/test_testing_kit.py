@@ -63,6 +63,7 @@ async def test_thawing_gives_the_database_its_own_clock_back(
     assert await connection.fetchval("select clock_now() = now()")
 
 
+@pytest.mark.invariant(10)
 async def test_column_defaults_follow_the_frozen_clock(frozen_app: Mainspring, clock: FrozenClock) -> None:
     @frozen_app.job
     async def nothing() -> None: ...

@@ -321,6 +321,7 @@ async def test_a_result_is_told_when_a_standby_has_it(
 # ── never failed ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.invariant(1)
 @pytest.mark.parametrize("comes_back", [False, True])
 async def test_a_keyed_submission_that_is_cut_off_in_commit_never_failed(
     lone: Server, monkeypatch: pytest.MonkeyPatch, comes_back: bool
@@ -362,6 +363,7 @@ async def test_an_act_whose_commit_went_unanswered_never_failed(lone: Server, sh
 
 
 @with_and_without("confirmation")
+@pytest.mark.invariant(1)
 @pytest.mark.parametrize("act", ["cancel", "change", "requeue", "purge", "rerun"])
 async def test_an_act_that_was_done_before_is_answered_when_a_standby_has_it(
     lone: Server, shop: Shop, other: Mainspring, act: str, without: str

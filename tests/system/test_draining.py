@@ -74,6 +74,7 @@ async def test_a_second_signal_hurries_a_drain(system: System, jobs: Any) -> Non
     assert await system.count("ready") == 3
 
 
+@pytest.mark.invariant(7)
 @pytest.mark.parametrize("sabotage", ["", "hold"])
 async def test_a_run_no_worker_knows_yet_waits_for_one_that_does(system: System, jobs: Any, sabotage: str) -> None:
     """A rolling deploy: the new job is submitted while only old workers are there."""

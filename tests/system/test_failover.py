@@ -158,6 +158,7 @@ async def _is_back(front: Proxy) -> bool:
 
 @pytest.mark.long
 @with_and_without("confirmation")
+@pytest.mark.invariant(1)
 async def test_nothing_accepted_is_lost_in_one_failover_under_load(
     replicas: Replicas, front: Proxy, monkeypatch: pytest.MonkeyPatch, without: str
 ) -> None:

@@ -33,6 +33,7 @@ OUTAGE_LEASE_TIME = 4.0  # supervisors are kept away for a part of it; a slow ma
 # ── away ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.invariant(6)
 @pytest.mark.long
 @pytest.mark.parametrize("lease_times", [0.5, 1.0, 3.0])
 async def test_nobody_is_lost_because_the_database_was_away(system: System, jobs: Any, lease_times: float) -> None:
@@ -291,6 +292,7 @@ async def _effects_table(url: str) -> asyncpg.Connection[asyncpg.Record]:
     return connection
 
 
+@pytest.mark.invariant(1)
 @pytest.mark.timeout(250)
 async def test_nothing_accepted_is_lost_when_postgresql_is_killed_under_load(
     durable: tuple[EmbeddedServer, System], durable_directory: Path, jobs: Any

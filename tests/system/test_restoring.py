@@ -88,6 +88,7 @@ async def fences_of(system: System, url: str, runs: Iterable[UUID], already: int
     return [fence for run_id, fence in (await system.effects())[already:] if run_id in set(runs)]
 
 
+@pytest.mark.invariant(4)
 @pytest.mark.long
 async def test_no_fence_is_handed_out_again_after_a_restore(system: System, jobs: Any, backups: Backups) -> None:
     url, runs, highest = await restored_after_more_fences(system, jobs, backups)

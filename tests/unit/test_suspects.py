@@ -55,6 +55,7 @@ def test_one_beat_is_enough_to_begin_anew(rescuer: Rescuer, clock: HandClock) ->
     assert reads(rescuer, clock, pulse(beat=2), times=1) == [pulse(beat=2)]
 
 
+@pytest.mark.invariant(6)
 def test_a_failed_read_begins_anew(rescuer: Rescuer, clock: HandClock) -> None:
     reads(rescuer, clock, pulse(), times=READS_PER_LEASE)
     rescuer.forget()
@@ -63,6 +64,7 @@ def test_a_failed_read_begins_anew(rescuer: Rescuer, clock: HandClock) -> None:
     assert reads(rescuer, clock, pulse(), times=1) == [pulse()]
 
 
+@pytest.mark.invariant(6)
 def test_our_own_pause_begins_anew(rescuer: Rescuer, clock: HandClock) -> None:
     reads(rescuer, clock, pulse(), times=READS_PER_LEASE)
     clock.now += 3600
