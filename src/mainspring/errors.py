@@ -17,9 +17,11 @@
     │   ├── RunFailed · RunCancelled · RunExpired · RunLost
     ├── AttemptTimedOut (TimeoutError)     why an attempt was stopped; retry policies know it as a TimeoutError
     ├── ResultTimeout (TimeoutError)
+    ├── NotIdle (TimeoutError)             `run_until_idle` of the test kit ran out of patience
     ├── NotFinished                        a transactional handler returned without finishing its run
     ├── ProcessCrashed                     the process of an isolated run ended without a result
     ├── OutOfMemory (MemoryError)          an isolated run reached its memory limit
+    ├── BadFrame                           an isolated run said something that is not in the protocol
     ├── CommandFailed                      a command ended with an exit code other than 0
     ├── ExtraMissing (ImportError)         what was asked for needs a package that is not installed
     └── StoreError                         the database
@@ -211,6 +213,12 @@ class ResultTimeout(MainspringError, TimeoutError):
     code = "result-timeout"
 
 
+class NotIdle(MainspringError, TimeoutError):
+    """`run_until_idle` ran out of patience."""
+
+    code = "not-idle"
+
+
 class NotFinished(MainspringError):
     code = "not-finished"
 
@@ -223,6 +231,12 @@ class ProcessCrashed(MainspringError):
 
 class OutOfMemory(MainspringError, MemoryError):
     code = "out-of-memory"
+
+
+class BadFrame(MainspringError):
+    """The other side of the socket to an isolated run said something that is not in the protocol."""
+
+    code = "bad-frame"
 
 
 class CommandFailed(MainspringError):

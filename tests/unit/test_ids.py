@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from mainspring.errors import InvalidInput
-from mainspring.model.ids import MAX_LANES, lane_of, lane_of_key, made_at, parse_run_id, run_id_bytes
+from mainspring.model.ids import lane_of, lane_of_key, made_at, parse_run_id, run_id_bytes
 
 NOON = datetime(2031, 5, 1, 12, tzinfo=UTC)
 
+MAX_LANES = 1 << 12  # so many bits of an id say the lane
 lanes = some.integers(0, MAX_LANES - 1)
 instants = some.datetimes(datetime(1970, 1, 2), datetime(9000, 1, 1), timezones=some.just(UTC))  # noqa: DTZ001
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mainspring.errors import BadFrame
 from mainspring.worker.isolation.wire import (
     LENGTH_BYTES,
     MAX_FRAME_BYTES,
     Answer,
     Ask,
-    BadFrame,
     Done,
     Failed,
     Frames,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 import zipfile
@@ -68,3 +69,16 @@ def test_the_package_says_that_it_is_typed(tmp_path: Path) -> None:
     (wheel,) = WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
 
     assert "mainspring/py.typed" in zipfile.ZipFile(wheel).namelist()
+
+
+def test_every_error_is_in_the_tree() -> None:
+    names = {name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, Exception)}
+    elsewhere = [
+        f"{file.name}: {node.name}"
+        for file in Path(mainspring.__file__).parent.rglob("*.py")
+        if file != Path(errors.__file__)
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef) and any(ast.unparse(base) in names for base in node.bases)
+    ]
+
+    assert elsewhere == []

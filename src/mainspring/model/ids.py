@@ -17,11 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 RunId = NewType("RunId", UUID)
-WorkerId = NewType("WorkerId", UUID)
-LeaseId = NewType("LeaseId", UUID)
 Lane = NewType("Lane", int)
-
-MAX_LANES = 1 << 12
 
 
 def run_id_bytes(count: int, lane: int, now: datetime) -> list[bytes]:

@@ -22,9 +22,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from mainspring.errors import NotIdle
     from mainspring.testing.assertions import Submission, assert_not_submitted, assert_submitted, submissions
     from mainspring.testing.frozen import FrozenClock
-    from mainspring.testing.idle import NotIdle, run_until_idle
+    from mainspring.testing.idle import run_until_idle
     from mainspring.testing.inlining import inline
 
 # Imported when first used: pytest loads this package at its start, whether or not a test needs it.

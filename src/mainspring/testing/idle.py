@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 from mainspring import wiring
-from mainspring.errors import InvalidInput, MainspringError
+from mainspring.errors import InvalidInput, NotIdle
 from mainspring.keeper.promoter import Promoter
 from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.lifecycle import Outcome
@@ -27,12 +27,6 @@ if TYPE_CHECKING:
 GLANCE_SECONDS = 0.001  # between two glances at what is still running
 STUCK_GLANCES = 300  # without anything finishing: then only a timeout can help. Counted, as a slow machine is slow
 LEASE_SECONDS = 3_600.0  # nobody beats for this worker; nobody needs to
-
-
-class NotIdle(MainspringError, TimeoutError):
-    """`run_until_idle` ran out of patience."""
-
-    code = "not-idle"
 
 
 async def run_until_idle(

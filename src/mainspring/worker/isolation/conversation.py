@@ -8,9 +8,9 @@ import os
 import socket
 from typing import TYPE_CHECKING, Any, Protocol
 
-from mainspring.errors import MainspringError
+from mainspring.errors import BadFrame, MainspringError
 from mainspring.model.payload import printable
-from mainspring.worker.isolation.wire import Answer, Ask, BadFrame, Done, Failed, Frames, Tell, framed, from_child
+from mainspring.worker.isolation.wire import Answer, Ask, Done, Failed, Frames, Tell, framed, from_child
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mainspring.errors import InvalidInput, MainspringError
+from mainspring.errors import BadFrame, InvalidInput, MainspringError
 from mainspring.model.payload import encode
 from mainspring.model.report import (
     MAX_CHECKPOINT_BYTES,
@@ -19,7 +19,7 @@ from mainspring.model.report import (
     one_line,
     some_lines,
 )
-from mainspring.worker.isolation.wire import COME_BACK, LEAVE_SLOT, BadFrame
+from mainspring.worker.isolation.wire import COME_BACK, LEAVE_SLOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,7 +10,7 @@ from uuid import UUID  # noqa: TC003  msgspec reads the annotations
 
 import msgspec
 
-from mainspring.errors import MainspringError
+from mainspring.errors import BadFrame
 from mainspring.worker.finishing import Finishing  # noqa: TC001  msgspec reads the annotations
 
 if TYPE_CHECKING:
@@ -22,12 +22,6 @@ MAX_FRAME_BYTES = 1024 * 1024  # payloads, results and checkpoints are all much 
 
 # What a child asks for besides keeping a checkpoint: its handler begins to wait for another run, or has waited.
 LEAVE_SLOT, COME_BACK = "leave-slot", "come-back"
-
-
-class BadFrame(MainspringError):
-    """The other side said something that is not in the protocol."""
-
-    code = "bad-frame"
 
 
 class Start(msgspec.Struct, tag="start"):
