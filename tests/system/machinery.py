@@ -138,6 +138,12 @@ class System:
         query = "select count(*) >= $1 from worker where state = 'live' and beat > 0"
         return bool(await self.eventually(lambda: self.value(query, count)))
 
+    async def beat_again(self) -> bool:
+        """Whether every worker at work beats twice more, waiting for it: whatever they had begun before is over."""
+        beats = await self.value("select coalesce(jsonb_object_agg(id, beat), '{}') from worker where state = 'live'")
+        query = "select bool_and(beat >= ($1::jsonb ->> id::text)::int + 2) from worker where state = 'live'"
+        return bool(await self.eventually(lambda: self.value(query, beats)))
+
     async def tell_them_to_go_on(self) -> None:
         """Let handlers go on that wait `UNTIL_TOLD`."""
         await self.connection.execute("insert into effect (what) values ('go on')")

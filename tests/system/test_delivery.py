@@ -161,7 +161,7 @@ async def test_a_worker_frozen_past_its_lease_does_nothing_more_when_it_wakes(
     if sabotage:
         return
     assert await system.live_workers(2)
-    await asyncio.sleep(1.0)  # time for what must not happen
+    assert await system.beat_again()
 
     paid = await system.effects("paid")
     report = await judged(system, handles, must_be_drained=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -92,7 +91,8 @@ async def test_a_process_full_of_handlers_that_would_not_stop_is_replaced(
     assert await neighbour.result(timeout=60) == "rested"
     assert await outcomes(*slow, neighbour) == [["timed_out"]] * 3 + [["succeeded"]]
     if sabotage:  # the control: one slot is left of four, and the process stays
-        await asyncio.sleep(2)
+        assert await after[0].result(timeout=60) == "rested"
+        assert await system.beat_again()
         assert await system.count("worker") == 1
         return
     assert [await each.result(timeout=60) for each in after] == ["rested"] * 20
