@@ -9,14 +9,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mainspring import RetryPolicy
+from mainspring import Mainspring, RetryPolicy
 from mainspring.errors import InvalidInput, RunFailed
-from mainspring.testing import NotIdle, assert_submitted, run_until_idle
+from mainspring.testing import (
+    NotIdle,
+    assert_submitted,
+    assert_submitted_sync,
+    run_until_idle,
+    run_until_idle_sync,
+)
 
 if TYPE_CHECKING:
     import asyncpg
 
-    from mainspring import Mainspring
     from mainspring.store.database import Database
     from mainspring.testing import FrozenClock
 
@@ -265,3 +270,38 @@ async def test_submissions_have_arguments_as_the_handler_sees_them(frozen_app: M
 
     (run,) = await assert_submitted(pay, amount=Decimal("1.10"))
     assert run.arguments == {"amount": Decimal("1.10"), "at": date(2031, 1, 1)}
+
+
+# ── for tests that are not async ────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_test_that_is_not_async_executes_and_looks_alike(url: str) -> None:
+    await asyncio.to_thread(_plain_test, url)
+
+
+def _plain_test(url: str) -> None:
+    app = Mainspring(url, submitted_by="tester")
+
+    @app.job
+    def add(a: int, b: int) -> int:
+        return a + b
+
+    handle = add.submit_sync(a=1, b=2)
+
+    assert assert_submitted_sync(add, a=1)[0].run_id == handle.id
+    assert run_until_idle_sync(app) == {"succeeded": 1}
+    assert handle.result_sync(timeout=0) == 3
+    assert handle.find_sync().state == "succeeded"
+    assert [update.run.state for update in handle.watch_sync()] == ["succeeded"]
+    assert app.runs.handle(str(handle.id)) == handle
+    assert app.jobs.find_sync("add").name == "add"
+    again = app.runs.rerun_sync(handle.id, arguments={"a": 3, "b": 4})
+    assert again.cancel_sync(reason="enough") == "cancelled"
+    assert [run.id for run in app.runs.each_sync()] == [again.id, handle.id]
+    app.close_sync()
+
+
+async def test_its_calls_are_refused_in_an_event_loop(app: Mainspring) -> None:
+    with pytest.raises(InvalidInput, match="run_until_idle_sync") as refused:
+        run_until_idle_sync(app)
+    assert "await run_until_idle(" in str(refused.value.hint)

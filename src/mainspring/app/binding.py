@@ -24,6 +24,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 S = TypeVar("S")
 T = TypeVar("T")
+B = TypeVar("B", bound="HasOpener")
 
 
 class Opener(Protocol):
@@ -32,6 +33,13 @@ class Opener(Protocol):
     async def services(self) -> Services: ...
 
     def blocking(self, work: Coroutine[Any, Any, T]) -> T: ...
+
+
+class HasOpener(Protocol):
+    """An application, or what belongs to one."""
+
+    @property
+    def opener(self) -> Opener: ...
 
 
 class Bound(Protocol):
@@ -163,6 +171,23 @@ class BlockingStream(Generic[P, T]):
 
 blocking = Blocking
 blocking_stream = BlockingStream
+
+
+def blocking_call(
+    name: str, twin: Callable[Concatenate[B, P], Coroutine[Any, Any, R]]
+) -> Callable[Concatenate[B, P], R]:
+    """The same for a function whose first argument is an application, or bound to one."""
+
+    def call(bound: B, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        refuse_in_event_loop(name, f"await {twin.__name__}(…)")
+        answer: R = bound.opener.blocking(twin(bound, *args, **kwargs))
+        return answer
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"`{twin.__name__}` for code that is not async."
+    call.__module__ = twin.__module__
+    call.__signature__ = inspect.signature(twin)  # type: ignore[attr-defined]
+    return call
 
 
 def _stepped(opener: Opener, steps: AsyncIterator[T]) -> Iterator[T]:

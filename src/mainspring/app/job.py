@@ -149,3 +149,7 @@ class Job(Generic[P, R]):
     @property
     def app(self) -> Mainspring:
         return self._app
+
+    @property
+    def opener(self) -> Mainspring:
+        return self._app

@@ -213,6 +213,10 @@ class Mainspring:
 
     # ── opening and closing ─────────────────────────────────────────────────────────────────────────────────
 
+    @property
+    def opener(self) -> Mainspring:
+        return self
+
     async def services(self) -> wiring.Services:
         """What this application has open within the running event loop."""
         return await self._sessions.get()

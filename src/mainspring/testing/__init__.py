@@ -23,9 +23,17 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mainspring.errors import NotIdle
-    from mainspring.testing.assertions import Submission, assert_not_submitted, assert_submitted, submissions
+    from mainspring.testing.assertions import (
+        Submission,
+        assert_not_submitted,
+        assert_not_submitted_sync,
+        assert_submitted,
+        assert_submitted_sync,
+        submissions,
+        submissions_sync,
+    )
     from mainspring.testing.frozen import FrozenClock
-    from mainspring.testing.idle import run_until_idle
+    from mainspring.testing.idle import run_until_idle, run_until_idle_sync
     from mainspring.testing.inlining import inline
 
 # Imported when first used: pytest loads this package at its start, whether or not a test needs it.
@@ -34,10 +42,14 @@ _HOMES = {
     "NotIdle": "idle",
     "Submission": "assertions",
     "assert_not_submitted": "assertions",
+    "assert_not_submitted_sync": "assertions",
     "assert_submitted": "assertions",
+    "assert_submitted_sync": "assertions",
     "inline": "inlining",
     "run_until_idle": "idle",
+    "run_until_idle_sync": "idle",
     "submissions": "assertions",
+    "submissions_sync": "assertions",
 }
 
 __all__ = [
@@ -45,10 +57,14 @@ __all__ = [
     "NotIdle",
     "Submission",
     "assert_not_submitted",
+    "assert_not_submitted_sync",
     "assert_submitted",
+    "assert_submitted_sync",
     "inline",
     "run_until_idle",
+    "run_until_idle_sync",
     "submissions",
+    "submissions_sync",
 ]
 
 

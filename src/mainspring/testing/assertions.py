@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from mainspring.app.binding import blocking_call
 from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.store import jobs, runs
 
@@ -75,6 +76,11 @@ async def assert_submitted(job: Job[Any, Any], /, *, times: int | None = None, *
 async def assert_not_submitted(job: Job[Any, Any], /, **arguments: Any) -> None:
     """The job was not submitted with these arguments."""
     await assert_submitted(job, times=0, **arguments)
+
+
+submissions_sync = blocking_call("submissions_sync", submissions)
+assert_submitted_sync = blocking_call("assert_submitted_sync", assert_submitted)
+assert_not_submitted_sync = blocking_call("assert_not_submitted_sync", assert_not_submitted)
 
 
 def _listed(everything: list[Submission]) -> str:

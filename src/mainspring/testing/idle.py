@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 from mainspring import wiring
+from mainspring.app.binding import blocking_call
 from mainspring.errors import InvalidInput, NotIdle
 from mainspring.keeper.promoter import Promoter
 from mainspring.model.actor import DEFAULT_TENANT
@@ -70,6 +71,9 @@ async def run_until_idle(
             ) from None
         outcomes = await history.outcomes_of_worker(connection, worker.id)
     return Counter({Outcome(row["outcome"]): row["attempts"] for row in outcomes})
+
+
+run_until_idle_sync = blocking_call("run_until_idle_sync", run_until_idle)
 
 
 async def _all_labels(app: Mainspring, store: wiring.Store) -> tuple[str, ...]:
