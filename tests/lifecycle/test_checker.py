@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pytest
+from tests.checker import Answer, CallLog, check
 
 from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.lifecycle import State
 from mainspring.model.line import Delivery, Line
 from mainspring.store import jobs
-from mainspring.testing.checker import Answer, CallLog, check
 
 from .verbs import WAYS
 
 if TYPE_CHECKING:
-    from mainspring.testing.checker import Report
+    from tests.checker import Report
 
     from .verbs import Stage
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pytest
+from tests.checker import check
 
 from mainspring.errors import RunAlreadyEnded, RunAlreadyStarted, RunNotDead
 from mainspring.model.lifecycle import ENDS, MOVES, PLACES, State, allows
-from mainspring.testing.checker import check
 
 from .moves import ACTING, SETTLING, Expected, after
 from .verbs import VERBS, WAYS, obey

@@ -10,12 +10,12 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.checker import check
 
 from mainspring.errors import RunAlreadyEnded, RunAlreadyStarted, RunNotDead
 from mainspring.model.lifecycle import VERBS as DECLARED
 from mainspring.model.lifecycle import State
 from mainspring.store.leases import Settlement
-from mainspring.testing.checker import check
 
 from .moves import ACTING, PASSING_OVER, SETTLING, Expected, after, orders
 from .stepping import Died, Gate

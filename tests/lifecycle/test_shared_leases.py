@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pytest
+from tests.checker import check
 
 from mainspring.errors import RunAlreadyEnded
 from mainspring.model.lifecycle import State
 from mainspring.store import leases, workers
-from mainspring.testing.checker import check
 
 from .verbs import PATIENT, VERBS, Subject, claim_batch, micros_now, obey
 

@@ -7,13 +7,13 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.checker import check
 
 from mainspring import Mainspring, RetryPolicy
 from mainspring.errors import InvalidArguments, InvalidInput, ResultTimeout, RunCancelled, RunFailed, RunNotFound
 from mainspring.model.lifecycle import Outcome, State
 from mainspring.store.statements import Statement, load
 from mainspring.testing import FrozenClock, run_until_idle
-from mainspring.testing.checker import check
 
 from .test_cancelling import audit_of, unknown_id
 

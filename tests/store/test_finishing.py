@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import asyncpg
 import psycopg
 import pytest
+from tests.checker import check
 from tests.waiting import until
 
 from mainspring import Context, Mainspring, RetryPolicy
@@ -16,7 +17,6 @@ from mainspring.errors import InvalidInput, LeaseLost, RunCancelled, RunFailed
 from mainspring.model.line import Delivery
 from mainspring.store import workers
 from mainspring.testing import inline, run_until_idle
-from mainspring.testing.checker import check
 
 from .callers import ASYNC, BLOCKING, caller, until_someone_waits_for_a_lock
 from .working import working

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
 import pytest
+from tests.checker import check
 from tests.registering import registered_worker
 from tests.waiting import until
 
@@ -21,7 +22,6 @@ from mainspring.model.lifecycle import State
 from mainspring.model.operation import OperationKind
 from mainspring.store import jobs, leases, operations, runs
 from mainspring.testing import run_until_idle
-from mainspring.testing.checker import check
 
 from .test_cancelling import audit_of
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
+from tests.checker import check
 from tests.registering import registered_worker
 from tests.waiting import Calls, eventually
 
@@ -21,7 +22,6 @@ from mainspring.model.run import PRIORITIES
 from mainspring.model.steering import Steering
 from mainspring.store import jobs, leases, runs, workers
 from mainspring.testing import run_until_idle
-from mainspring.testing.checker import check
 from mainspring.worker.limit import PLAIN, Special, special_of
 from mainspring.worker.timekeeper import Timekeeper
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID, uuid4
 
 import pytest
+from tests.checker import check
 from tests.registering import registered_worker
 from tests.unit.hands import HandClock
 
@@ -17,7 +18,6 @@ from mainspring.model.lifecycle import MOST_CRASHES
 from mainspring.model.line import Delivery
 from mainspring.model.run import PRIORITIES
 from mainspring.store import jobs, leases, workers
-from mainspring.testing.checker import check
 
 if TYPE_CHECKING:
     from mainspring import Mainspring

@@ -13,6 +13,7 @@ from uuid import UUID, uuid4
 import asyncpg
 import msgspec
 import pytest
+from tests.checker import check
 from tests.registering import registered_worker
 from tests.waiting import until
 
@@ -25,7 +26,6 @@ from mainspring.model.ids import lane_of
 from mainspring.model.run import PRIORITIES
 from mainspring.store import leases, restoring, workers
 from mainspring.store.database import Database
-from mainspring.testing.checker import check
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -19,7 +19,7 @@ from .proxy import Proxy
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from mainspring.testing.checker import Report
+    from tests.checker import Report
 
     from .machinery import System
 

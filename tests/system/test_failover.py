@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import asyncpg
 import pytest
+from tests.checker import Answer, CallLog
 from tests.switches import hurry, with_and_without
 
 from mainspring import Mainspring, RetryPolicy
 from mainspring.errors import OutcomeUnknown
-from mainspring.testing.checker import Answer, CallLog
 
 from . import sabotage
 from .machinery import ROOT, SHORT_LEASE_TIME, System, eventually

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.checker import Answer, CallLog
 
 from mainspring import Mainspring, MainspringError
 from mainspring.store.embedded.postmaster import visible_postmaster
-from mainspring.testing.checker import Answer, CallLog
 from mainspring.wiring import Place, open_store
 
 from .machinery import System, is_alive

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import asyncpg
 import pytest
+from tests.checker import Answer, CallLog
 
 from mainspring import Mainspring
 from mainspring.control.accepting import Acceptor
-from mainspring.testing.checker import Answer, CallLog
 from mainspring.wiring import Place, open_store
 
 from .faulty_app import UNTIL_TOLD

@@ -24,7 +24,7 @@ from mainspring.app.handle import Handle
 from mainspring.errors import DatabaseUnreachable, InvalidInput
 from mainspring.model.context import Context
 from mainspring.testing import inline
-from mainspring.testing.overheard import Overheard
+from mainspring.testing.reported import Reported
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,7 +38,7 @@ def add(a: int) -> int:
 
 
 def context() -> Context:
-    return Context(run_id=uuid4(), job="add", attempt=1, fence=1, listener=Overheard(app.clock))
+    return Context(run_id=uuid4(), job="add", attempt=1, fence=1, listener=Reported(app.clock))
 
 
 CALLS: dict[str, tuple[Callable[[], Any], str]] = {

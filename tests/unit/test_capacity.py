@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from mainspring.errors import InvalidInput
-from mainspring.model.capacity import Line, Room, Sample, lacking_slots, measured, wanted_slots
+from mainspring.model.capacity import LineLoad, Room, Sample, lacking_slots, measured, wanted_slots
 from mainspring.worker.autoscaler import DOWN_AFTER_SECONDS, Autoscaler
 from mainspring.worker.settings import WorkerSettings
 
 
-def line(now: Sample, then: Sample | None = None, *, number: int = 1, oldest: float | None = None) -> Line:
-    return Line(id=number, queue="mail", now=now, then=then, oldest_seconds=oldest)
+def line(now: Sample, then: Sample | None = None, *, number: int = 1, oldest: float | None = None) -> LineLoad:
+    return LineLoad(id=number, queue="mail", now=now, then=then, oldest_seconds=oldest)
 
 
 def sample(depth: int = 0, holding: int = 0, finished: int = 0, busy: float = 0.0, age: float = 0.0) -> Sample:

@@ -43,7 +43,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patient:
+class Examined:
     """What the checks look at."""
 
     connection: Connection
@@ -55,12 +55,12 @@ class Patient:
 async def examine(connection: Connection, clock: Clock) -> list[Finding]:
     """All findings, in the order in which one would act on them."""
     schema, lanes = await _schema(connection)
-    patient = Patient(connection=connection, clock=clock, settings=await health.settings_of(connection), lanes=lanes)
-    findings = [judge(patient.settings) for judge in (_version, _writable, _durability, _autovacuum)]
-    findings += [_connections(patient.settings), schema]
+    database = Examined(connection=connection, clock=clock, settings=await health.settings_of(connection), lanes=lanes)
+    findings = [judge(database.settings) for judge in (_version, _writable, _durability, _autovacuum)]
+    findings += [_connections(database.settings), schema]
     for name, check, is_due in _CHECKS:
-        if is_due(patient):
-            findings.append(await _tried(name, check, patient))
+        if is_due(database):
+            findings.append(await _tried(name, check, database))
     return findings
 
 
@@ -69,9 +69,9 @@ def not_reached(error: MainspringError) -> Finding:
     return _problem("connection", error.message, error.hint or "")
 
 
-async def _tried(name: str, check: Callable[[Patient], Awaitable[Finding]], patient: Patient) -> Finding:
+async def _tried(name: str, check: Callable[[Examined], Awaitable[Finding]], database: Examined) -> Finding:
     try:
-        return await check(patient)
+        return await check(database)
     except DatabaseUnsuitable as error:
         return _warning(name, f"could not be looked at: {error}", "Run doctor as a user who may see this.")
 
@@ -127,11 +127,11 @@ def _connections(settings: dict[str, Any]) -> Finding:
     return _ok("connections", says)
 
 
-async def _clock(patient: Patient) -> Finding:
+async def _clock(database: Examined) -> Finding:
     """Half the round trip is the error of this measurement; the host's time is only used to date ids."""
-    before = patient.clock.micros() / 1e6
-    theirs = await health.database_micros(patient.connection) / 1e6
-    after = patient.clock.micros() / 1e6
+    before = database.clock.micros() / 1e6
+    theirs = await health.database_micros(database.connection) / 1e6
+    after = database.clock.micros() / 1e6
     offset = theirs - (before + after) / 2
     says = f"the database is {abs(offset):.3f} s {'ahead of' if offset > 0 else 'behind'} this host"
     if abs(offset) <= CLOCK_WARNING + (after - before):
@@ -140,8 +140,8 @@ async def _clock(patient: Patient) -> Finding:
     return Finding(check="clock", level=level, says=says, remedy="Let both follow a time server (NTP).")
 
 
-async def _transactions(patient: Patient) -> Finding:
-    rows = await health.long_transactions(patient.connection, TRANSACTION_WARNING)
+async def _transactions(database: Examined) -> Finding:
+    rows = await health.long_transactions(database.connection, TRANSACTION_WARNING)
     if not rows:
         return _ok("transactions", f"none open for more than {TRANSACTION_WARNING:.0f} s")
     oldest = rows[0]
@@ -151,8 +151,8 @@ async def _transactions(patient: Patient) -> Finding:
     return _by_age("transactions", says, remedy, oldest["seconds"])
 
 
-async def _prepared(patient: Patient) -> Finding:
-    rows = await health.prepared_transactions(patient.connection, TRANSACTION_WARNING)
+async def _prepared(database: Examined) -> Finding:
+    rows = await health.prepared_transactions(database.connection, TRANSACTION_WARNING)
     if not rows:
         return _ok("prepared", "no forgotten prepared transaction")
     oldest = rows[0]
@@ -177,9 +177,9 @@ async def _schema(connection: Connection) -> tuple[Finding, int]:
     return _ok("schema", f"migration {newest}, serves this program"), lanes
 
 
-async def _permissions(patient: Patient) -> Finding:
+async def _permissions(database: Examined) -> Finding:
     """For which kinds of program the present role is enough; a role that is almost of a kind was meant to be."""
-    role, lacks = await roles.present_role(patient.connection), await roles.lacking(patient.connection)
+    role, lacks = await roles.present_role(database.connection), await roles.lacking(database.connection)
     enough = [kind for kind in Kind if not lacks[kind]]
     says = f"the role {role} is enough for {_list(enough) or 'no program of ours'}"
     if (almost := _almost(enough, lacks)) is None:
@@ -212,36 +212,36 @@ def _list(kinds: list[Kind]) -> str:
     return " and ".join(f"a {kind}" for kind in kinds)
 
 
-async def _search_path(patient: Patient) -> Finding:
+async def _search_path(database: Examined) -> Finding:
     """Whether applications find their own `job` and `lease`: a role named like our schema finds ours first."""
-    role = await roles.namesake(patient.connection)
+    role = await roles.namesake(database.connection)
     if role is None or not role.is_misled:
         return _ok("search path", "Mainspring's tables hide nobody's")
     # Tables that a newer program made would look like somebody else's.
-    is_newer = max(await health.applied_migrations(patient.connection)) > known_migrations()[-1].version
-    strangers = [] if is_newer else await roles.strangers(patient.connection)
+    is_newer = max(await health.applied_migrations(database.connection)) > known_migrations()[-1].version
+    strangers = [] if is_newer else await roles.strangers(database.connection)
     says = "the role mainspring finds Mainspring's tables before an application's of the same name"
     if strangers:
         says += f"; these of others are in Mainspring's schema: {', '.join(row['name'] for row in strangers)}"
     return _warning("search path", says, "; ".join([*(row["remedy"] for row in strangers), role.part]))
 
 
-async def _lanes(patient: Patient) -> Finding:
-    waiting = await health.waiting_by_lane(patient.connection, patient.lanes, LANE_BOUND)
+async def _lanes(database: Examined) -> Finding:
+    waiting = await health.waiting_by_lane(database.connection, database.lanes, LANE_BOUND)
     total, most = sum(waiting), max(waiting)
     full = " or more" if most >= LANE_BOUND else ""
-    says = f"{patient.lanes} lanes; waiting runs: {total:,}{full}, {min(waiting):,} to {most:,}{full} per lane"
-    if total >= LANE_SKEW_FROM and most > LANE_SKEW * total / patient.lanes:
+    says = f"{database.lanes} lanes; waiting runs: {total:,}{full}, {min(waiting):,} to {most:,}{full} per lane"
+    if total >= LANE_SKEW_FROM and most > LANE_SKEW * total / database.lanes:
         return _warning("lanes", says, "Many idempotency keys fall into one lane? Vary them.")
     return _ok("lanes", says)
 
 
-async def _partitions(patient: Patient) -> Finding:
-    days, end = await health.days_with_partitions(patient.connection)
+async def _partitions(database: Examined) -> Finding:
+    days, end = await health.days_with_partitions(database.connection)
     if days == 0:
         return _problem("history", "no partition for today: nothing can be finished", "Run: mainspring migrate")
     says = f"partitions for {days} day(s) from today, until {end:%Y-%m-%d}"
-    keepers = await roles.keepers(patient.connection)
+    keepers = await roles.keepers(database.connection)
     if keepers and not any(row["can_add_partitions"] for row in keepers):
         return _nobody_adds_partitions(says, [row["role"] for row in keepers])
     if days <= DAYS_OK:
@@ -261,9 +261,9 @@ def _nobody_adds_partitions(says: str, keepers: list[str]) -> Finding:
     )
 
 
-async def _workers(patient: Patient) -> Finding:
-    row = await health.silent_workers(patient.connection)
-    ended = await workers.ended_with_leases(patient.connection, patient.lanes)
+async def _workers(database: Examined) -> Finding:
+    row = await health.silent_workers(database.connection)
+    ended = await workers.ended_with_leases(database.connection, database.lanes)
     says = f"{row['live']} live, {row['unsettled']:,} results not settled yet"
     if row["unable"]:
         return _problem(
@@ -279,8 +279,8 @@ async def _workers(patient: Patient) -> Finding:
     return _ok("workers", says)
 
 
-async def _dead_rows(patient: Patient) -> Finding:
-    rows = await health.tables_with_dead_rows(patient.connection, DEAD_ROWS_FROM)
+async def _dead_rows(database: Examined) -> Finding:
+    rows = await health.tables_with_dead_rows(database.connection, DEAD_ROWS_FROM)
     if not rows:
         return _ok("dead rows", "vacuum keeps up")
     says = ", ".join(f"{row['table_name']} {row['dead']:,}" for row in rows)
@@ -299,20 +299,20 @@ def _problem(check: str, says: str, remedy: str) -> Finding:
     return Finding(check=check, level=Level.PROBLEM, says=says, remedy=remedy)
 
 
-def _always(patient: Patient) -> bool:
+def _always(database: Examined) -> bool:
     return True
 
 
-def _with_schema(patient: Patient) -> bool:
+def _with_schema(database: Examined) -> bool:
     """There is a schema of ours, which this role may not even see into."""
-    return bool(patient.settings["has_schema"])
+    return bool(database.settings["has_schema"])
 
 
-def _with_lanes(patient: Patient) -> bool:
-    return patient.lanes > 0
+def _with_lanes(database: Examined) -> bool:
+    return database.lanes > 0
 
 
-_CHECKS: tuple[tuple[str, Callable[[Patient], Awaitable[Finding]], Callable[[Patient], bool]], ...] = (
+_CHECKS: tuple[tuple[str, Callable[[Examined], Awaitable[Finding]], Callable[[Examined], bool]], ...] = (
     ("permissions", _permissions, _with_schema),
     ("search path", _search_path, _with_lanes),
     ("clock", _clock, _always),

@@ -27,7 +27,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class LineLoad:
     """One line now and a while ago."""
 
     id: int
@@ -57,7 +57,7 @@ class Queue:
 
 
 def measured(
-    lines: Sequence[Line],
+    lines: Sequence[LineLoad],
     *,
     slots: int,
     paused_at: datetime | None = None,

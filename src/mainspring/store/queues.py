@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from mainspring.model.capacity import Line, Queue, Room, Sample, lacking_slots, measured
-from mainspring.model.line import Line as Requirements
+from mainspring.model.capacity import LineLoad, Queue, Room, Sample, lacking_slots, measured
+from mainspring.model.line import Line
 from mainspring.model.run import PRIORITIES
 from mainspring.store.statements import load
 
@@ -39,7 +39,7 @@ async def wanted_slots(
     """How many slots are wanted of us: by the lines that we serve, less what other workers have for them."""
     rows = await _depths(connection, tenant_id)
     paused = {row["queue"] for row in rows if row["paused_at"] is not None}
-    served: dict[tuple[str, frozenset[str]], list[Line]] = {}
+    served: dict[tuple[str, frozenset[str]], list[LineLoad]] = {}
     for line in await _lines(connection, rows):
         if line.queue in names and line.queue not in paused and line.labels <= {*labels}:
             served.setdefault((line.queue, line.labels), []).append(line)
@@ -113,17 +113,17 @@ async def _tallies(connection: Connection) -> dict[int, Record]:
     return {row["line_id"]: row for row in await load("queues/tallies").fetch(connection)}
 
 
-async def _lines(connection: Connection, rows: Sequence[Record]) -> list[Line]:
+async def _lines(connection: Connection, rows: Sequence[Record]) -> list[LineLoad]:
     tallies = await _tallies(connection)
     earlier = {
         row["line_id"]: Sample(**{name: row[name] for name in Sample.__dataclass_fields__})
         for row in await load("queues/samples").fetch(connection, window=WINDOW_SECONDS)
     }
     return [
-        Line(
+        LineLoad(
             id=row["line_id"],
             queue=row["queue"],
-            labels=frozenset(Requirements.of(row["queue"], row["labels"]).labels),
+            labels=frozenset(Line.of(row["queue"], row["labels"]).labels),
             now=_sample(row, tallies),
             then=earlier.get(row["line_id"]),
             oldest_seconds=row["oldest_seconds"],

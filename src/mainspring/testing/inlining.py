@@ -24,7 +24,7 @@ from mainspring.model.ids import run_id_bytes
 from mainspring.model.lifecycle import State
 from mainspring.model.line import Delivery
 from mainspring.model.steering import Cancel, Steering
-from mainspring.testing.overheard import Overheard
+from mainspring.testing.reported import Reported
 from mainspring.worker.capture import captured, words_of
 from mainspring.worker.carrying import await_carrying, call_carrying, unpacked
 from mainspring.worker.current import CURRENT_ATTEMPT
@@ -62,19 +62,19 @@ def inline(app: Mainspring) -> Iterator[list[Handle[Any]]]:
 
 def _hear(attempt: object, record: LogRecord) -> None:
     if isinstance(attempt, _Attempt) and record.levelno >= attempt.capture_level:
-        attempt.overheard.log(*words_of(record))
+        attempt.reported.log(*words_of(record))
 
 
 class InlineHandle(Handle[R]):
     """A run that has ended before anyone could ask."""
 
-    __slots__ = ("_cause", "_end", "overheard")
+    __slots__ = ("_cause", "_end", "reported")
 
     def __init__(
-        self, app: Mainspring, run_id: UUID, end: End, overheard: Overheard, cause: BaseException | None
+        self, app: Mainspring, run_id: UUID, end: End, reported: Reported, cause: BaseException | None
     ) -> None:
         super().__init__(app, run_id)
-        self.overheard = overheard
+        self.reported = reported
         self._end = end
         self._cause = cause
 
@@ -96,7 +96,7 @@ class InlineHandle(Handle[R]):
         raise RunNotFound(f"Run {self.id} was executed inline and is kept nowhere.", hint="Ask for its result.")
 
     async def logs(self, *, attempt: int | None = None) -> list[LogLine]:
-        return self.overheard.lines
+        return self.reported.lines
 
     def watch(self) -> NoReturn:
         raise RunNotFound(f"Run {self.id} was executed inline and is kept nowhere.", hint="Ask for its logs.")
@@ -145,7 +145,7 @@ class _Performer:
         return self._ended(attempt, attempt.failed(error), cause=error)
 
     def _ended(self, attempt: _Attempt, end: End, cause: BaseException | None = None) -> Handle[Any]:
-        handle: Handle[Any] = InlineHandle(self._app, attempt.run_id, end, attempt.overheard, cause)
+        handle: Handle[Any] = InlineHandle(self._app, attempt.run_id, end, attempt.reported, cause)
         self.handles.append(handle)
         return handle
 
@@ -172,7 +172,7 @@ class _Attempt:
 
     def __init__(self, app: Mainspring, job: Job[Any, Any]) -> None:
         self.run_id = UUID(bytes=run_id_bytes(1, 0, instant(app.clock))[0])
-        self.overheard = Overheard(app.clock)
+        self.reported = Reported(app.clock)
         self.finisher = _Finisher() if job.handler.definition.delivery is Delivery.TRANSACTIONAL else None
         self.capture_level = job.handler.capture_level or 0
         self._job = job
@@ -182,7 +182,7 @@ class _Attempt:
             job=job.name,
             attempt=1,
             fence=1,
-            listener=self.overheard,
+            listener=self.reported,
             headers=job.submit_options.headers,
             finisher=self.finisher,
             returns=job.handler.returns,

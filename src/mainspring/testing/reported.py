@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from mainspring.clock import Clock
 
 
-class Overheard:
+class Reported:
     """Every word about progress, every line, every checkpoint, in order."""
 
     def __init__(self, clock: Clock) -> None:
