@@ -31,7 +31,7 @@ class Performer:
     def __init__(self) -> None:
         self.is_told = asyncio.Event()
 
-    async def perform(self, work: Work, handler: object) -> None:
+    async def perform(self, work: Work, handler: object, begins: object) -> None:
         await self.is_told.wait()
         raise RunCancelled("It was asked to stop.")
 

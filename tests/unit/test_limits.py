@@ -99,8 +99,8 @@ class Watched:
             grace=5.0,
             time_is_up=lambda work: self._say("up", work),
             time_is_over=lambda work: self._say("over", work),
+            announce=self.announced.append,
         )
-        self.timekeeper.announce = self.announced.append
 
     def _say(self, what: str, work: Work) -> None:
         named = cast("Any", work)

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from mainspring.app.child import EXIT_FAULT, Child
+from mainspring.app.child import EXIT_FAULT, Child, SupervisorChannel
 
 PATIENCE = 60.0
 
@@ -33,7 +33,7 @@ async def test_a_supervisor_that_was_killed_before_it_had_heard_all_is_known_to_
     ours, theirs = socket.socketpair()
     reader, writer = await asyncio.open_connection(sock=ours)
     nobody: Any = None
-    child = Child(nobody, ours, grace=0.0)
+    child = Child(nobody, SupervisorChannel(ours), grace=0.0)
     writer.write(b"limit 1.000\n")
     await writer.drain()
     theirs.close()

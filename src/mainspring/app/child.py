@@ -46,10 +46,22 @@ log = structlog.get_logger()
 EXIT_FAULT = 1
 
 
-class Child:
-    """One worker and the ear it has for its supervisor."""
+class SupervisorChannel:
+    """The inherited socket, in the direction of the supervisor."""
 
-    def __init__(self, worker: WorkerProcess, channel: socket.socket, grace: float) -> None:
+    def __init__(self, channel: socket.socket) -> None:
+        self.socket = channel
+
+    def announce(self, hard_limit: float) -> None:
+        """Say by when our handlers have to be over. Not through the loop: the next handler may block it at once."""
+        with contextlib.suppress(OSError):
+            os.write(self.socket.fileno(), b"%s%.3f\n" % (LIMIT, hard_limit))
+
+
+class Child:
+    """One worker, which does what its supervisor says."""
+
+    def __init__(self, worker: WorkerProcess, channel: SupervisorChannel, grace: float) -> None:
         self._worker = worker
         self._channel = channel
         self._grace = grace
@@ -58,12 +70,11 @@ class Child:
         self._exit_code = EXIT_DRAINED
 
     async def run(self) -> int:
-        reader, writer = await asyncio.open_connection(sock=self._channel)
+        reader, writer = await asyncio.open_connection(sock=self._channel.socket)
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, self._asked_to_stop)
         loop.add_signal_handler(signal.SIGINT, lambda: None)  # a terminal's Ctrl-C is the supervisor's business
         await self._worker.start()
-        self._worker.executor.timekeeper.announce = self._announce
         _calm_garbage_collection()
         writer.write(READY)
         listening = asyncio.create_task(self._listen(reader))
@@ -71,11 +82,6 @@ class Child:
         await self._worker.drain(self._grace, self._hurry)
         listening.cancel()
         return self._exit_code
-
-    def _announce(self, hard_limit: float) -> None:
-        """Say by when our handlers have to be over. Not through the loop: the next handler may block it at once."""
-        with contextlib.suppress(OSError):
-            os.write(self._channel.fileno(), b"%s%.3f\n" % (LIMIT, hard_limit))
 
     def _asked_to_stop(self) -> None:
         if self._stopping.is_set():
@@ -130,6 +136,7 @@ async def _main(configuration: wiring.ChildConfiguration) -> int:
     app = load_app(configuration.app)
     app.use(configuration.place)
     store = await wiring.open_store(configuration.place)
+    channel = SupervisorChannel(socket.socket(fileno=configuration.channel))
     try:
         worker = wiring.worker_process(
             store,
@@ -138,8 +145,8 @@ async def _main(configuration: wiring.ChildConfiguration) -> int:
             clock=app.clock,
             worker_id=UUID(configuration.worker_id),
             isolation=wiring.isolation(configuration.app, configuration.place),
+            announce=channel.announce,
         )
-        channel = socket.socket(fileno=configuration.channel)
         return await Child(worker, channel, configuration.settings.grace).run()
     finally:
         await app.close()

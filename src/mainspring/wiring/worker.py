@@ -15,9 +15,11 @@ from mainspring.keeper.rescuer import Rescuer
 from mainspring.keeper.sampler import Sampler
 from mainspring.keeper.sweeper import Sweeper
 from mainspring.store.link import Link
+from mainspring.worker.executor import tell_nobody
 from mainspring.worker.process import WorkerProcess
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from uuid import UUID
 
     from mainspring.wiring.store import Store
@@ -36,8 +38,12 @@ def worker_process(
     clock: Clock | None = None,
     worker_id: UUID | None = None,
     isolation: Isolation | None = None,
+    announce: Callable[[float], None] = tell_nobody,
 ) -> WorkerProcess:
-    """A worker, with a keeper beside it if its settings say so. Without `isolation` no run has its own process."""
+    """A worker, with a keeper beside it if its settings say so. Without `isolation` no run has its own process.
+
+    `announce` is told, on the monotonic clock, by when the handlers of the worker have to be over.
+    """
     clock = clock or SystemClock()
     promoter = Promoter(lanes=store.lanes, clock=clock)
     keeper = Keeper(
@@ -64,4 +70,5 @@ def worker_process(
         background=keeper.run if settings.keeper else None,
         heard_of_later=lambda: keeper.wake(promoter),
         isolation=isolation,
+        announce=announce,
     )

@@ -48,8 +48,15 @@ MOST_ABANDONED = 3  # handlers that would not stop; with more of them, a process
 _RATE_WINDOW = 0.1
 
 
+def tell_nobody(hard_limit: float) -> None:
+    """Nobody supervises this process."""
+
+
 class Executor:
-    """Executes claimed runs and hands what became of each to `settle`."""
+    """Executes claimed runs and hands what became of each to `settle`.
+
+    `announce` is told by when the handlers of this process have to be over.
+    """
 
     def __init__(
         self,
@@ -62,6 +69,7 @@ class Executor:
         clock: Clock,
         performer: Performer,
         settle: Callable[[Settled], None],
+        announce: Callable[[float], None] = tell_nobody,
     ) -> None:
         self._worker_id = worker_id
         self._handlers = handlers
@@ -76,10 +84,13 @@ class Executor:
         self._kept = 0  # slots that stay free for a run that may not wait here
         self._abandoned = 0  # handlers that would not stop: their slots are not reused until they do
         self.timekeeper = Timekeeper(
-            clock=clock, grace=cancel_grace, time_is_up=self._time_is_up, time_is_over=self._abandon
+            clock=clock,
+            grace=cancel_grace,
+            time_is_up=self._time_is_up,
+            time_is_over=self._abandon,
+            announce=announce,
         )
         self._performer = performer
-        performer.begins = self.timekeeper.watch
         self._waits = Waits(
             most=MOST_PER_SLOT * slots,
             running=self._running,
@@ -221,7 +232,8 @@ class Executor:
 
     async def _execute(self, work: Work, handler: Handler) -> None:
         try:
-            settled = self._succeeded(work, handler, await self._performer.perform(work, handler))
+            result = await self._performer.perform(work, handler, self.timekeeper.watch)
+            settled = self._succeeded(work, handler, result)
         except asyncio.CancelledError as error:
             settled = self._stopped(work, error)
         except BaseException as error:  # whatever a handler raises ends its attempt only

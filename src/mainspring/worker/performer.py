@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from logging import LogRecord
 
+    from mainspring.worker.environment import Surroundings
     from mainspring.worker.isolation.isolation import Isolation
     from mainspring.worker.registry import Handler
     from mainspring.worker.reporter import Reporter
@@ -35,25 +36,32 @@ if TYPE_CHECKING:
 
 
 class Performer:
-    """Without `isolation` every handler is called in this process. `begins` hears of limited ones before they begin."""
+    """Without `isolation` every handler is called in this process."""
 
-    def __init__(self, *, threads: int, reporter: Reporter, isolation: Isolation | None = None) -> None:
-        self.begins: Callable[[Work], None] = lambda work: None
-        self.surroundings = NOTHING
+    def __init__(
+        self,
+        *,
+        threads: int,
+        reporter: Reporter,
+        surroundings: Surroundings = NOTHING,
+        isolation: Isolation | None = None,
+    ) -> None:
+        self._surroundings = surroundings
         self._isolation = isolation
         self._threads = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="mainspring-handler")
         self._reporter = reporter
 
-    async def perform(self, work: Work, handler: Handler) -> Any:
+    async def perform(self, work: Work, handler: Handler, begins: Callable[[Work], None]) -> Any:
+        """What the handler returns. `begins` is called when a run with a time limit begins: waiting does not count."""
         if work.row[CODEC] != JSON_CODEC:
             raise InvalidInput(f"Codec {work.row[CODEC]} is not known to this worker.", code="unknown-codec")
         if self._isolation is not None and self._isolation.is_for(work, handler):
-            return await self._perform_isolated(self._isolation, work, handler)
+            return await self._perform_isolated(self._isolation, work, handler, begins)
         if work.limit is not None:
-            self.begins(work)
+            begins(work)
         positional, named = handler.arguments.decode(work.row[PAYLOAD])
         CURRENT_ATTEMPT.set(work)
-        if self.surroundings is not NOTHING and (handler.arguments.injected or self.surroundings.middleware):
+        if self._surroundings is not NOTHING and (handler.arguments.injected or self._surroundings.middleware):
             return await self._perform_within(work, handler, positional, named)
         if handler.arguments.wants_context:
             positional = (await self._context_of(work, handler), *positional)
@@ -68,10 +76,10 @@ class Performer:
         context = await self._context_of(work, handler)
         if handler.arguments.wants_context:
             positional = (context, *positional)
-        named |= self.surroundings.given(handler.arguments.injected)
+        named |= self._surroundings.given(handler.arguments.injected)
         if handler.is_async:
-            return await self.surroundings.around(context, partial(handler.function, *positional, **named))
-        return await self.surroundings.around(
+            return await self._surroundings.around(context, partial(handler.function, *positional, **named))
+        return await self._surroundings.around(
             context, partial(self._call_in_thread, handler.function, positional, named)
         )
 
@@ -81,14 +89,16 @@ class Performer:
         call = partial(copy_context().run, call_carrying, function, *positional, **named)
         return await asyncio.get_running_loop().run_in_executor(self._threads, call)
 
-    async def _perform_isolated(self, isolation: Isolation, work: Work, handler: Handler) -> Any:
+    async def _perform_isolated(
+        self, isolation: Isolation, work: Work, handler: Handler, begins: Callable[[Work], None]
+    ) -> Any:
         report = partial(self._reporter.report_of, work)
         hearing = Hearing(report, keeps_output=handler.capture_level is not None, work=work)
         checkpointed = await self._checkpointed(work, handler)
         if work.is_cancelled or work.is_interrupted:
             raise asyncio.CancelledError  # while we looked for the checkpoint
         try:
-            return await isolation.perform(work, handler, self.begins, hearing, checkpointed)
+            return await isolation.perform(work, handler, begins, hearing, checkpointed)
         finally:
             hearing.close()
 

@@ -30,7 +30,8 @@ from mainspring.store.submissions import new_uuid
 from mainspring.worker.attendant import Attendant
 from mainspring.worker.capture import captured
 from mainspring.worker.claimer import Claimer
-from mainspring.worker.executor import STALE_SECONDS, Executor
+from mainspring.worker.environment import NOTHING
+from mainspring.worker.executor import STALE_SECONDS, Executor, tell_nobody
 from mainspring.worker.flusher import Flusher
 from mainspring.worker.holdings import Holdings
 from mainspring.worker.lines import Lines
@@ -78,6 +79,7 @@ class WorkerProcess:
         background: Callable[[], Coroutine[Any, Any, None]] | None = None,
         heard_of_later: Callable[[], None] = lambda: None,
         isolation: Isolation | None = None,
+        announce: Callable[[float], None] = tell_nobody,
     ) -> None:
         self.id = worker_id or new_uuid()
         self._database = database
@@ -89,6 +91,7 @@ class WorkerProcess:
         self._background = background
         self._heard_of_later = heard_of_later
         self._isolation = isolation
+        self._announce = announce
         self._holdings = Holdings()
         self._tally = Tally(self.id)
         self.lines = Lines(queues=settings.queues, labels=settings.labels)
@@ -191,9 +194,12 @@ class WorkerProcess:
         self.reporter = Reporter(worker_id=self.id, database=self._database, clock=self._clock)
         # Threads are made when they are needed; a handler that waits for a run keeps its own.
         threads = self._settings.slots * (1 + MOST_PER_SLOT)
-        performer = Performer(threads=threads, reporter=self.reporter, isolation=self._isolation)
-        if not self._registry.environment.is_empty:
-            performer.surroundings = surroundings
+        performer = Performer(
+            threads=threads,
+            reporter=self.reporter,
+            surroundings=NOTHING if self._registry.environment.is_empty else surroundings,
+            isolation=self._isolation,
+        )
         self._surroundings.enter_context(captured(performer.hear, self._registry.capture_level))
         self.executor = Executor(
             worker_id=self.id,
@@ -204,6 +210,7 @@ class WorkerProcess:
             clock=self._clock,
             performer=performer,
             settle=self.flusher.add,
+            announce=self._announce,
         )
         self.claimer = Claimer(
             worker_id=self.id,

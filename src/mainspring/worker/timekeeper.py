@@ -25,16 +25,22 @@ NEVER = float("inf")
 
 class Timekeeper:
     def __init__(
-        self, *, clock: Clock, grace: float, time_is_up: Callable[[Work], None], time_is_over: Callable[[Work], None]
+        self,
+        *,
+        clock: Clock,
+        grace: float,
+        time_is_up: Callable[[Work], None],
+        time_is_over: Callable[[Work], None],
+        announce: Callable[[float], None],
     ) -> None:
         self._clock = clock
         self._grace = grace
         self._time_is_up = time_is_up
         self._time_is_over = time_is_over
+        self._announce = announce
         self._hard_limits: dict[Work, float] = {}  # on the monotonic clock
         self._announced = NEVER
         self._sweeping: asyncio.TimerHandle | None = None
-        self.announce: Callable[[float], None] = lambda hard_limit: None
 
     def watch(self, work: Work) -> None:
         """The handler of this limited run begins now."""
@@ -42,7 +48,7 @@ class Timekeeper:
         hard_limit = self._clock.monotonic() + work.limit.seconds + self._grace
         self._hard_limits[work] = hard_limit
         if hard_limit < self._announced:
-            self._announce(hard_limit)
+            self._announce_if_new(hard_limit)
         if self._sweeping is None:
             self._sweep_later()
 
@@ -73,12 +79,12 @@ class Timekeeper:
             elif now >= hard_limit - self._grace and not work.is_over_time:
                 self._hard_limits[work] = now + self._grace  # counted from being told, which may have been late
                 self._time_is_up(work)
-        self._announce(min(self._hard_limits.values(), default=NEVER))
+        self._announce_if_new(min(self._hard_limits.values(), default=NEVER))
         self._sweeping = None
         if self._hard_limits:
             self._sweep_later()
 
-    def _announce(self, hard_limit: float) -> None:
+    def _announce_if_new(self, hard_limit: float) -> None:
         if hard_limit != self._announced:
             self._announced = hard_limit
-            self.announce(hard_limit)
+            self._announce(hard_limit)
