@@ -185,7 +185,7 @@ async def promote(actor: Party, subject: Subject, seen: State) -> None:
 
 
 async def release(actor: Party, subject: Subject, seen: State) -> None:
-    await runs.release_known(actor.plain, subject.lane, [subject.job_id], 10)
+    await runs.release(actor.plain, subject.lane, {(subject.job_id, subject.line_id): 0.0}, 10)
 
 
 async def claim(actor: Party, subject: Subject, seen: State) -> None:

@@ -135,6 +135,7 @@ OTHER_SAMPLES = {
     "lists/unsuccessful": LISTING | IN_HISTORY,
     "runs/claim": {"lease": "'00000000-0000-4000-8000-00000000bbbb'"},
     "runs/promote": {"fronts": LONG_AGO},
+    "runs/release": {"lines": "'{1,1,1}'", "pauses": "'{0,0,0}'"},
     "runs/next_due": {"fronts": LONG_AGO, "lanes": "'{0,0,0,0,0,0,0,0,0,0}'"},
 }
 

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
 _DELIVERY = "delivery="  # no label contains `=`
 
@@ -42,6 +42,10 @@ class Line(NamedTuple):
         """What a worker must have, in the order in which it is stored."""
         words = {*self.labels} if self.delivery is Delivery.AT_LEAST_ONCE else {*self.labels, _word(self.delivery)}
         return sorted(words)
+
+    def is_served_by(self, queues: Collection[str], labels: frozenset[str]) -> bool:
+        """Whether a worker with these queues and labels claims its runs."""
+        return self.queue in queues and labels.issuperset(self.labels)
 
     @property
     def is_claimed_singly(self) -> bool:

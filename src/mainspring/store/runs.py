@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mainspring.model.ids import lane_of, made_at
 from mainspring.model.lifecycle import HoldReason
@@ -13,7 +13,7 @@ from mainspring.store.instants import EPOCH
 from mainspring.store.statements import load
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
     from uuid import UUID
 
@@ -125,17 +125,35 @@ async def waiting_lines(connection: Connection, pairs: Sequence[tuple[int, int]]
     return await load("runs/waiting_lines").fetch(connection, lanes=lanes, lines=lines)
 
 
-async def lanes_with_held(connection: Connection, lanes: int, job_ids: Sequence[int]) -> list[int]:
-    rows = await load("runs/lanes_with_held").fetch(
-        connection, lanes=list(range(lanes)), jobs=job_ids, reason=HoldReason.NO_HANDLER.value
-    )
+class HeldGroup(NamedTuple):
+    """Runs of one job are held in one line."""
+
+    job_id: int
+    job: str
+    line_id: int
+
+
+async def lanes_with_held(connection: Connection, lanes: int) -> list[int]:
+    rows = await load("runs/lanes_with_held").fetch(connection, lanes=list(range(lanes)))
     return [row["lane"] for row in rows]
 
 
-async def release_known(connection: Connection, lane: int, job_ids: Sequence[int], count: int) -> list[Record]:
-    """Put runs held for want of a handler for these jobs back in line."""
+async def held_groups(connection: Connection, lane: int) -> list[HeldGroup]:
+    return [HeldGroup(*row) for row in await load("runs/held_groups").fetch(connection, lane=lane)]
+
+
+async def release(
+    connection: Connection, lane: int, pauses: Mapping[tuple[int, int], float], count: int
+) -> list[Record]:
+    """Put runs held for want of a handler back in line, by job and line, after so many seconds each."""
     return await load("runs/release").fetch(
-        connection, lane=lane, jobs=job_ids, reason=HoldReason.NO_HANDLER.value, count=count
+        connection,
+        lane=lane,
+        jobs=[job_id for job_id, _ in pauses],
+        lines=[line_id for _, line_id in pauses],
+        pauses=list(pauses.values()),
+        reason=HoldReason.NO_HANDLER.value,
+        count=count,
     )
 
 

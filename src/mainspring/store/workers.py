@@ -152,6 +152,19 @@ async def list_workers(connection: Connection, ended_within: float) -> list[Reco
     return await load("workers/list").fetch(connection, ended_within=ended_within)
 
 
+class Server(NamedTuple):
+    """What a live worker serves, and the names of the jobs it knows."""
+
+    queues: frozenset[str]
+    labels: frozenset[str]
+    handlers: frozenset[str]
+
+
+async def servers(connection: Connection) -> list[Server]:
+    """Those that are not to drain."""
+    return [Server(*map(frozenset, row)) for row in await load("workers/servers").fetch(connection)]
+
+
 async def serving(connection: Connection, line: Line) -> tuple[bool, bool]:
     """Whether a live worker serves the queue of this line, and whether one that does has its labels."""
     row = await load("workers/serving").fetchrow(connection, queue=line.queue, labels=list(line.labels))

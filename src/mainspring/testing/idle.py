@@ -11,6 +11,7 @@ from mainspring import wiring
 from mainspring.app.binding import blocking_call
 from mainspring.errors import InvalidInput, NotIdle
 from mainspring.keeper.promoter import Promoter
+from mainspring.keeper.releaser import Releaser
 from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.lifecycle import Outcome
 from mainspring.model.run import PRIORITIES
@@ -101,6 +102,7 @@ class _Work:
         self._connection = connection
         self._lanes = lanes
         self._promoter = Promoter(lanes=lanes, clock=app.clock)
+        self._releaser = Releaser(lanes=lanes, clock=app.clock)
 
     async def go_on(self) -> bool:
         """Let the worker finish what it has, then look for more; answers whether there may be more."""
@@ -108,6 +110,7 @@ class _Work:
         done = self._worker.flusher.accepted
         self._promoter.forget()  # look from the front: a retry may be due before what was promoted last
         is_due = await self._promoter.step(self._connection) == 0
+        await self._releaser.step(self._connection)
         is_waiting = await self._stir()
         await self._until_quiet()  # it may have claimed something between the looks, and finished it
         return is_due or is_waiting or self._worker.flusher.accepted != done

@@ -11,6 +11,7 @@ from mainspring.keeper.keeper import Keeper
 from mainspring.keeper.partitioner import Partitioner
 from mainspring.keeper.promoter import Promoter
 from mainspring.keeper.pruner import Pruner
+from mainspring.keeper.releaser import Releaser
 from mainspring.keeper.rescuer import Rescuer
 from mainspring.keeper.sampler import Sampler
 from mainspring.keeper.sweeper import Sweeper
@@ -52,6 +53,7 @@ def worker_process(
         duties=[
             Partitioner(),
             promoter,
+            Releaser(lanes=store.lanes, clock=clock),
             Rescuer(lanes=store.lanes, clock=clock),
             Expirer(lanes=store.lanes),
             Sampler(),

@@ -1,4 +1,4 @@
-"""Minds what lies between worker and database: wake-ups, cancellations, leases nobody remembers, held runs.
+"""Minds what lies between worker and database: wake-ups, cancellations, leases nobody remembers.
 
 At each beat it compares the leases in the worker's name with those the worker holds. A lease that nobody here
 knows came from a claim whose answer was lost: its runs go back in line.
@@ -14,13 +14,13 @@ import structlog
 
 from mainspring.clock import SystemClock
 from mainspring.model.actor import DEFAULT_TENANT
-from mainspring.store import health, jobs, leases, notify, runs
+from mainspring.store import health, jobs, leases, notify
 from mainspring.store.failures import ALL_DATABASE_ERRORS
 from mainspring.store.leases import Lease
 from mainspring.worker.work import Work
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from uuid import UUID
 
     from mainspring.clock import Clock
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 
-RELEASE_BATCH = 1_000
 LINES_EVERY = 4  # beats
 
 
@@ -50,7 +49,6 @@ class Attendant:
         lanes: int,
         every: float,
         lines: Lines,
-        job_ids: Sequence[int],
         holdings: Holdings,
         claimer: Claimer,
         executor: Executor,
@@ -64,7 +62,6 @@ class Attendant:
         self._lanes = lanes
         self._every = every
         self._lines = lines
-        self._job_ids = list(job_ids)
         self._holdings = holdings
         self._claimer = claimer
         self._executor = executor
@@ -97,7 +94,6 @@ class Attendant:
             await self._begin(connection)
         await self._learn_lines(connection)
         await self.reconcile(connection)
-        await self._release_held(connection)
         await self._tally.tell(connection, self._holdings.by_line())
         await self._trouble.tell(connection)
         self.attended_at = self._clock.monotonic()
@@ -156,12 +152,3 @@ class Attendant:
         works = [Work(row, lease, at, 0, self._worker_id, now, None) for at, row in enumerate(rows)]
         settled = await leases.settle(connection, self._worker_id, [work.given_back(now) for work in works])
         log.warning("a lease whose claim went unanswered was given back", runs=settled.accepted)
-
-    async def _release_held(self, connection: Connection) -> None:
-        """Runs of our jobs that were held while nobody knew them may start now."""
-        if not self._job_ids:
-            return
-        for lane in await runs.lanes_with_held(connection, self._lanes, self._job_ids):
-            while groups := await runs.release_known(connection, lane, self._job_ids, RELEASE_BATCH):
-                for group in groups:
-                    self._claimer.stir(lane, group["line_id"])

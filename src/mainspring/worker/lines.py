@@ -23,7 +23,7 @@ class Lines:
         """These are the lines there are."""
         self._met.update(found.values())
         for line, number in found.items():
-            if line.queue in self._queues and self._labels.issuperset(line.labels):
+            if line.is_served_by(self._queues, self._labels):
                 self._served[number] = line
 
     def is_news(self, number: int) -> bool:

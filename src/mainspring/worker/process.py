@@ -231,7 +231,6 @@ class WorkerProcess:
             lanes=self._lanes,
             every=self._settings.beat_every,
             lines=self.lines,
-            job_ids=list(handlers),
             holdings=self._holdings,
             claimer=self.claimer,
             executor=self.executor,
