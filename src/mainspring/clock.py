@@ -23,21 +23,26 @@ class Clock(Protocol):
 
     async def sleep(self, seconds: float) -> None: ...
 
+    def correct(self, micros: int) -> None: ...  # the database's clock is ahead by so much
+
 
 class SystemClock:
-    """The host's clock, moved by `offset` microseconds towards the database's."""
+    """The host's clock, corrected towards the database's."""
 
     def __init__(self) -> None:
-        self.offset = 0
+        self._offset = 0
 
     def micros(self) -> int:
-        return time.time_ns() // 1_000 + self.offset
+        return time.time_ns() // 1_000 + self._offset
 
     def monotonic(self) -> float:
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
+
+    def correct(self, micros: int) -> None:
+        self._offset += micros
 
 
 def instant(clock: Clock) -> datetime:

@@ -11,11 +11,11 @@ from mainspring.keeper import rescuer
 from mainspring.keeper.rescuer import Rescuer
 from mainspring.store import callers, leases, workers
 from mainspring.store.statements import load
-from mainspring.worker.attendant import Attendant
 from mainspring.worker.charge import Charge
 from mainspring.worker.claimer import Claimer
 from mainspring.worker.executor import Executor
 from mainspring.worker.flusher import Flusher
+from mainspring.worker.reconciler import LeaseReconciler
 from mainspring.worker.supervisor import Supervisor
 from mainspring.worker.timekeeper import Timekeeper
 
@@ -67,11 +67,11 @@ def _no_lookup() -> None:
     async def find_unanswered(self: Claimer) -> None:
         self.under_way.clear()
 
-    async def reconcile(self: Attendant, connection: object) -> None:
+    async def reconcile(self: LeaseReconciler, connection: object) -> None:
         return
 
     Claimer._find_unanswered = find_unanswered  # type: ignore[method-assign]
-    Attendant.reconcile = reconcile  # type: ignore[method-assign]
+    LeaseReconciler.reconcile = reconcile  # type: ignore[method-assign]
 
 
 def _no_frozen() -> None:

@@ -92,14 +92,14 @@ async def test_a_worker_that_loses_the_database_while_it_starts_goes_on_when_it_
 ) -> None:
     """Registered, and cut off before its first look: the same process works later, and no other takes its place."""
     async with Proxy(system.url) as proxy:
-        proxy.refused = "worker attend"
+        proxy.refused = "worker sync"
         system.start(url=proxy.url)
         assert await system.live_workers(1)
         assert await system.eventually(lambda: _has_claimed(proxy))
         proxy.refused = ""
         handles = await jobs.quick.submit_many([{"number": n} for n in range(5)])
         assert await system.ended(len(handles))
-        assert await system.eventually(lambda: _attends(proxy))
+        assert await system.eventually(lambda: _is_in_step(proxy))
 
         assert await system.count("worker") == 1
 
@@ -108,8 +108,8 @@ async def _has_claimed(proxy: Proxy) -> bool:
     return len(proxy.named("worker claim")) > 0
 
 
-async def _attends(proxy: Proxy) -> bool:
-    return len(proxy.named("worker attend")) > 0
+async def _is_in_step(proxy: Proxy) -> bool:
+    return len(proxy.named("worker sync")) > 0
 
 
 # ── cut off ─────────────────────────────────────────────────────────────────────────────────────────────────────────

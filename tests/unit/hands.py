@@ -24,6 +24,8 @@ class HandClock:
     async def sleep(self, seconds: float) -> None:
         self.now += seconds
 
+    def correct(self, micros: int) -> None: ...
+
 
 def claimed_row(**values: Any) -> Any:
     """A run as a claim returns it; what is not given is nothing, or zero."""

@@ -48,6 +48,9 @@ class FrozenClock:
     async def sleep(self, seconds: float) -> None:
         await self._host.sleep(seconds)
 
+    def correct(self, micros: int) -> None:
+        """The database follows this clock, not the other way round."""
+
     async def freeze(self, database: Mainspring | Database | Connection) -> None:
         """From now on the database tells this clock's time, on all its connections. For test databases only."""
         self._databases.append(database)

@@ -27,17 +27,21 @@ from mainspring.store.leases import Fate
 from mainspring.store.link import Link
 from mainspring.store.migrate import installation_of
 from mainspring.store.submissions import new_uuid
-from mainspring.worker.attendant import Attendant
 from mainspring.worker.capture import captured
 from mainspring.worker.claimer import Claimer
 from mainspring.worker.environment import NOTHING
 from mainspring.worker.executor import STALE_SECONDS, Executor, tell_nobody
 from mainspring.worker.flusher import Flusher
 from mainspring.worker.holdings import Holdings
+from mainspring.worker.identity import WorkerIdentity
 from mainspring.worker.lines import Lines
+from mainspring.worker.listener import NotificationListener
 from mainspring.worker.performer import Performer
+from mainspring.worker.reconciler import LeaseReconciler
 from mainspring.worker.reporter import Reporter
 from mainspring.worker.settling import SettlingTrouble
+from mainspring.worker.status import StatusWriter
+from mainspring.worker.sync import SyncLoop
 from mainspring.worker.tally import Tally
 from mainspring.worker.waits import MOST_PER_SLOT
 
@@ -96,7 +100,7 @@ class WorkerProcess:
         self._tally = Tally(self.id)
         self.lines = Lines(queues=settings.queues, labels=settings.labels)
         self._links = {
-            name: Link(database, clock, f"worker {name}", raw_time=True) for name in ("claim", "flush", "attend")
+            name: Link(database, clock, f"worker {name}", raw_time=True) for name in ("claim", "flush", "sync")
         }
         self._loops: list[asyncio.Task[None]] = []
         self._last_beat = clock.monotonic()
@@ -105,7 +109,7 @@ class WorkerProcess:
         self.claimer: Claimer
         self.flusher: Flusher
         self.reporter: Reporter
-        self.attendant: Attendant
+        self.sync: SyncLoop
         self._trouble: SettlingTrouble
 
     # ── beginning ───────────────────────────────────────────────────────────────────────────────────────────
@@ -125,7 +129,7 @@ class WorkerProcess:
         if self._isolation is not None and any(handler.definition.isolated for handler in handlers.values()):
             self._isolation.start()  # now rather than when the first run waits for it
         with contextlib.suppress(*DATABASE_ERRORS):  # who has registered stays; the loop looks again by itself
-            await self.attendant.attend()
+            await self.sync.sync()
         self._last_beat = self._clock.monotonic()
         self._loops = [asyncio.create_task(loop) for loop in self._loops_to_run()]
 
@@ -224,23 +228,23 @@ class WorkerProcess:
             flusher=self.flusher,
             take=self._take,
         )
-        self.attendant = Attendant(
-            worker_id=self.id,
-            link=self._links["attend"],
-            clock=self._clock,
-            lanes=self._lanes,
+        worker = WorkerIdentity(id=self.id, tenant_id=DEFAULT_TENANT, lanes=self._lanes, clock=self._clock)
+        self.sync = SyncLoop(
+            worker=worker,
+            link=self._links["sync"],
             every=self._settings.beat_every,
             lines=self.lines,
-            holdings=self._holdings,
-            claimer=self.claimer,
-            executor=self.executor,
-            tally=self._tally,
-            trouble=self._trouble,
-            heard_of_later=self._heard_of_later,
+            listener=NotificationListener(
+                worker=worker, lines=self.lines, claimer=self.claimer, heard_of_later=self._heard_of_later
+            ),
+            reconciler=LeaseReconciler(
+                worker=worker, holdings=self._holdings, claimer=self.claimer, executor=self.executor
+            ),
+            status=StatusWriter(holdings=self._holdings, tally=self._tally, trouble=self._trouble),
         )
 
     def _loops_to_run(self) -> list[Coroutine[Any, Any, None]]:
-        loops = [self.claimer.run(), self.flusher.run(), self.attendant.run(), self.reporter.run(), self._watch()]
+        loops = [self.claimer.run(), self.flusher.run(), self.sync.run(), self.reporter.run(), self._watch()]
         return loops if self._background is None else [*loops, self._background()]
 
     # ── working ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -271,7 +275,7 @@ class WorkerProcess:
     @property
     def has_given_up(self) -> bool:
         """Whether results could not be settled for so long that another process had better take over."""
-        return self._trouble.is_hopeless(self.attendant.attended_at)
+        return self._trouble.is_hopeless(self.sync.synced_at)
 
     # ── ending ──────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -30,7 +30,7 @@ class SettlingTrouble:
             await workers.tell_unsettled(connection, self._worker_id, self._flusher.unsettled, failing)
             self._told = present
 
-    def is_hopeless(self, attended_at: float) -> bool:
+    def is_hopeless(self, synced_at: float) -> bool:
         """Whether nothing could be settled for long while the database answered everything else.
 
         When it answers nothing at all it is away, and waiting is right: whoever took over could not settle either.
@@ -38,4 +38,4 @@ class SettlingTrouble:
         failing_since = self._flusher.failing_since
         if failing_since is None or self._flusher.failing_seconds < self._give_up_after:
             return False
-        return attended_at > failing_since + self._give_up_after / 2
+        return synced_at > failing_since + self._give_up_after / 2

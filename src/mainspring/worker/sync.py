@@ -1,0 +1,92 @@
+"""Keeps a worker and the database in step: once per heartbeat, and at once when a notification asks for it.
+
+It learns of new lines, acts on cancellations and unknown leases, and writes down what the worker has done. When it has
+a new connection it listens on it, and sets the worker's clock by the database's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING
+
+import structlog
+
+from mainspring.store import health, jobs
+from mainspring.store.failures import ALL_DATABASE_ERRORS
+
+if TYPE_CHECKING:
+    from mainspring.clock import Clock
+    from mainspring.store.connection import Connection
+    from mainspring.store.link import Link
+    from mainspring.worker.identity import WorkerIdentity
+    from mainspring.worker.lines import Lines
+    from mainspring.worker.listener import NotificationListener
+    from mainspring.worker.reconciler import LeaseReconciler
+    from mainspring.worker.status import StatusWriter
+
+log = structlog.get_logger()
+
+LINES_EVERY = 4  # rounds
+
+
+class SyncLoop:
+    def __init__(
+        self,
+        *,
+        worker: WorkerIdentity,
+        link: Link,
+        every: float,
+        lines: Lines,
+        listener: NotificationListener,
+        reconciler: LeaseReconciler,
+        status: StatusWriter,
+    ) -> None:
+        self._worker = worker
+        self._link = link
+        self._every = every
+        self._lines = lines
+        self._listener = listener
+        self._reconciler = reconciler
+        self._status = status
+        self._rounds_until_lines = 0
+        self.synced_at = float("-inf")  # when the database answered everything that was asked
+
+    async def run(self) -> None:
+        while True:
+            try:
+                await self.sync()
+            except ALL_DATABASE_ERRORS as error:
+                log.warning("synchronising waits for the database", cause=str(error))
+                await self._link.mend(error)
+                continue
+            self._listener.wants_sync.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._every):
+                    await self._listener.wants_sync.wait()
+
+    async def sync(self) -> None:
+        """One round."""
+        connection = await self._link.get()
+        if not self._listener.is_on(connection):
+            await set_clock(self._worker.clock, connection)
+            await self._listener.listen_on(connection)
+        await self._learn_lines(connection)
+        await self._reconciler.reconcile(connection)
+        await self._status.write(connection)
+        self.synced_at = self._worker.clock.monotonic()
+
+    async def _learn_lines(self, connection: Connection) -> None:
+        """When a line is news, and now and then: wake-ups may get lost, and idle workers should ask for little."""
+        self._rounds_until_lines -= 1
+        if self._listener.has_new_line or self._rounds_until_lines <= 0:
+            self._listener.has_new_line = False
+            self._lines.learn(await jobs.lines(connection, tenant_id=self._worker.tenant_id))
+            self._rounds_until_lines = LINES_EVERY
+
+
+async def set_clock(clock: Clock, connection: Connection) -> None:
+    """Date what happens here by the database's clock, as far as one round trip can tell."""
+    before = clock.micros()
+    theirs = await health.database_micros(connection)
+    clock.correct(theirs - (before + clock.micros()) // 2)
