@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.docs.test_commands import understand, words_of
 
-from mainspring.worker.process import DELIVERY_SECONDS
+from mainspring.worker.running import DELIVERY_SECONDS
 from mainspring.worker.supervisor import MARGIN_SECONDS
 
 ROOT = Path(__file__).parent.parent.parent

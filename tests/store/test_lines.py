@@ -126,13 +126,13 @@ async def test_a_line_that_appears_later_is_noticed_by_its_wake_up(shop: Mainspr
         handle = await job(shop, "plain").options(labels={"eu"}).submit()
 
         assert await handle.result(20) == "plain"
-        assert Line("default", ("eu",)) in {worker.lines[number] for number in worker.lines}
+        assert Line("default", ("eu",)) in {worker.parts.lines[number] for number in worker.parts.lines}
 
 
 async def test_a_line_that_appears_later_is_noticed_at_a_beat(shop: Mainspring, connection: Connection) -> None:
     async with working(shop, labels=("eu",), beat_interval=0.2) as worker:
         await jobs.open_lines(connection, [Line("default", ("eu",))], tenant_id=DEFAULT_TENANT)
-        await until(lambda: Line("default", ("eu",)) in {worker.lines[number] for number in worker.lines})
+        await until(lambda: Line("default", ("eu",)) in {worker.parts.lines[number] for number in worker.parts.lines})
 
 
 async def test_the_worker_of_the_test_kit_has_every_label(shop: Mainspring) -> None:
@@ -159,10 +159,10 @@ async def test_what_may_not_wait_in_a_worker_is_claimed_one_at_a_time_when_a_slo
     handles = await once.submit_many([{"number": number} for number in range(6)])
     async with working(app, slots=2, grace=20) as worker:
         await until(lambda: len(started) == 2)
-        looks = Calls(worker.claimer.look)
-        monkeypatch.setattr(worker.claimer, "look", looks)
-        monkeypatch.setattr(worker.executor, "room", lambda: 10)  # for what may wait
-        worker.executor.has_room.set()
+        looks = Calls(worker.parts.claimer.look)
+        monkeypatch.setattr(worker.parts.claimer, "look", looks)
+        monkeypatch.setattr(worker.parts.executor, "room", lambda: 10)  # for what may wait
+        worker.parts.executor.has_room.set()
         await looks.more()  # after the first of them, all that may be claimed has been
         sizes = await connection.fetch("select cardinality(ids) as size from lease")
         assert [row["size"] for row in sizes] == [1, 1], "nothing beyond the slots, and each in a lease of its own"

@@ -55,10 +55,10 @@ async def test_what_must_not_overlap_is_stopped_before_someone_else_may_have_it(
             await job.submit()
         await asyncio.gather(*(each.has_begun.wait() for each in naps))
         await clock.advance(LEASE_TIME * 0.6)
-        worker.beaten()
+        worker.heartbeat_arrived()
         await clock.advance(LEASE_TIME * 0.6)
-        looks = Calls(worker.executor.give_back_waiting)
-        monkeypatch.setattr(worker.executor, "give_back_waiting", looks)
+        looks = Calls(worker.parts.overlap_guard.look)
+        monkeypatch.setattr(worker.parts.overlap_guard, "look", looks)
         await looks.more()
         assert not any(each.is_stopped.is_set() for each in naps)
 

@@ -278,18 +278,18 @@ async def test_a_settlement_that_was_recorded_before_is_done_when_a_standby_has_
 
         async with unconfirmed(lone, settle(), part):
             assert await eventually(lambda: _has_settled_or_waits(lone, worker))
-            assert (worker.flusher.accepted > 0) is bool(without)
+            assert (worker.parts.flusher.accepted > 0) is bool(without)
         assert await eventually(lambda: _has_settled(worker))
     assert await lone.ask("select count(*) from attempt where state = 'succeeded'") == 1
     assert await lone.ask("select count(*) from stale") == 0
 
 
 async def _has_settled(worker: Any) -> bool:
-    return bool(worker.flusher.accepted)
+    return bool(worker.parts.flusher.accepted)
 
 
 async def _has_settled_or_waits(server: Server, worker: Any) -> bool:
-    return bool(worker.flusher.accepted) or await server.waiting("worker flush") > 0
+    return bool(worker.parts.flusher.accepted) or await server.waiting("worker flush") > 0
 
 
 @with_and_without("confirmation")

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from mainspring import Mainspring
-    from mainspring.worker.process import WorkerProcess
+    from mainspring.worker.running import RunningWorker
 
 
 @asynccontextmanager
-async def working(app: Mainspring, *, grace: float = 0.0, **settings: Any) -> AsyncIterator[WorkerProcess]:
+async def working(app: Mainspring, *, grace: float = 0.0, **settings: Any) -> AsyncIterator[RunningWorker]:
     """Nobody beats for it, so its lease time is long."""
     chosen: dict[str, Any] = {
         "queues": tuple(app.registry.queues),
@@ -25,8 +25,7 @@ async def working(app: Mainspring, *, grace: float = 0.0, **settings: Any) -> As
         "keeper": False,
     }
     store = (await app.services()).store
-    worker = wiring.worker_process(store, app.registry, WorkerSettings(**chosen | settings), clock=app.clock)
-    await worker.start()
+    worker = await wiring.start_worker(store, app.registry, WorkerSettings(**chosen | settings), clock=app.clock)
     try:
         yield worker
         if failure := worker.failure():

@@ -119,9 +119,9 @@ def _no_fence() -> None:
 
 
 def _no_disconnect_stop() -> None:
-    from mainspring.worker import process
+    from mainspring.worker import overlap
 
-    process.DISCONNECT_MARGIN = -1_000.0
+    overlap.DISCONNECT_MARGIN = -1_000.0
 
 
 def _no_blame() -> None:
@@ -227,9 +227,9 @@ def _no_bound_on_unsettled() -> None:
 
 
 def _no_giving_up() -> None:
-    from mainspring.worker.process import WorkerProcess
+    from mainspring.worker.running import RunningWorker
 
-    WorkerProcess.has_given_up = property(lambda self: False)  # type: ignore[assignment]
+    RunningWorker.has_given_up = property(lambda self: False)  # type: ignore[assignment]
 
 
 def _no_repair() -> None:

@@ -10,12 +10,15 @@ import pytest
 
 from mainspring.clock import SystemClock
 from mainspring.errors import RunCancelled
+from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.job import JobDefinition
 from mainspring.model.line import Line
 from mainspring.store.columns import AttemptRecord
 from mainspring.store.leases import Fate, Lease, Settled
 from mainspring.worker.executor import Executor
+from mainspring.worker.identity import WorkerIdentity
 from mainspring.worker.registry import handler_of
+from mainspring.worker.settings import WorkerSettings
 
 from .hands import claimed_row
 
@@ -50,14 +53,13 @@ class Performer:
 async def test_what_raise_if_cancelled_means_depends_on_who_told_the_handler(by: str, fate: Fate, outcome: str) -> None:
     performer, settled = Performer(), asyncio.Queue[Settled]()
     executor = Executor(
-        worker_id=uuid4(),
+        worker=WorkerIdentity(id=uuid4(), tenant_id=DEFAULT_TENANT, lanes=1, clock=SystemClock()),
+        settings=WorkerSettings(slots=1, cancel_grace=GRACE),
         handlers={1: handler_of(JobDefinition(name="polite"), lambda: None)},
         lines={1: Line("default")},  # type: ignore[arg-type]
-        slots=1,
-        cancel_grace=GRACE,
-        clock=SystemClock(),
         performer=performer,  # type: ignore[arg-type]
         settle=settled.put_nowait,
+        has_room=asyncio.Event(),
     )
     (work,) = executor.take(Lease(0, uuid4(), 1), 1, [claimed_row(job_id=1, priority=0)])
     {

@@ -9,16 +9,19 @@ from uuid import uuid4
 import pytest
 
 from mainspring.clock import SystemClock
+from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.job import JobDefinition
 from mainspring.model.line import Delivery, Line
 from mainspring.store.columns import ID
 from mainspring.store.database import Database
 from mainspring.store.leases import Lease
 from mainspring.worker.executor import Executor
+from mainspring.worker.identity import WorkerIdentity
 from mainspring.worker.lines import Lines
 from mainspring.worker.performer import Performer
 from mainspring.worker.registry import handler_of
 from mainspring.worker.reporter import Reporter
+from mainspring.worker.settings import WorkerSettings
 
 from .hands import claimed_row
 
@@ -41,14 +44,13 @@ class Bench:
         worker_id, clock = uuid4(), SystemClock()
         reporter = Reporter(worker_id=worker_id, database=Database("postgresql://nowhere"), clock=clock)
         self.executor = Executor(
-            worker_id=worker_id,
+            worker=WorkerIdentity(id=worker_id, tenant_id=DEFAULT_TENANT, lanes=1, clock=clock),
+            settings=WorkerSettings(slots=slots, cancel_grace=1.0),
             handlers={THE_JOB: handler_of(JobDefinition(name="wait"), self._wait)},
             lines=lines,
-            slots=slots,
-            cancel_grace=1.0,
-            clock=clock,
             performer=Performer(threads=slots, reporter=reporter),
             settle=self.settled.append,
+            has_room=asyncio.Event(),
         )
 
     async def _wait(self) -> None:

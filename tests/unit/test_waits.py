@@ -13,16 +13,19 @@ from tests.waiting import until
 
 from mainspring.clock import SystemClock
 from mainspring.errors import Conflict
+from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.job import JobDefinition
 from mainspring.model.line import Line
 from mainspring.store.columns import AttemptRecord
 from mainspring.store.database import Database
 from mainspring.store.leases import Lease
 from mainspring.worker.executor import Executor
+from mainspring.worker.identity import WorkerIdentity
 from mainspring.worker.lines import Lines
 from mainspring.worker.performer import Performer
 from mainspring.worker.registry import handler_of
 from mainspring.worker.reporter import Reporter
+from mainspring.worker.settings import WorkerSettings
 from mainspring.worker.waits import MOST_PER_SLOT, without_slot
 
 from .hands import claimed_row
@@ -46,16 +49,15 @@ class Bench:
         worker_id, clock = uuid4(), SystemClock()
         reporter = Reporter(worker_id=worker_id, database=Database("postgresql://nowhere"), clock=clock)
         self.executor = Executor(
-            worker_id=worker_id,
+            worker=WorkerIdentity(id=worker_id, tenant_id=DEFAULT_TENANT, lanes=1, clock=clock),
+            settings=WorkerSettings(slots=slots, cancel_grace=GRACE),
             handlers={
                 number: handler_of(JobDefinition(name=f"job-{number}"), each) for number, each in enumerate(handlers)
             },
             lines=lines,
-            slots=slots,
-            cancel_grace=GRACE,
-            clock=clock,
             performer=Performer(threads=slots * (1 + MOST_PER_SLOT), reporter=reporter),
             settle=self.settled.append,
+            has_room=asyncio.Event(),
         )
 
     def take(self, *jobs: int) -> list[Work]:

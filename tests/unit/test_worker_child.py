@@ -39,7 +39,7 @@ async def test_a_supervisor_that_was_killed_before_it_had_heard_all_is_known_to_
     theirs.close()
 
     async with asyncio.timeout(PATIENCE):
-        await child._listen(reader)
+        await child._listen(reader, nobody)
     assert child._stopping.is_set()
     writer.close()
 

@@ -13,6 +13,7 @@ import os
 import signal
 import socket
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -39,7 +40,9 @@ from mainspring.worker.charge import (
 from mainspring.worker.event_loop import run_in_loop
 
 if TYPE_CHECKING:
-    from mainspring.worker.process import WorkerProcess
+    from collections.abc import Awaitable, Callable
+
+    from mainspring.worker.running import RunningWorker
 
 log = structlog.get_logger()
 
@@ -59,10 +62,10 @@ class SupervisorChannel:
 
 
 class Child:
-    """One worker, which does what its supervisor says."""
+    """A worker process that does what its supervisor says. `start` starts its worker."""
 
-    def __init__(self, worker: WorkerProcess, channel: SupervisorChannel, grace: float) -> None:
-        self._worker = worker
+    def __init__(self, start: Callable[[], Awaitable[RunningWorker]], channel: SupervisorChannel, grace: float) -> None:
+        self._start = start
         self._channel = channel
         self._grace = grace
         self._stopping = asyncio.Event()
@@ -74,12 +77,12 @@ class Child:
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, self._asked_to_stop)
         loop.add_signal_handler(signal.SIGINT, lambda: None)  # a terminal's Ctrl-C is the supervisor's business
-        await self._worker.start()
+        worker = await self._start()
         _calm_garbage_collection()
         writer.write(READY)
-        listening = asyncio.create_task(self._listen(reader))
-        await self._until_stopped()
-        await self._worker.drain(self._grace, self._hurry)
+        listening = asyncio.create_task(self._listen(reader, worker))
+        await self._until_stopped(worker)
+        await worker.drain(self._grace, self._hurry)
         listening.cancel()
         return self._exit_code
 
@@ -88,16 +91,16 @@ class Child:
             self._hurry.set()
         self._stopping.set()
 
-    async def _listen(self, reader: asyncio.StreamReader) -> None:
+    async def _listen(self, reader: asyncio.StreamReader, worker: RunningWorker) -> None:
         with contextlib.suppress(ConnectionError):  # it was killed before it had read all we said
             while word := await reader.readline():
-                self._heed(word)
+                self._heed(word, worker)
         log.warning("the supervisor is gone; draining")
         self._asked_to_stop()
 
-    def _heed(self, word: bytes) -> None:
+    def _heed(self, word: bytes, worker: RunningWorker) -> None:
         if word == BEAT:
-            self._worker.beaten()
+            worker.heartbeat_arrived()
         elif word == DRAIN:
             self._stopping.set()
         elif word == HURRY:
@@ -109,19 +112,19 @@ class Child:
             self._stopping.set()
             self._hurry.set()
 
-    async def _until_stopped(self) -> None:
+    async def _until_stopped(self, worker: RunningWorker) -> None:
         while not self._stopping.is_set():
-            if (fault := self._worker.failure()) is not None:
+            if (fault := worker.failure()) is not None:
                 log.error("a loop of this worker ended", exc_info=fault)
                 self._exit_code = EXIT_FAULT
                 self._hurry.set()
                 return
-            if self._worker.has_given_up:
+            if worker.has_given_up:
                 log.error("results could not be settled for too long; another process takes over")
                 self._exit_code = EXIT_WORN
                 self._hurry.set()
                 return
-            if self._worker.executor.is_worn:
+            if worker.is_worn:
                 log.warning("too many handlers would not stop; a fresh process takes over")
                 self._exit_code = EXIT_WORN
                 return
@@ -138,7 +141,8 @@ async def _main(configuration: wiring.ChildConfiguration) -> int:
     store = await wiring.open_store(configuration.place)
     channel = SupervisorChannel(socket.socket(fileno=configuration.channel))
     try:
-        worker = wiring.worker_process(
+        start = partial(
+            wiring.start_worker,
             store,
             app.registry,
             configuration.settings,
@@ -147,7 +151,7 @@ async def _main(configuration: wiring.ChildConfiguration) -> int:
             isolation=wiring.isolation(configuration.app, configuration.place),
             announce=channel.announce,
         )
-        return await Child(worker, channel, configuration.settings.grace).run()
+        return await Child(start, channel, configuration.settings.grace).run()
     finally:
         await app.close()
         await store.close()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from mainspring.app.mainspring import Mainspring
     from mainspring.store.connection import Connection
-    from mainspring.worker.process import WorkerProcess
+    from mainspring.worker.running import RunningWorker
 
 GLANCE_SECONDS = 0.001  # between two glances at what is still running
 STUCK_GLANCES = 300  # without anything finishing: then only a timeout can help. Counted, as a slow machine is slow
@@ -54,9 +54,8 @@ async def run_until_idle(
         keeper=False,
         lease_time=LEASE_SECONDS,
     )
-    worker = wiring.worker_process(store, app.registry, settings, clock=app.clock)
     async with AsyncExitStack() as ending:
-        await worker.start()
+        worker = await wiring.start_worker(store, app.registry, settings, clock=app.clock)
         ending.push_async_callback(worker.drain, grace=0.0)
         connection = await store.database.connect("run until idle")
         ending.push_async_callback(connection.close)
@@ -66,8 +65,9 @@ async def run_until_idle(
                 while await work.go_on() or (travel and await work.travel()):
                     pass
         except TimeoutError:
+            running = worker.parts.executor.running
             raise NotIdle(
-                f"After {timeout:g} s there is still something to do; {worker.executor.running} run(s) are running.",
+                f"After {timeout:g} s there is still something to do; {running} run(s) are running.",
                 hint="Does a handler never end, or submit itself again and again?",
             ) from None
         outcomes = await history.outcomes_of_worker(connection, worker.id)
@@ -90,7 +90,7 @@ class _Work:
     def __init__(
         self,
         app: Mainspring,
-        worker: WorkerProcess,
+        worker: RunningWorker,
         connection: Connection,
         lanes: int,
         *,
@@ -107,21 +107,21 @@ class _Work:
     async def go_on(self) -> bool:
         """Let the worker finish what it has, then look for more; answers whether there may be more."""
         await self._until_quiet()
-        done = self._worker.flusher.accepted
+        done = self._worker.parts.flusher.accepted
         self._promoter.forget()  # look from the front: a retry may be due before what was promoted last
         is_due = await self._promoter.step(self._connection) == 0
         await self._releaser.step(self._connection)
         is_waiting = await self._stir()
         await self._until_quiet()  # it may have claimed something between the looks, and finished it
-        return is_due or is_waiting or self._worker.flusher.accepted != done
+        return is_due or is_waiting or self._worker.parts.flusher.accepted != done
 
     async def _stir(self) -> bool:
         """Tell the worker which lines have something in them."""
-        self._worker.lines.learn(await jobs.lines(self._connection, tenant_id=DEFAULT_TENANT))
-        pairs = [(lane, line) for lane in range(self._lanes) for line in self._worker.lines]
+        self._worker.parts.lines.learn(await jobs.lines(self._connection, tenant_id=DEFAULT_TENANT))
+        pairs = [(lane, line) for lane in range(self._lanes) for line in self._worker.parts.lines]
         rows = await runs.waiting_lines(self._connection, pairs)
         for row in rows:
-            self._worker.claimer.stir(row["lane"], row["line"])
+            self._worker.parts.claimer.stir(row["lane"], row["line"])
         return bool(rows)
 
     async def _until_quiet(self) -> None:
@@ -130,27 +130,27 @@ class _Work:
         while not self._is_quiet:
             await asyncio.sleep(GLANCE_SECONDS)
             glances += 1
-            progress = self._worker.executor.running, self._worker.flusher.accepted
-            if progress != seen or self._worker.claimer.under_way:
+            progress = self._worker.parts.executor.running, self._worker.parts.flusher.accepted
+            if progress != seen or self._worker.parts.claimer.under_way:
                 glances, seen = 0, progress
             elif self._travels and glances >= STUCK_GLANCES:
                 await self._travel_to_limit()
                 glances = 0
-        await self._worker.flusher.drained()
+        await self._worker.parts.flusher.drained()
         if failure := self._worker.failure():
             raise failure
 
     @property
     def _is_quiet(self) -> bool:
-        return self._worker.executor.is_idle and not self._worker.claimer.under_way
+        return self._worker.parts.executor.is_idle and not self._worker.parts.claimer.under_way
 
     async def _travel_to_limit(self) -> None:
         """Handlers wait and nothing finishes: if the time of one will be up, let it be up now."""
         assert isinstance(self._clock, FrozenClock)
-        ahead = self._worker.executor.timekeeper.next_limit - self._clock.monotonic()
+        ahead = self._worker.parts.executor.timekeeper.next_limit - self._clock.monotonic()
         if 0 < ahead < float("inf"):
             await self._clock.advance(ahead)
-            self._worker.beaten()
+            self._worker.heartbeat_arrived()
 
     async def travel(self) -> bool:
         """Move the clock to when the next run is due; answers whether there is one."""
@@ -164,5 +164,5 @@ class _Work:
         )
         if rows:
             await self._clock.set(min(row["due_at"] for row in rows))
-            self._worker.beaten()  # only we jumped: the database was never away
+            self._worker.heartbeat_arrived()  # only we jumped: the database was never away
         return bool(rows)

@@ -13,7 +13,7 @@ from mainspring.wiring.processes import (
 )
 from mainspring.wiring.services import Services, services
 from mainspring.wiring.store import Store, open_database, open_store
-from mainspring.wiring.worker import worker_process
+from mainspring.wiring.worker import start_worker
 
 __all__ = [
     "CHILD_VARIABLE",
@@ -29,7 +29,7 @@ __all__ = [
     "open_database",
     "open_store",
     "services",
+    "start_worker",
     "supervise",
     "supervisor",
-    "worker_process",
 ]

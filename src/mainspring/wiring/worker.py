@@ -1,37 +1,57 @@
-"""A worker, with its keeper."""
+"""A worker and its parts."""
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from mainspring.clock import Clock, SystemClock
-from mainspring.keeper.expirer import Expirer
-from mainspring.keeper.keeper import Keeper
-from mainspring.keeper.partitioner import Partitioner
-from mainspring.keeper.promoter import Promoter
-from mainspring.keeper.pruner import Pruner
-from mainspring.keeper.releaser import Releaser
-from mainspring.keeper.rescuer import Rescuer
-from mainspring.keeper.sampler import Sampler
-from mainspring.keeper.sweeper import Sweeper
+from mainspring.clock import SystemClock
+from mainspring.model.actor import DEFAULT_TENANT
+from mainspring.store.failures import DATABASE_ERRORS
 from mainspring.store.link import Link
-from mainspring.worker.executor import tell_nobody
-from mainspring.worker.process import WorkerProcess
+from mainspring.store.submissions import new_uuid
+from mainspring.wiring.keeper import keeper
+from mainspring.worker.capture import captured
+from mainspring.worker.claimer import Claimer
+from mainspring.worker.environment import NOTHING
+from mainspring.worker.executor import Executor, tell_nobody
+from mainspring.worker.flusher import Flusher
+from mainspring.worker.holdings import Holdings
+from mainspring.worker.identity import WorkerIdentity
+from mainspring.worker.listener import NotificationListener
+from mainspring.worker.overlap import OverlapGuard
+from mainspring.worker.performer import Performer
+from mainspring.worker.reconciler import LeaseReconciler
+from mainspring.worker.registration import Registration
+from mainspring.worker.reporter import Reporter
+from mainspring.worker.running import RunningWorker, WorkerParts
+from mainspring.worker.settlements import SettlementLog
+from mainspring.worker.settling import SettlingTrouble
+from mainspring.worker.status import StatusWriter
+from mainspring.worker.sync import SyncLoop
+from mainspring.worker.tally import Tally
+from mainspring.worker.waits import MOST_PER_SLOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from uuid import UUID
 
+    from mainspring.clock import Clock
+    from mainspring.store.database import Database
     from mainspring.wiring.store import Store
+    from mainspring.worker.environment import Surroundings
     from mainspring.worker.isolation.isolation import Isolation
+    from mainspring.worker.registration import RegisteredWorker
     from mainspring.worker.registry import Registry
     from mainspring.worker.settings import WorkerSettings
 
 VERSION = version("mainspring")
 
 
-def worker_process(
+async def start_worker(
     store: Store,
     registry: Registry,
     settings: WorkerSettings,
@@ -40,37 +60,129 @@ def worker_process(
     worker_id: UUID | None = None,
     isolation: Isolation | None = None,
     announce: Callable[[float], None] = tell_nobody,
-) -> WorkerProcess:
-    """A worker, with a keeper beside it if its settings say so. Without `isolation` no run has its own process.
+) -> RunningWorker:
+    """A worker that is registered and at work, with a keeper beside it if its settings say so; `drain` ends it.
 
-    `announce` is told, on the monotonic clock, by when the handlers of the worker have to be over.
+    Without `isolation` no run has its own process. `announce` is told, on the monotonic clock, by when the handlers of
+    the worker have to be over.
     """
-    clock = clock or SystemClock()
-    promoter = Promoter(lanes=store.lanes, clock=clock)
-    keeper = Keeper(
-        link=Link(store.database, clock, "keeper"),
-        clock=clock,
-        duties=[
-            Partitioner(),
-            promoter,
-            Releaser(lanes=store.lanes, clock=clock),
-            Rescuer(lanes=store.lanes, clock=clock),
-            Expirer(lanes=store.lanes),
-            Sampler(),
-            Sweeper(lanes=store.lanes),
-            Pruner(lanes=store.lanes),
-        ],
+    worker = WorkerIdentity(
+        id=worker_id or new_uuid(), tenant_id=DEFAULT_TENANT, lanes=store.lanes, clock=clock or SystemClock()
     )
-    return WorkerProcess(
-        database=store.database,
-        registry=registry,
-        settings=settings,
-        clock=clock,
-        lanes=store.lanes,
-        version=VERSION,
-        worker_id=worker_id,
-        background=keeper.run if settings.keeper else None,
-        heard_of_later=lambda: keeper.wake(promoter),
-        isolation=isolation,
-        announce=announce,
+    registration = Registration(
+        worker=worker, database=store.database, registry=registry, settings=settings, version=VERSION
     )
+    opened = AsyncExitStack()
+    async with AsyncExitStack() as failing:
+        failing.push_async_exit(opened)
+        surroundings = await opened.enter_async_context(registry.environment.opened())
+        parts = WorkerAssembly(
+            worker=worker,
+            database=store.database,
+            settings=settings,
+            registered=await registration.register(),
+            surroundings=NOTHING if registry.environment.is_empty else surroundings,
+            isolation=isolation,
+            announce=announce,
+        ).parts()
+        opened.enter_context(captured(parts.performer.hear, registry.capture_level))
+        failing.push_async_callback(parts.close)
+        with suppress(*DATABASE_ERRORS):  # who has registered stays; the loop looks again by itself
+            await parts.sync.sync()
+        failing.pop_all()
+    return RunningWorker(worker=worker, database=store.database, parts=parts, surroundings=opened)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerAssembly:
+    """What the parts of a registered worker are made from."""
+
+    worker: WorkerIdentity
+    database: Database
+    settings: WorkerSettings
+    registered: RegisteredWorker
+    surroundings: Surroundings
+    isolation: Isolation | None
+    announce: Callable[[float], None]
+
+    def parts(self) -> WorkerParts:
+        links = {name: self._link(name) for name in ("claim", "flush", "sync")}
+        keeping, heard_of_later = keeper(self.database, self.worker.lanes, self.worker.clock)
+        reporter = Reporter(worker_id=self.worker.id, database=self.database, clock=self.worker.clock)
+        performer = self._performer(reporter)
+        holdings, tally, has_room = Holdings(), Tally(self.worker.id), asyncio.Event()
+        settlements = SettlementLog(holdings=holdings, tally=tally, has_room=has_room, heard_of_later=heard_of_later)
+        flusher = Flusher(
+            worker=self.worker,
+            link=links["flush"],
+            settled=settlements.note,
+            max_unsettled=self.settings.max_unsettled,
+        )
+        executor = self._executor(performer, flusher, has_room)
+        claimer = self._claimer(links["claim"], executor, flusher, holdings)
+        trouble = SettlingTrouble(worker_id=self.worker.id, flusher=flusher, give_up_after=self.settings.give_up_after)
+        sync = SyncLoop(
+            worker=self.worker,
+            link=links["sync"],
+            every=self.settings.beat_every,
+            lines=self.registered.lines,
+            listener=NotificationListener(
+                worker=self.worker,
+                lines=self.registered.lines,
+                claimer=claimer,
+                heard_of_later=heard_of_later,
+            ),
+            reconciler=LeaseReconciler(worker=self.worker, holdings=holdings, claimer=claimer, executor=executor),
+            status=StatusWriter(holdings=holdings, tally=tally, trouble=trouble),
+        )
+        return WorkerParts(
+            lines=self.registered.lines,
+            claimer=claimer,
+            executor=executor,
+            performer=performer,
+            flusher=flusher,
+            reporter=reporter,
+            sync=sync,
+            overlap_guard=OverlapGuard(clock=self.worker.clock, lease_time=self.settings.lease_time, executor=executor),
+            trouble=trouble,
+            links=tuple(links.values()),
+            background=(keeping.run,) if self.settings.keeper else (),
+        )
+
+    def _link(self, name: str) -> Link:
+        return Link(self.database, self.worker.clock, f"worker {name}", raw_time=True)
+
+    def _performer(self, reporter: Reporter) -> Performer:
+        if self.isolation is not None and any(
+            handler.definition.isolated for handler in self.registered.handlers.values()
+        ):
+            self.isolation.start()  # now rather than when the first run waits for it
+        return Performer(
+            threads=self.settings.slots * (1 + MOST_PER_SLOT),  # made when needed; who waits for a run keeps its own
+            reporter=reporter,
+            surroundings=self.surroundings,
+            isolation=self.isolation,
+        )
+
+    def _executor(self, performer: Performer, flusher: Flusher, has_room: asyncio.Event) -> Executor:
+        return Executor(
+            worker=self.worker,
+            settings=self.settings,
+            handlers=self.registered.handlers,
+            lines=self.registered.lines,
+            performer=performer,
+            settle=flusher.add,
+            has_room=has_room,
+            announce=self.announce,
+        )
+
+    def _claimer(self, link: Link, executor: Executor, flusher: Flusher, holdings: Holdings) -> Claimer:
+        return Claimer(
+            worker=self.worker,
+            settings=self.settings,
+            lines=self.registered.lines,
+            link=link,
+            executor=executor,
+            flusher=flusher,
+            holdings=holdings,
+        )

@@ -28,15 +28,17 @@ from mainspring.store.submissions import new_uuid
 from mainspring.worker.turns import Turns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Sequence
     from uuid import UUID
 
-    from mainspring.clock import Clock
     from mainspring.store.connection import Record
     from mainspring.store.link import Link
     from mainspring.worker.executor import Executor
     from mainspring.worker.flusher import Flusher
+    from mainspring.worker.holdings import Holdings
+    from mainspring.worker.identity import WorkerIdentity
     from mainspring.worker.lines import Lines
+    from mainspring.worker.settings import WorkerSettings
     from mainspring.worker.turns import Pair
 
 log = structlog.get_logger()
@@ -102,28 +104,25 @@ class Claimer:
     def __init__(
         self,
         *,
-        worker_id: UUID,
+        worker: WorkerIdentity,
+        settings: WorkerSettings,
         lines: Lines,
-        weights: Mapping[str, int],
-        lanes: int,
         link: Link,
-        clock: Clock,
-        poll_interval: float,
         executor: Executor,
         flusher: Flusher,
-        take: Callable[[Lease, int, list[Record]], None],
+        holdings: Holdings,
     ) -> None:
-        self._worker_id = worker_id
+        self._worker_id = worker.id
         self._lines = lines
-        self._lanes = lanes
+        self._lanes = worker.lanes
         self._link = link
-        self._clock = clock
-        self._poll_interval = poll_interval
+        self._clock = worker.clock
+        self._poll_interval = settings.poll_interval
         self._executor = executor
         self._flusher = flusher
-        self._take = take
+        self._holdings = holdings
         self._fronts: dict[Pair, Front] = {}
-        self._hot = Turns(weights)  # worth asking
+        self._hot = Turns(settings.weights)  # worth asking
         self._kept: Pair | None = None  # whose turn came when no slot was free: it gets the next one
         self._urgent: dict[Pair, int] = {}  # to ask out of turn, for this priority and more urgent ones
         self._urgent_claims = 0  # since the last turn
@@ -295,7 +294,8 @@ class Claimer:
     def _answered(self, lease_id: UUID, pair: Pair, rows: list[Record]) -> None:
         del self.under_way[lease_id]
         if rows:
-            self._take(Lease(pair[0], lease_id, len(rows)), pair[1], rows)
+            works = self._executor.take(Lease(pair[0], lease_id, len(rows)), pair[1], rows)
+            self._holdings.add(lease_id, works)
 
     async def _find_unanswered(self) -> None:
         """A claim whose answer was lost may have happened all the same: then its lease is there.

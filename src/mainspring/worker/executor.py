@@ -29,15 +29,16 @@ from mainspring.worker.work import Work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from uuid import UUID
 
     from mainspring.clock import Clock
     from mainspring.store.connection import Record
     from mainspring.store.instants import Micros
     from mainspring.store.leases import Lease, Settled
+    from mainspring.worker.identity import WorkerIdentity
     from mainspring.worker.lines import Lines
     from mainspring.worker.performer import Performer
     from mainspring.worker.registry import Handler
+    from mainspring.worker.settings import WorkerSettings
 
 log = structlog.get_logger()
 
@@ -55,28 +56,27 @@ def tell_nobody(hard_limit: float) -> None:
 class Executor:
     """Executes claimed runs and hands what became of each to `settle`.
 
-    `announce` is told by when the handlers of this process have to be over.
+    `has_room` is set when more may be claimed. `announce` is told by when the handlers of this process have to be over.
     """
 
     def __init__(
         self,
         *,
-        worker_id: UUID,
+        worker: WorkerIdentity,
+        settings: WorkerSettings,
         handlers: dict[int, Handler],
         lines: Lines,
-        slots: int,
-        cancel_grace: float,
-        clock: Clock,
         performer: Performer,
         settle: Callable[[Settled], None],
+        has_room: asyncio.Event,
         announce: Callable[[float], None] = tell_nobody,
     ) -> None:
-        self._worker_id = worker_id
+        self._worker_id = worker.id
         self._handlers = handlers
         self._lines = lines
-        self._slots = slots
-        self._cancel_grace = cancel_grace
-        self._clock = clock
+        self._slots = settings.slots
+        self._cancel_grace = settings.cancel_grace
+        self._clock = worker.clock
         self._settle = settle
         self._waiting: list[deque[Work]] = [deque() for _ in PRIORITIES]
         self._buffered = 0
@@ -84,22 +84,22 @@ class Executor:
         self._kept = 0  # slots that stay free for a run that may not wait here
         self._abandoned = 0  # handlers that would not stop: their slots are not reused until they do
         self.timekeeper = Timekeeper(
-            clock=clock,
-            grace=cancel_grace,
+            clock=worker.clock,
+            grace=settings.cancel_grace,
             time_is_up=self._time_is_up,
             time_is_over=self._abandon,
             announce=announce,
         )
         self._performer = performer
         self._waits = Waits(
-            most=MOST_PER_SLOT * slots,
+            most=MOST_PER_SLOT * settings.slots,
             running=self._running,
             unused_slots=self._unused_slots,
             slot_is_free=self._fill_slots,
         )
-        self._rate = Rate(clock)
+        self._rate = Rate(worker.clock)
         self._is_stopping = False
-        self.has_room = asyncio.Event()
+        self.has_room = has_room
         self.has_room.set()
 
     # ── taking runs in ──────────────────────────────────────────────────────────────────────────────────────

@@ -21,11 +21,10 @@ from mainspring.worker.work import error_document
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from uuid import UUID
 
-    from mainspring.clock import Clock
     from mainspring.store.leases import Settled, Settlement
     from mainspring.store.link import Link
+    from mainspring.worker.identity import WorkerIdentity
 
 log = structlog.get_logger()
 
@@ -47,15 +46,14 @@ class Flusher:
     def __init__(
         self,
         *,
-        worker_id: UUID,
+        worker: WorkerIdentity,
         link: Link,
-        clock: Clock,
         settled: Callable[[list[Settled], Settlement], None],
         max_unsettled: int = MAX_UNSETTLED,
     ) -> None:
-        self._worker_id = worker_id
+        self._worker_id = worker.id
         self._link = link
-        self._clock = clock
+        self._clock = worker.clock
         self._settled = settled
         self._max_unsettled = max_unsettled
         self._under_way = 0  # of a batch that is being delivered

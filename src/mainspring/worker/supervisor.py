@@ -32,7 +32,7 @@ from mainspring.worker.charge import (
     LOST,
     Charge,
 )
-from mainspring.worker.process import DELIVERY_SECONDS
+from mainspring.worker.running import DELIVERY_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,0 +1,40 @@
+"""A keeper and its duties."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mainspring.keeper.expirer import Expirer
+from mainspring.keeper.keeper import Keeper
+from mainspring.keeper.partitioner import Partitioner
+from mainspring.keeper.promoter import Promoter
+from mainspring.keeper.pruner import Pruner
+from mainspring.keeper.releaser import Releaser
+from mainspring.keeper.rescuer import Rescuer
+from mainspring.keeper.sampler import Sampler
+from mainspring.keeper.sweeper import Sweeper
+from mainspring.store.link import Link
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mainspring.clock import Clock
+    from mainspring.keeper.keeper import Duty
+    from mainspring.store.database import Database
+
+
+def keeper(database: Database, lanes: int, clock: Clock) -> tuple[Keeper, Callable[[], None]]:
+    """A keeper, and whom to tell that a run was put off: it may be due before the next look."""
+    promoter = Promoter(lanes=lanes, clock=clock)
+    duties: list[Duty] = [
+        Partitioner(),
+        promoter,
+        Releaser(lanes=lanes, clock=clock),
+        Rescuer(lanes=lanes, clock=clock),
+        Expirer(lanes=lanes),
+        Sampler(),
+        Sweeper(lanes=lanes),
+        Pruner(lanes=lanes),
+    ]
+    keeping = Keeper(link=Link(database, clock, "keeper"), clock=clock, duties=duties)
+    return keeping, lambda: keeping.wake(promoter)
