@@ -11,11 +11,11 @@ from mainspring.keeper import rescuer
 from mainspring.keeper.rescuer import Rescuer
 from mainspring.store import callers, leases, workers
 from mainspring.store.statements import load
-from mainspring.worker.charge import Charge
 from mainspring.worker.claimer import Claimer
 from mainspring.worker.executor import Executor
 from mainspring.worker.flusher import Flusher
 from mainspring.worker.reconciler import LeaseReconciler
+from mainspring.worker.supervised import SupervisedProcess
 from mainspring.worker.supervisor import Supervisor
 from mainspring.worker.timekeeper import Timekeeper
 
@@ -29,11 +29,11 @@ def _no_rescue() -> None:
     async def step(self: Rescuer, connection: object) -> float:
         return 60.0
 
-    async def settle_departed(self: Supervisor) -> None:
-        self._departed.clear()
+    async def settle_ended(self: Supervisor) -> None:
+        self._ended.clear()
 
     Rescuer.step = step  # type: ignore[method-assign]
-    Supervisor._settle_departed = settle_departed  # type: ignore[method-assign]
+    Supervisor._rescue_ended = settle_ended  # type: ignore[method-assign]
 
 
 def _no_guard() -> None:
@@ -76,7 +76,7 @@ def _no_lookup() -> None:
 
 def _no_frozen() -> None:
     """The supervisor beats for a child that is stopped."""
-    Charge.is_frozen = property(lambda self: False, lambda self, value: None)  # type: ignore[assignment]
+    SupervisedProcess.is_frozen = property(lambda self: False, lambda self, value: None)  # type: ignore[assignment]
 
 
 def _impatient() -> None:
@@ -163,7 +163,7 @@ def _no_recycling() -> None:
 
 def _no_stuck() -> None:
     """The supervisor does not mind what its child says about its limits."""
-    Charge.is_stuck = lambda self, now, looks: False  # type: ignore[method-assign]
+    SupervisedProcess.is_stuck = lambda self, now, looks: False  # type: ignore[method-assign]
 
 
 def _no_reports() -> None:

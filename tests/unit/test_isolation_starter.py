@@ -7,15 +7,15 @@ import os
 
 import pytest
 
-from mainspring.worker.charge import Command
 from mainspring.worker.isolation import zygote
 from mainspring.worker.isolation.starter import Starter
 from mainspring.worker.isolation.zygote import Record
+from mainspring.worker.supervised import ProcessCommand
 
 
 async def test_a_child_whose_files_found_no_room_here_is_not_taken_for_one() -> None:
     """The kernel hands over as many files as the worker may still open, and says nothing about the others."""
-    starter = Starter(lambda channel: Command(["/bin/true"], {}))
+    starter = Starter(lambda channel: ProcessCommand(["/bin/true"], {}))
     ours, theirs = os.pipe()
     starter._heed(Record(zygote.BORN, 1), [ours])
 

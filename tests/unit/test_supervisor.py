@@ -14,8 +14,8 @@ from mainspring.errors import DatabaseBusy, DatabaseUnreachable
 from mainspring.store import queues, workers
 from mainspring.store.submissions import new_uuid
 from mainspring.worker import supervisor as supervisor_module
-from mainspring.worker.charge import EXIT_MISCONFIGURED, Command
 from mainspring.worker.settings import WorkerSettings
+from mainspring.worker.supervised import EXIT_MISCONFIGURED, ProcessCommand
 from mainspring.worker.supervisor import Supervisor
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ class Nowhere:
 
 
 def supervisor(script: str = "exit 0", **settings: Any) -> Supervisor:
-    def command(worker_id: UUID, channel: int) -> Command:
-        return Command(["/bin/bash", "-c", script, str(channel)], dict(os.environ))
+    def command(worker_id: UUID, channel: int) -> ProcessCommand:
+        return ProcessCommand(["/bin/bash", "-c", script, str(channel)], dict(os.environ))
 
     return Supervisor(
         database=Nowhere(),  # type: ignore[arg-type]
@@ -121,7 +121,7 @@ async def test_no_process_is_added_after_a_stop(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(queues, "wanted_slots", wanted)
     await supervising._scale()
 
-    assert supervising._births == []
+    assert supervising._starts_at == []
 
 
 async def test_a_rescue_that_is_never_answered_does_not_keep_the_beats_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,16 +141,16 @@ async def test_a_rescue_that_is_never_answered_does_not_keep_the_beats_waiting(m
 
     monkeypatch.setattr(workers, "rescue_all", rescue)
     monkeypatch.setattr(workers, "beat_if_live", beat)
-    monkeypatch.setattr(supervisor_module, "GOOD_BYE_SECONDS", 0.0)
+    monkeypatch.setattr(supervisor_module, "LAST_RESCUE_SECONDS", 0.0)
     supervising = supervisor("echo ready >&$0; while read word <&$0; do [ $word = drain ] && exit 0; done")
-    supervising._departed.add(new_uuid())
+    supervising._ended.add(new_uuid())
     running = asyncio.create_task(supervising.run())
     async with asyncio.timeout(PATIENCE):
         await enough.wait()
         supervising.stop()
         await running
 
-    assert len(supervising._departed) == 1  # it is still being tried
+    assert len(supervising._ended) == 1  # it is still being tried
 
 
 async def test_a_rescue_that_fails_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,14 +164,14 @@ async def test_a_rescue_that_fails_is_tried_again(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(workers, "rescue_all", rescue)
     supervising = supervisor("echo ready >&$0; read word <&$0; exit 0")
-    supervising._departed.add(new_uuid())
+    supervising._ended.add(new_uuid())
     running = asyncio.create_task(supervising.run())
     async with asyncio.timeout(PATIENCE):
         await rescued.wait()
         supervising.stop()
         await running
 
-    assert supervising._departed == set()
+    assert supervising._ended == set()
 
 
 async def test_a_supervisor_ends_in_order_though_its_last_rescue_fails(monkeypatch: pytest.MonkeyPatch) -> None:

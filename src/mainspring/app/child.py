@@ -25,19 +25,19 @@ from mainspring.app.loading import load_app
 from mainspring.app.logs import log_to_stderr
 from mainspring.errors import MainspringError
 from mainspring.store.failures import DATABASE_ERRORS
-from mainspring.worker.charge import (
-    BEAT,
+from mainspring.worker.event_loop import run_in_loop
+from mainspring.worker.supervised import (
     DRAIN,
     EXIT_DRAINED,
     EXIT_LOST,
     EXIT_MISCONFIGURED,
     EXIT_WORN,
+    HEARTBEAT,
     HURRY,
     LIMIT,
     LOST,
     READY,
 )
-from mainspring.worker.event_loop import run_in_loop
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -99,7 +99,7 @@ class Child:
         self._asked_to_stop()
 
     def _heed(self, word: bytes, worker: RunningWorker) -> None:
-        if word == BEAT:
+        if word == HEARTBEAT:
             worker.heartbeat_arrived()
         elif word == DRAIN:
             self._stopping.set()

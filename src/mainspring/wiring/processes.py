@@ -15,10 +15,10 @@ from mainspring.store.link import Link
 from mainspring.store.migrate import check_server
 from mainspring.wiring.place import Place
 from mainspring.wiring.store import open_store, say_nothing
-from mainspring.worker.charge import Command
 from mainspring.worker.isolation.isolation import Isolation
 from mainspring.worker.isolation.starter import Starter
 from mainspring.worker.settings import WorkerSettings  # noqa: TC001  msgspec reads ChildConfiguration's annotations
+from mainspring.worker.supervised import ProcessCommand
 from mainspring.worker.supervisor import Supervisor, stop_on_signals
 
 if TYPE_CHECKING:
@@ -45,10 +45,10 @@ class ProcessConfiguration:
     def place(self) -> Place:
         return Place(url=self.url, data_directory=Path(self.data_directory) if self.data_directory else None)
 
-    def command(self, module: str, variable: str) -> Command:
+    def command(self, module: str, variable: str) -> ProcessCommand:
         # In the environment, which only its owner may read: a URL can hold a password, and arguments are public.
         environment = os.environ | {variable: msgspec.json.encode(self).decode()}
-        return Command([sys.executable, "-m", module], environment)
+        return ProcessCommand([sys.executable, "-m", module], environment)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,7 @@ class ZygoteConfiguration(ProcessConfiguration):
 def isolation(app_path: str, place: Place) -> Isolation:
     """Processes of their own for the runs of the application at `app_path`."""
 
-    def command(channel: int) -> Command:
+    def command(channel: int) -> ProcessCommand:
         directory = str(place.data_directory) if place.data_directory else None
         configuration = ZygoteConfiguration(app=app_path, url=place.url, data_directory=directory, channel=channel)
         return configuration.command(ZYGOTE_MODULE, ZYGOTE_VARIABLE)
@@ -88,7 +88,7 @@ def supervisor(
 ) -> Supervisor:
     """A supervisor whose children run the application at `app_path`."""
 
-    def command(worker_id: UUID, channel: int) -> Command:
+    def command(worker_id: UUID, channel: int) -> ProcessCommand:
         configuration = ChildConfiguration(
             app=app_path,
             url=place.url,

@@ -1,7 +1,7 @@
-"""Starts worker children, beats for them while they live and move, and replaces those that end.
+"""Starts worker processes, sends heartbeats for them while they live and move, and replaces those that end.
 
 Only what is certain is acted on: a child that exited is declared lost at once, and its runs are rescued without
-waiting for its lease time. One that is stopped (SIGSTOP, a debugger) is simply not beaten for; if that lasts, some
+waiting for its lease time. One that is stopped (SIGSTOP, a debugger) gets no heartbeats; if that lasts, some
 rescuer declares it lost, and when it wakes up it is told so and begins anew under another id. One that said by when
 its handlers have to be over, and is silent long after that, is stuck in one of them: it is killed.
 """
@@ -21,18 +21,18 @@ from mainspring.store.connection import patience
 from mainspring.store.failures import DATABASE_ERRORS
 from mainspring.store.submissions import new_uuid
 from mainspring.worker.autoscaler import Autoscaler
-from mainspring.worker.charge import (
-    BEAT,
+from mainspring.worker.running import DELIVERY_SECONDS
+from mainspring.worker.supervised import (
     DRAIN,
     EXIT_DRAINED,
     EXIT_LOST,
     EXIT_MISCONFIGURED,
     EXIT_WORN,
+    HEARTBEAT,
     HURRY,
     LOST,
-    Charge,
+    SupervisedProcess,
 )
-from mainspring.worker.running import DELIVERY_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,14 +41,14 @@ if TYPE_CHECKING:
     from mainspring.clock import Clock
     from mainspring.store.database import Database
     from mainspring.store.link import Link
-    from mainspring.worker.charge import Command
     from mainspring.worker.settings import WorkerSettings
+    from mainspring.worker.supervised import ProcessCommand
 
 log = structlog.get_logger()
 
 LOOK_SECONDS = 0.05
 AFTER_FAILURE_SECONDS = 0.5
-GOOD_BYE_SECONDS = 10.0
+LAST_RESCUE_SECONDS = 10.0
 YOUNG_SECONDS = 5.0  # a child that ends younger than this is restarted more slowly each time
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0
 STUCK_SECONDS = 1.0  # past the hard limit of its handlers, at least, before a child is killed
@@ -64,19 +64,19 @@ class Supervisor:
         clock: Clock,
         lanes: int,
         settings: WorkerSettings,
-        command: Callable[[UUID, int], Command],
+        command: Callable[[UUID, int], ProcessCommand],
         say: Callable[[str], None],
     ) -> None:
         self._database = database
-        self._link = link  # for beats only: they wait for nothing and nobody
+        self._link = link  # for heartbeats only: they wait for nothing and nobody
         self._clock = clock
         self._lanes = lanes
         self._settings = settings
         self._command = command
         self._say = say
-        self._charges: list[Charge] = []
-        self._departed: set[UUID] = set()  # ended without a good-bye: to be declared lost
-        self._births: list[float] = []  # when to start replacements
+        self._children: list[SupervisedProcess] = []
+        self._ended: set[UUID] = set()  # ended without a good-bye: to be declared lost
+        self._starts_at: list[float] = []  # when to start replacements
         self._pause = FIRST_PAUSE
         self._stops = 0
         self._autoscaler = Autoscaler.wanted_by(settings)
@@ -86,162 +86,162 @@ class Supervisor:
 
     async def run(self) -> int:
         """Until told to stop; answers with an exit code."""
-        self._births = [self._clock.monotonic()] * self._first_processes()
-        loops = [asyncio.create_task(self._beat_on()), asyncio.create_task(self._tend_on())]
+        self._starts_at = [self._clock.monotonic()] * self._first_processes()
+        loops = [asyncio.create_task(self._send_heartbeats()), asyncio.create_task(self._maintain())]
         try:
-            while self._charges or self._births:
-                self._look()
+            while self._children or self._starts_at:
+                self._poll_children()
                 self._start_due()
                 await asyncio.sleep(LOOK_SECONDS)
         finally:
             for loop in loops:
                 loop.cancel()
             await asyncio.gather(*loops, return_exceptions=True)
-            for charge in self._charges:
-                charge.kill()
-            await self._say_good_bye()
+            for child in self._children:
+                child.kill()
+            await self._rescue_last()
         return self._exit_code
 
-    async def _say_good_bye(self) -> None:
+    async def _rescue_last(self) -> None:
         """What the last children left behind is rescued now if the database is there, else by any rescuer later."""
         with contextlib.suppress(Exception):
-            async with asyncio.timeout(GOOD_BYE_SECONDS):
-                await self._settle_departed()
+            async with asyncio.timeout(LAST_RESCUE_SECONDS):
+                await self._rescue_ended()
         await self._link.close()
 
     def stop(self) -> None:
         """Drain; when called again, hurry."""
         self._stops += 1
-        self._births.clear()
+        self._starts_at.clear()
         if self._stops == 1:
             self._say(f"draining: up to {self._settings.grace:g} s for what is running (again to hurry)")
-        for charge in self._charges:
+        for child in self._children:
             if self._stops == 1:
-                self._retire(charge)
+                self._drain(child)
             else:
-                charge.say(HURRY)
+                child.send(HURRY)
 
     @property
     def _is_ending(self) -> bool:
         """Whether children that end are the last ones."""
         return self._stops > 0 or self._exit_code != 0
 
-    def _retire(self, charge: Charge) -> None:
+    def _drain(self, child: SupervisedProcess) -> None:
         """Let a child finish and end, for good; it has so long for it."""
-        if not charge.is_retiring:
-            charge.is_retiring = True
-            charge.kill_at = self._clock.monotonic() + self._settings.grace + DELIVERY_SECONDS + MARGIN_SECONDS
-            charge.say(DRAIN)
+        if not child.is_draining:
+            child.is_draining = True
+            child.kill_at = self._clock.monotonic() + self._settings.grace + DELIVERY_SECONDS + MARGIN_SECONDS
+            child.send(DRAIN)
 
     def _start_due(self) -> None:
         now = self._clock.monotonic()
-        while self._births and min(self._births) <= now:
-            self._births.remove(min(self._births))
-            self._charges.append(Charge(new_uuid(), self._command, now))
+        while self._starts_at and min(self._starts_at) <= now:
+            self._starts_at.remove(min(self._starts_at))
+            self._children.append(SupervisedProcess(new_uuid(), self._command, now))
 
-    def _look(self) -> None:
-        for charge in list(self._charges):
-            charge.look()
-            if charge.exit_code is not None:
-                self._charges.remove(charge)
-                self._bury(charge, charge.exit_code)
-            elif self._clock.monotonic() >= charge.kill_at:
-                charge.kill()
-            elif charge.is_stuck(self._clock.monotonic(), self._stuck_looks):
-                log.warning("a worker process is stuck in a handler past its time", worker=str(charge.worker_id))
-                charge.kill()
+    def _poll_children(self) -> None:
+        for child in list(self._children):
+            child.poll()
+            if child.exit_code is not None:
+                self._children.remove(child)
+                self._handle_exit(child, child.exit_code)
+            elif self._clock.monotonic() >= child.kill_at:
+                child.kill()
+            elif child.is_stuck(self._clock.monotonic(), self._stuck_looks):
+                log.warning("a worker process is stuck in a handler past its time", worker=str(child.worker_id))
+                child.kill()
 
     @property
     def _stuck_looks(self) -> int:
-        """How often to look at a child past its hard limit: as long as a beat takes, for a slow machine's sake."""
+        """How often to look at a child past its hard limit: as long as a heartbeat takes, for a slow machine's sake."""
         return round(max(STUCK_SECONDS, self._settings.beat_every) / LOOK_SECONDS)
 
-    def _bury(self, charge: Charge, exit_code: int) -> None:
+    def _handle_exit(self, child: SupervisedProcess, exit_code: int) -> None:
         """A child has ended: remember what it left behind, and arrange its replacement."""
         if exit_code not in (EXIT_DRAINED, EXIT_WORN):
-            self._departed.add(charge.worker_id)
-            log.warning("a worker process ended", worker=str(charge.worker_id), exit_code=exit_code)
+            self._ended.add(child.worker_id)
+            log.warning("a worker process ended", worker=str(child.worker_id), exit_code=exit_code)
         if exit_code == EXIT_MISCONFIGURED:
             self._exit_code = 1
-            self._births.clear()
-            for other in self._charges:
-                self._retire(other)
-        elif not self._is_ending and not charge.is_retiring:
-            self._births.append(self._clock.monotonic() + self._pause_before_rebirth(charge, exit_code))
+            self._starts_at.clear()
+            for other in self._children:
+                self._drain(other)
+        elif not self._is_ending and not child.is_draining:
+            self._starts_at.append(self._clock.monotonic() + self._pause_before_restart(child, exit_code))
 
-    def _pause_before_rebirth(self, charge: Charge, exit_code: int) -> float:
+    def _pause_before_restart(self, child: SupervisedProcess, exit_code: int) -> float:
         if exit_code in (EXIT_LOST, EXIT_WORN):
             return 0.0
-        is_young = self._clock.monotonic() - charge.born_at < YOUNG_SECONDS
+        is_young = self._clock.monotonic() - child.started_at < YOUNG_SECONDS
         self._pause = min(LONGEST_PAUSE, self._pause * 2) if is_young else FIRST_PAUSE
         return self._pause
 
-    # ── beating ─────────────────────────────────────────────────────────────────────────────────────────────
+    # ── heartbeats ──────────────────────────────────────────────────────────────────────────────────────────
 
-    async def _beat_on(self) -> None:
+    async def _send_heartbeats(self) -> None:
         while True:
             began = self._clock.monotonic()
             try:
-                await self._beat()
-            except Exception as error:  # whatever it is: who no longer beats loses all his children
+                await self._heartbeat()
+            except Exception as error:  # whatever it is: without heartbeats all children are declared lost
                 is_fault = not isinstance(error, DATABASE_ERRORS)
-                log.warning("a beat did not reach the database", cause=str(error), exc_info=is_fault)
+                log.warning("a heartbeat did not reach the database", cause=str(error), exc_info=is_fault)
                 await self._link.mend(error)
             else:
-                await self._until_next_beat(began)
+                await self._until_next_heartbeat(began)
 
-    async def _until_next_beat(self, began: float) -> None:
+    async def _until_next_heartbeat(self, began: float) -> None:
         """Sleep, unless a child became ready: it is not kept waiting."""
-        known = {charge.worker_id for charge in self._charges if charge.is_ready}
+        known = {child.worker_id for child in self._children if child.is_ready}
         while self._clock.monotonic() < began + self._settings.beat_every:
             await asyncio.sleep(LOOK_SECONDS)
-            if {charge.worker_id for charge in self._charges if charge.is_ready} - known:
+            if {child.worker_id for child in self._children if child.is_ready} - known:
                 return
 
-    async def _beat(self) -> None:
-        """Beat for every child that is ready and not frozen."""
-        for charge in self._charges:
-            charge.look()
-        beaten = [each for each in self._charges if each.is_ready and not each.is_frozen and each.exit_code is None]
-        if not beaten:
+    async def _heartbeat(self) -> None:
+        """One for every child that is ready and not frozen."""
+        for child in self._children:
+            child.poll()
+        living = [each for each in self._children if each.is_ready and not each.is_frozen and each.exit_code is None]
+        if not living:
             return
         connection = await self._link.get()
         with patience(connection, self._settings.lease_time / 2):
-            alive = await workers.beat_if_live(connection, [charge.worker_id for charge in beaten])
-        for charge in beaten:
-            if charge.worker_id in alive:
-                charge.say(BEAT)
-                if alive[charge.worker_id]:
-                    self._retire(charge)
-            elif not charge.is_told_lost:
-                charge.is_told_lost = True
-                log.warning("a worker was declared lost and begins anew", worker=str(charge.worker_id))
-                charge.say(LOST)
+            alive = await workers.beat_if_live(connection, [child.worker_id for child in living])
+        for child in living:
+            if child.worker_id in alive:
+                child.send(HEARTBEAT)
+                if alive[child.worker_id]:
+                    self._drain(child)
+            elif not child.is_told_lost:
+                child.is_told_lost = True
+                log.warning("a worker was declared lost and begins anew", worker=str(child.worker_id))
+                child.send(LOST)
 
     # ── what may wait ───────────────────────────────────────────────────────────────────────────────────────
 
-    async def _tend_on(self) -> None:
-        """Rescue and scale beside the beats, over other connections: whatever holds these up, beats go on."""
+    async def _maintain(self) -> None:
+        """Rescue and scale over other connections: whatever holds these up, heartbeats go on."""
         while True:
             began = self._clock.monotonic()
             try:
-                await self._settle_departed()
+                await self._rescue_ended()
                 await self._scale()
             except Exception as error:
                 is_fault = not isinstance(error, DATABASE_ERRORS)
-                log.warning("tending waits for the database", cause=str(error), exc_info=is_fault)
+                log.warning("rescuing and scaling wait for the database", cause=str(error), exc_info=is_fault)
                 if not await self._database.has_repaired(error):
                     await asyncio.sleep(AFTER_FAILURE_SECONDS)
-            while self._clock.monotonic() < began + self._settings.beat_every and not self._departed:
+            while self._clock.monotonic() < began + self._settings.beat_every and not self._ended:
                 await asyncio.sleep(LOOK_SECONDS)
 
-    async def _settle_departed(self) -> None:
+    async def _rescue_ended(self) -> None:
         """Declare lost whom we saw end, and rescue their runs right away."""
-        for worker_id in list(self._departed):
+        for worker_id in list(self._ended):
             async with self._database.acquire() as connection:
                 await workers.lose_if_silent(connection, worker_id, None)
                 rescued = await workers.rescue_all(connection, self._lanes, worker_id)
-            self._departed.discard(worker_id)
+            self._ended.discard(worker_id)
             log.info("the runs of an ended worker were rescued", worker=str(worker_id), **rescued._asdict())
 
     # ── scaling ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -253,7 +253,7 @@ class Supervisor:
         """Have as many processes as the work there is wants, if that was asked for."""
         if self._autoscaler is None or self._is_ending:
             return
-        ours, served = [charge.worker_id for charge in self._charges], self._settings
+        ours, served = [child.worker_id for child in self._children], self._settings
         async with self._database.acquire() as connection:
             wanted = await queues.wanted_slots(
                 connection, served.queues, ours, tenant_id=DEFAULT_TENANT, labels=served.labels
@@ -262,15 +262,15 @@ class Supervisor:
             self._adapt_to(wanted, self._autoscaler)
 
     def _adapt_to(self, wanted: int, autoscaler: Autoscaler) -> None:
-        staying = [charge for charge in self._charges if not charge.is_retiring]
-        now, present = self._clock.monotonic(), len(staying) + len(self._births)
+        staying = [child for child in self._children if not child.is_draining]
+        now, present = self._clock.monotonic(), len(staying) + len(self._starts_at)
         target = autoscaler.target(wanted, present, now)
         if target > present:
             self._say(f"{wanted} slots are wanted: from {present} to {target} processes")
-            self._births += [now] * (target - present)
+            self._starts_at += [now] * (target - present)
         elif target < present and staying:
             self._say(f"{wanted} slots are wanted: from {present} to {target} processes")
-            self._retire(staying[-1])
+            self._drain(staying[-1])
 
 
 def stop_on_signals(supervisor: Supervisor) -> None:

@@ -21,7 +21,7 @@ from mainspring.worker.isolation.zygote import FDS_PER_BIRTH, RECORD_BYTES, Reco
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mainspring.worker.charge import Command
+    from mainspring.worker.supervised import ProcessCommand
 
 log = structlog.get_logger()
 
@@ -35,7 +35,7 @@ _CLOSE_ON_EXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 class Starter:
     """`command` says how to start a zygote that speaks over the given file descriptor."""
 
-    def __init__(self, command: Callable[[int], Command], *, stock: int = STOCK) -> None:
+    def __init__(self, command: Callable[[int], ProcessCommand], *, stock: int = STOCK) -> None:
         self._command = command
         self._stock = stock
         self._control: socket.socket | None = None

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from mainspring.worker.charge import Charge, Command
+from mainspring.worker.supervised import ProcessCommand, SupervisedProcess
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,24 +20,24 @@ class Child:
     """A real process that only waits, and a second end of its socket for us to speak through."""
 
     def __init__(self) -> None:
-        self.charge = Charge(uuid4(), self._command, 0.0)
+        self.process = SupervisedProcess(uuid4(), self._command, 0.0)
 
-    def _command(self, worker_id: object, channel: int) -> Command:
+    def _command(self, worker_id: object, channel: int) -> ProcessCommand:
         self.channel = socket.socket(fileno=os.dup(channel))
-        return Command([sys.executable, "-c", "import signal; signal.pause()"], dict(os.environ))
+        return ProcessCommand([sys.executable, "-c", "import signal; signal.pause()"], dict(os.environ))
 
     def says(self, words: bytes) -> None:
         self.channel.sendall(words)
-        self.charge.look()
+        self.process.poll()
 
 
 @pytest.fixture
 def child() -> Iterator[Child]:
     child = Child()
     yield child
-    child.charge.kill()
-    child.charge._process.wait()
-    child.charge._channel.close()
+    child.process.kill()
+    child.process._process.wait()
+    child.process._channel.close()
     child.channel.close()
 
 
@@ -45,28 +45,28 @@ def test_words_are_heard_in_one_piece_or_in_many(child: Child) -> None:
     for piece in (b"rea", b"dy\nlim", b"it 12.5\nlimit 1", b"7.25", b"\n"):
         child.says(piece)
 
-    assert child.charge.is_ready
-    assert child.charge.hard_limit == 17.25
+    assert child.process.is_ready
+    assert child.process.hard_limit == 17.25
 
 
 def test_a_child_past_its_hard_limit_has_a_few_looks_to_say_that_it_is_not_stuck(child: Child) -> None:
     child.says(b"limit 100.000\n")
 
-    assert [child.charge.is_stuck(now, looks=2) for now in (99, 101, 101, 101)] == [False, False, False, True]
+    assert [child.process.is_stuck(now, looks=2) for now in (99, 101, 101, 101)] == [False, False, False, True]
 
 
 def test_a_child_that_says_something_newer_is_not_stuck(child: Child) -> None:
     child.says(b"limit 100.000\n")
-    assert not any(child.charge.is_stuck(101, looks=2) for _ in range(2))
+    assert not any(child.process.is_stuck(101, looks=2) for _ in range(2))
     child.says(b"limit inf\n")
 
-    assert not any(child.charge.is_stuck(1_000, looks=2) for _ in range(5))
+    assert not any(child.process.is_stuck(1_000, looks=2) for _ in range(5))
 
 
 def test_a_frozen_child_is_not_taken_for_stuck(child: Child) -> None:
     child.says(b"limit 100.000\n")
-    child.charge.is_frozen = True
-    assert not any(child.charge.is_stuck(101, looks=2) for _ in range(5))
+    child.process.is_frozen = True
+    assert not any(child.process.is_stuck(101, looks=2) for _ in range(5))
 
-    child.charge.is_frozen = False
-    assert [child.charge.is_stuck(101, looks=2) for _ in range(3)] == [False, False, True]
+    child.process.is_frozen = False
+    assert [child.process.is_stuck(101, looks=2) for _ in range(3)] == [False, False, True]

@@ -1,4 +1,4 @@
-"""One child process as its supervisor sees it: spawned, watched, spoken to over a socket of its own."""
+"""A worker process as its supervisor sees it: started, polled, and reached over a socket of its own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 # What is said over the socket, one word a line. The child says READY once its worker is registered, and LIMIT with an
 # instant of the monotonic clock, which it shares with us: if it says nothing newer until then, its loop is blocked.
 READY, LIMIT = b"ready\n", b"limit "
-BEAT, LOST, DRAIN, HURRY = b"beat\n", b"lost\n", b"drain\n", b"hurry\n"
+HEARTBEAT, LOST, DRAIN, HURRY = b"heartbeat\n", b"lost\n", b"drain\n", b"hurry\n"
 
 # How a child may end.
 EXIT_DRAINED = 0
@@ -25,23 +25,23 @@ EXIT_WORN = 76  # drained because handlers that would not stop hold too many slo
 EXIT_MISCONFIGURED = 78  # would fail the same way again
 
 
-class Command(NamedTuple):
-    """How to start a child."""
+class ProcessCommand(NamedTuple):
+    """How to start a process: its arguments and its environment."""
 
     arguments: Sequence[str]
     environment: Mapping[str, str]
 
 
-class Charge:
-    """A child process. Its stops and ends are read with waitpid: a frozen child must not be beaten for."""
+class SupervisedProcess:
+    """A child process. Its stops and ends are read with waitpid: a frozen child gets no heartbeats."""
 
-    def __init__(self, worker_id: UUID, command: Callable[[UUID, int], Command], born_at: float) -> None:
+    def __init__(self, worker_id: UUID, command: Callable[[UUID, int], ProcessCommand], started_at: float) -> None:
         self.worker_id = worker_id
-        self.born_at = born_at
+        self.started_at = started_at
         self.is_ready = False
         self.is_frozen = False
         self.is_told_lost = False
-        self.is_retiring = False  # asked to drain, not to be replaced
+        self.is_draining = False  # asked to drain, not to be replaced
         self.kill_at = float("inf")
         self.hard_limit = float("inf")  # of what it executes, as it said last
         self._overdue_looks = 0
@@ -58,9 +58,9 @@ class Charge:
     def pid(self) -> int:
         return self._process.pid
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Learn whether the child is ready, stopped, going on, or gone."""
-        self._hear()
+        self._receive()
         while self.exit_code is None:
             try:
                 pid, status = os.waitpid(self.pid, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
@@ -68,16 +68,16 @@ class Charge:
                 pid, status = self.pid, 0
             if pid == 0:
                 return
-            self._note(status)
+            self._note_status(status)
 
-    def _hear(self) -> None:
+    def _receive(self) -> None:
         with contextlib.suppress(BlockingIOError, OSError):
             while said := self._channel.recv(4096):
                 *lines, self._heard = (self._heard + said).split(b"\n")
                 for line in lines:
-                    self._heed(line + b"\n")
+                    self._act_on(line + b"\n")
 
-    def _heed(self, word: bytes) -> None:
+    def _act_on(self, word: bytes) -> None:
         if word == READY:
             self.is_ready = True
         elif word.startswith(LIMIT):
@@ -91,7 +91,7 @@ class Charge:
         self._overdue_looks = self._overdue_looks + 1 if now > self.hard_limit and not self.is_frozen else 0
         return self._overdue_looks > looks
 
-    def _note(self, status: int) -> None:
+    def _note_status(self, status: int) -> None:
         if os.WIFSTOPPED(status):
             self.is_frozen = True
         elif os.WIFCONTINUED(status):
@@ -101,7 +101,7 @@ class Charge:
             self._process.returncode = self.exit_code  # it was reaped here, not by Popen
             self._channel.close()
 
-    def say(self, word: bytes) -> None:
+    def send(self, word: bytes) -> None:
         """Tell the child something; one that does not listen any more need not hear it."""
         with contextlib.suppress(OSError):
             self._channel.send(word)
