@@ -10,7 +10,7 @@ import pytest
 from tests.system import surrounded_app
 
 from mainspring import wiring
-from mainspring.worker.isolation.echo import EchoedError
+from mainspring.worker.isolation.remote_error import RemoteError
 
 from .test_isolation import Bench, Ear
 
@@ -23,7 +23,7 @@ class Printed(Ear):
         super().__init__()
         self.text = ""
 
-    def printed(self, stream: str, data: bytes) -> None:
+    def on_output(self, stream: str, data: bytes) -> None:
         self.text += data.decode()
 
 
@@ -50,7 +50,7 @@ async def test_each_process_has_its_own(bench: Bench, job: str) -> None:
 
 
 async def test_what_a_handler_raises_is_its_own_and_everything_is_closed(bench: Bench) -> None:
-    with pytest.raises(EchoedError, match="mine"):
+    with pytest.raises(RemoteError, match="mine"):
         await bench.run("fail")
 
     assert isinstance(bench.ear, Printed)

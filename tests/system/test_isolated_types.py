@@ -11,7 +11,7 @@ from tests.system import typed_app
 from tests.values import ORDER
 
 from mainspring import wiring
-from mainspring.worker.isolation.echo import EchoedError
+from mainspring.worker.isolation.remote_error import RemoteError
 
 from .test_isolation import Bench
 
@@ -40,7 +40,7 @@ async def test_models_and_paths_cross_the_border(bench: Bench, job: Any) -> None
 
 
 async def test_a_result_that_was_not_promised_is_not_tried_again(bench: Bench) -> None:
-    with pytest.raises(EchoedError, match="forget: the result does not fit") as caught:
+    with pytest.raises(RemoteError, match="forget: the result does not fit") as caught:
         await bench.run("forget")
 
     assert caught.value.is_unkeepable

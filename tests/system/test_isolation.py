@@ -14,13 +14,13 @@ from tests.system import poison_app
 from mainspring import wiring
 from mainspring.errors import MainspringError, ProcessCrashed
 from mainspring.store.columns import ATTEMPT, FENCE, ID, PAYLOAD, SPECIAL
-from mainspring.worker.isolation.echo import EchoedError
+from mainspring.worker.isolation.remote_error import RemoteError
 from mainspring.worker.work import Work
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from mainspring.worker.isolation.starter import Starter
+    from mainspring.worker.isolation.pool import ChildPool
     from mainspring.worker.registry import Handler
 
 PATIENCE = 60.0
@@ -33,15 +33,15 @@ class Ear:
         self.heard: list[tuple[str, Any]] = []
         self.printed_bytes = {"stdout": 0, "stderr": 0}
 
-    def told(self, kind: str, body: Any) -> None:
+    def on_notice(self, kind: str, body: Any) -> None:
         self.heard.append((kind, body))
 
-    async def asked(self, kind: str, body: Any) -> Any:
+    async def on_request(self, kind: str, body: Any) -> Any:
         if kind == "refuse":
             raise MainspringError("No.", code="not-done")
         return {"kind": kind, "body": body}
 
-    def printed(self, stream: str, data: bytes) -> None:
+    def on_output(self, stream: str, data: bytes) -> None:
         self.printed_bytes[stream] += len(data)
 
 
@@ -71,7 +71,7 @@ class Bench:
 
     @property
     def zygote(self) -> int:
-        process = self.isolation._starter._process
+        process = self.isolation._pool._process
         assert process is not None
         return process.pid
 
@@ -108,7 +108,7 @@ async def test_runs_do_not_draw_the_same_random_numbers(bench: Bench, monkeypatc
 
 
 async def test_what_a_handler_raises_is_raised_here_by_name(bench: Bench) -> None:
-    with pytest.raises(EchoedError) as raised:
+    with pytest.raises(RemoteError) as raised:
         await bench.run("raise_unlucky")
 
     kinds = [kind.__qualname__ for kind in type(raised.value).__mro__]
@@ -122,7 +122,7 @@ async def test_what_a_handler_raises_is_raised_here_by_name(bench: Bench) -> Non
     ("kind", "code"), [("nan", "result-not-json"), ("large", "result-too-large"), ("object", "result-not-json")]
 )
 async def test_a_result_that_cannot_be_kept_is_final(bench: Bench, kind: str, code: str) -> None:
-    with pytest.raises(EchoedError) as raised:
+    with pytest.raises(RemoteError) as raised:
         await bench.run("return_nonsense", kind=kind)
 
     assert raised.value.code == code
@@ -192,14 +192,14 @@ async def test_a_closed_bench_leaves_no_process_behind(bench: Bench) -> None:
 async def test_a_zygote_that_cannot_start_is_tried_again(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, program: str
 ) -> None:
-    starter: Starter = bench.isolation._starter
-    command, broken = starter._command, [True, True]
+    pool: ChildPool = bench.isolation._pool
+    command, broken = pool._command, [True, True]
 
     def sometimes(channel: int) -> Any:
         chosen = command(channel)
         return chosen._replace(arguments=[program]) if broken and broken.pop() else chosen
 
-    monkeypatch.setattr(starter, "_command", sometimes)
+    monkeypatch.setattr(pool, "_command", sometimes)
 
     assert await bench.run("isolated_nap", seconds=0.0)
 
@@ -207,7 +207,7 @@ async def test_a_zygote_that_cannot_start_is_tried_again(
 async def test_a_child_that_cannot_import_the_application_says_why(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    starter: Starter = bench.isolation._starter
+    pool: ChildPool = bench.isolation._pool
 
     def command(channel: int) -> Any:
         configuration = wiring.ZygoteConfiguration(
@@ -215,8 +215,8 @@ async def test_a_child_that_cannot_import_the_application_says_why(
         )
         return configuration.command(wiring.ZYGOTE_MODULE, wiring.ZYGOTE_VARIABLE)
 
-    monkeypatch.setattr(starter, "_command", command)
-    starter.start()
+    monkeypatch.setattr(pool, "_command", command)
+    pool.start()
     said = ""
     async with asyncio.timeout(PATIENCE):
         while "an isolated process ended before it was needed" not in said:

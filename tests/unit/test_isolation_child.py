@@ -12,21 +12,21 @@ import msgspec
 import pytest
 
 from mainspring import Mainspring
-from mainspring.worker.isolation.child import Life, Line
+from mainspring.worker.isolation.child import ChildChannel, IsolatedAttempt
 from mainspring.worker.isolation.wire import Failed, Start
 
 PATIENCE = 30.0
 
 
-class Mouth(Line):
-    """Keeps what is said."""
+class RecordingChannel(ChildChannel):
+    """Keeps what is sent."""
 
     def __init__(self) -> None:
-        self.said: list[msgspec.Struct] = []
+        self.sent: list[msgspec.Struct] = []
         self._sending = threading.RLock()
 
-    def say(self, message: msgspec.Struct) -> None:
-        self.said.append(message)
+    def send(self, message: msgspec.Struct) -> None:
+        self.sent.append(message)
 
 
 async def test_a_handler_told_to_stop_before_its_loop_could_hear_is_stopped_all_the_same() -> None:
@@ -38,18 +38,18 @@ async def test_a_handler_told_to_stop_before_its_loop_could_hear_is_stopped_all_
 
     async def close() -> None: ...
 
-    mouth = Mouth()
-    life = Life(mouth, Start(UUID(int=1), "wait", 1, 1, msgspec.Raw(b"{}")), app.registry, close)
-    life._context.request_cancel()  # as the plain signal handler does
+    channel = RecordingChannel()
+    attempt = IsolatedAttempt(channel, Start(UUID(int=1), "wait", 1, 1, msgspec.Raw(b"{}")), app.registry, close)
+    attempt._context.request_cancel()  # as the plain signal handler does
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(PATIENCE):
-            await life._run_async()
+            await attempt._run_async()
     finally:
         loop.remove_signal_handler(signal.SIGTERM)
 
-    said: list[Any] = mouth.said
-    assert all(word.is_cancelled for word in said)
+    sent: list[Any] = channel.sent
+    assert all(word.is_cancelled for word in sent)
 
 
 @pytest.mark.parametrize("kind", [StopIteration, GeneratorExit])
@@ -64,14 +64,14 @@ async def test_what_a_thread_cannot_hand_on_is_the_last_word_all_the_same(kind: 
 
     async def close() -> None: ...
 
-    mouth = Mouth()
-    life = Life(mouth, Start(UUID(int=1), "fail", 1, 1, msgspec.Raw(b"{}")), app.registry, close)
+    channel = RecordingChannel()
+    attempt = IsolatedAttempt(channel, Start(UUID(int=1), "fail", 1, 1, msgspec.Raw(b"{}")), app.registry, close)
     try:
         async with asyncio.timeout(PATIENCE):
-            await life._run_async()
+            await attempt._run_async()
     finally:
         asyncio.get_running_loop().remove_signal_handler(signal.SIGTERM)
 
-    (word,) = mouth.said
+    (word,) = channel.sent
     assert isinstance(word, Failed)
     assert (word.names[0], word.message) == (("builtins", kind.__name__), "no more")

@@ -14,13 +14,13 @@ from mainspring.errors import BadFrame
 from mainspring.worker.isolation.wire import (
     LENGTH_BYTES,
     MAX_FRAME_BYTES,
-    Answer,
-    Ask,
     Done,
     Failed,
     Frames,
+    Notice,
+    Reply,
+    Request,
     Start,
-    Tell,
     framed,
     from_child,
     to_child,
@@ -103,8 +103,8 @@ def test_a_message_that_does_not_fit_into_a_frame_is_not_sent() -> None:
 @pytest.mark.parametrize(
     "message",
     [
-        Tell("progress", {"share": 0.4}),
-        Ask(1, "checkpoint", [1, 2]),
+        Notice("progress", {"share": 0.4}),
+        Request(1, "checkpoint", [1, 2]),
         Done(None),
         Failed([("builtins", "ValueError")], "no", "Traceback …", code="x", is_cancelled=True),
     ],
@@ -125,4 +125,4 @@ def test_a_payload_travels_as_it_is_stored() -> None:
     assert isinstance(arrived, Start)
     assert bytes(arrived.payload) == bytes(payload)
     assert (arrived.run_id, arrived.attempt, arrived.fence, arrived.memory) == (UUID(int=7), 2, 3, 5)
-    assert to_child(next(Frames().feed(framed(Answer(1, error="no"))))) == Answer(1, error="no")
+    assert to_child(next(Frames().feed(framed(Reply(1, error="no"))))) == Reply(1, error="no")

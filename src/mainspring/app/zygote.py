@@ -39,9 +39,9 @@ def _loaded(configuration: wiring.ZygoteConfiguration) -> Mainspring:
     return app
 
 
-def _live(channel: socket.socket, load: Callable[[], Mainspring]) -> NoReturn:
+def _run_child(channel: socket.socket, load: Callable[[], Mainspring]) -> NoReturn:
     app = load()
-    child.live(channel, app.registry, app.close)
+    child.run_child(channel, app.registry, app.close)
 
 
 def _begin_anew(configuration: wiring.ZygoteConfiguration, threads: int) -> NoReturn:
@@ -65,8 +65,8 @@ def main() -> None:
     app = _loaded(configuration) if configuration.preload else None
     if app is not None and (threads := count_threads()) > 1:
         _begin_anew(configuration, threads)
-    live = partial(_live, load=lambda: app or _loaded(configuration))
-    Zygote(socket.socket(fileno=configuration.channel), live).run()
+    run_child = partial(_run_child, load=lambda: app or _loaded(configuration))
+    Zygote(socket.socket(fileno=configuration.channel), run_child).run()
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from mainspring.store.migrate import check_server
 from mainspring.wiring.place import Place
 from mainspring.wiring.store import open_store, say_nothing
 from mainspring.worker.isolation.isolation import Isolation
-from mainspring.worker.isolation.starter import Starter
+from mainspring.worker.isolation.pool import ChildPool
 from mainspring.worker.settings import WorkerSettings  # noqa: TC001  msgspec reads ChildConfiguration's annotations
 from mainspring.worker.supervised import ProcessCommand
 from mainspring.worker.supervisor import Supervisor, stop_on_signals
@@ -80,7 +80,7 @@ def isolation(app_path: str, place: Place) -> Isolation:
         configuration = ZygoteConfiguration(app=app_path, url=place.url, data_directory=directory, channel=channel)
         return configuration.command(ZYGOTE_MODULE, ZYGOTE_VARIABLE)
 
-    return Isolation(Starter(command))
+    return Isolation(ChildPool(command))
 
 
 def supervisor(

@@ -21,7 +21,7 @@ from mainspring.store.columns import EXPIRES_AT, ID, JOB, PRIORITY, SPECIAL
 from mainspring.store.instants import UNIX_TO_POSTGRES
 from mainspring.worker.carrying import unpacked
 from mainspring.worker.finishing import not_finished
-from mainspring.worker.isolation.echo import EchoedError
+from mainspring.worker.isolation.remote_error import RemoteError
 from mainspring.worker.limit import limit_of
 from mainspring.worker.timekeeper import Timekeeper
 from mainspring.worker.waits import MOST_PER_SLOT, Waits
@@ -260,7 +260,7 @@ class Executor:
             return work.stopped(self.now(), error)
         if isinstance(error, ProcessCrashed):
             return work.crashed(error, self.now())
-        if isinstance(error, EchoedError) and error.is_unkeepable:
+        if isinstance(error, RemoteError) and error.is_unkeepable:
             return work.unkeepable(error, self.now())
         return work.failed(error, self.now())
 

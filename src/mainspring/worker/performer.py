@@ -22,7 +22,7 @@ from mainspring.worker.carrying import call_carrying
 from mainspring.worker.current import CURRENT_ATTEMPT
 from mainspring.worker.environment import NOTHING
 from mainspring.worker.finishing import finishing_of
-from mainspring.worker.isolation.hearing import Hearing
+from mainspring.worker.isolation.receiver import ReportReceiver
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,14 +93,14 @@ class Performer:
         self, isolation: Isolation, work: Work, handler: Handler, begins: Callable[[Work], None]
     ) -> Any:
         report = partial(self._reporter.report_of, work)
-        hearing = Hearing(report, keeps_output=handler.capture_level is not None, work=work)
+        receiver = ReportReceiver(report, keeps_output=handler.capture_level is not None, work=work)
         checkpointed = await self._checkpointed(work, handler)
         if work.is_cancelled or work.is_interrupted:
             raise asyncio.CancelledError  # while we looked for the checkpoint
         try:
-            return await isolation.perform(work, handler, begins, hearing, checkpointed)
+            return await isolation.perform(work, handler, begins, receiver, checkpointed)
         finally:
-            hearing.close()
+            receiver.close()
 
     async def _checkpointed(self, work: Work, handler: Handler) -> Any:
         """Whoever is the first to claim a run finds no checkpoint, and does not look for one."""

@@ -15,7 +15,7 @@ from mainspring.model.steering import Cancel, Retry, Snooze, Steering
 from mainspring.store.columns import ATTEMPT, BROUGHT, FENCE, ID, PAYLOAD, SPECIAL
 from mainspring.store.instants import micros_of
 from mainspring.store.leases import Fate, Settled
-from mainspring.worker.isolation.echo import EchoedError
+from mainspring.worker.isolation.remote_error import RemoteError
 from mainspring.worker.limit import special_of
 
 if TYPE_CHECKING:
@@ -296,13 +296,13 @@ def _never_again(fate: Fate, state: State) -> tuple[Fate, State]:
 
 def error_document(error: BaseException) -> str:
     """An error as history keeps it: cleaned, bounded, as JSON text."""
-    echoed = error.traceback_text if isinstance(error, EchoedError) else None
+    echoed = error.traceback_text if isinstance(error, RemoteError) else None
     document = {
         "type": printable(type(error).__qualname__, 200),
         "message": printable(message_of(error), MAX_ERROR_LENGTH),
         "traceback": printable((echoed or traceback_of(error))[-MAX_TRACEBACK_LENGTH:], MAX_TRACEBACK_LENGTH),
     }
-    if isinstance(error, (MainspringError, EchoedError, Steering)) and error.code is not None:
+    if isinstance(error, (MainspringError, RemoteError, Steering)) and error.code is not None:
         document["code"] = printable(error.code, 100)
     return msgspec.json.encode(document).decode()
 

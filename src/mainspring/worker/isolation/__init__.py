@@ -2,7 +2,7 @@
 
     worker ──exec──► zygote ──fork──► child   one per run, made before it is needed
        ▲                │               ▲ │
-       │◄──born, gone───┘               │ └── whatever the handler starts
+       │◄─forked, exited┘               │ └── whatever the handler starts
        └────────── request, answers ────┘     (a socket), output (two pipes)
 
 The *zygote* is a fresh interpreter: it imports the application once and then only forks, kills and reaps. It never

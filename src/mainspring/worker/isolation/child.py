@@ -1,4 +1,4 @@
-"""Inside the child of one run: hear what to run, keep within its limits, run it, say what came of it, end."""
+"""Inside the child of one run: receive what to run, keep within its limits, run it, send what came of it, end."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from mainspring.worker.current import CURRENT_ATTEMPT
 from mainspring.worker.environment import NOTHING
 from mainspring.worker.event_loop import run_in_loop
 from mainspring.worker.isolation import processes
-from mainspring.worker.isolation.voice import ChildAttempt, Voice, captured_here
-from mainspring.worker.isolation.wire import Answer, Ask, Done, Failed, Frames, Start, Tell, framed, to_child
+from mainspring.worker.isolation.sender import ChildAttempt, ReportSender, captured_here
+from mainspring.worker.isolation.wire import Done, Failed, Frames, Notice, Reply, Request, Start, framed, to_child
 from mainspring.worker.work import MAX_ERROR_LENGTH, MAX_TRACEBACK_LENGTH, message_of, traceback_of
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 READ_BYTES = 65_536
 
 
-class Line:
+class ChildChannel:
     """The child's end of the socket. Any thread may use it; whoever asks waits for its answer."""
 
     def __init__(self, channel: socket.socket) -> None:
@@ -48,7 +48,7 @@ class Line:
         self._asking = threading.Lock()
         self._asked = 0
 
-    def hear(self) -> Any:
+    def receive(self) -> Any:
         """The next message, waiting for it. A worker that is gone ends us."""
         data = b""
         while True:
@@ -58,55 +58,57 @@ class Line:
             if not data:
                 os._exit(0)
 
-    def say(self, message: msgspec.Struct) -> None:
+    def send(self, message: msgspec.Struct) -> None:
         data = framed(message)
         with self._sending:
             self._channel.sendall(data)
 
-    def tell(self, kind: str, body: Any) -> None:
+    def notify(self, kind: str, body: Any) -> None:
         """Let the worker know; nobody answers."""
-        self.say(Tell(kind, body))
+        self.send(Notice(kind, body))
 
-    def ask(self, kind: str, body: Any) -> Any:
+    def request(self, kind: str, body: Any) -> Any:
         """Have the worker do something; blocks until it has."""
         with self._asking:
             self._asked += 1
-            self.say(Ask(self._asked, kind, body))
-            answer = self.hear()
-        assert isinstance(answer, Answer)
+            self.send(Request(self._asked, kind, body))
+            answer = self.receive()
+        assert isinstance(answer, Reply)
         if answer.error is not None:
             refusal = LeaseLost if answer.code == LeaseLost.code else MainspringError
             raise refusal(answer.error, code=answer.code)
         return answer.body
 
 
-def live(channel: socket.socket, registry: Registry, close: Callable[[], Coroutine[Any, Any, None]]) -> NoReturn:
-    """The whole life of a child. `close` closes what the application has opened meanwhile."""
-    line = Line(channel)
-    start = line.hear()
+def run_child(
+    socket_to_worker: socket.socket, registry: Registry, close: Callable[[], Coroutine[Any, Any, None]]
+) -> NoReturn:
+    """All that a child does. `close` closes what the application has opened meanwhile."""
+    channel = ChildChannel(socket_to_worker)
+    start = channel.receive()
     assert isinstance(start, Start)
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # what was printed before a crash is seen
-    Life(line, start, registry, close).run()
+    IsolatedAttempt(channel, start, registry, close).run()
     os._exit(0)  # nothing of the application's is cleaned up: it was only borrowed from the zygote
 
 
-class Life:
+class IsolatedAttempt:
     def __init__(
-        self, line: Line, start: Start, registry: Registry, close: Callable[[], Coroutine[Any, Any, None]]
+        self, channel: ChildChannel, start: Start, registry: Registry, close: Callable[[], Coroutine[Any, Any, None]]
     ) -> None:
-        self._line = line
+        self._channel = channel
         self._start = start
         self._handler = registry.find(start.job)
         self._environment = registry.environment
         self._close = close
         self._pid = os.getpid()
-        self._voice = Voice(line)
+        self._sender = ReportSender(channel)
         self._context = Context(
             run_id=start.run_id,
             job=start.job,
             attempt=start.attempt,
             fence=start.fence,
-            listener=self._voice,
+            listener=self._sender,
             headers=start.headers,
             checkpointed=start.checkpointed,
             finisher=start.finishing,
@@ -114,8 +116,8 @@ class Life:
         )
 
     def run(self) -> None:
-        CURRENT_ATTEMPT.set(ChildAttempt(self._line))
-        with captured_here(self._voice, self._handler.capture_level):
+        CURRENT_ATTEMPT.set(ChildAttempt(self._channel))
+        with captured_here(self._sender, self._handler.capture_level):
             self._run()
 
     def _run(self) -> None:
@@ -182,7 +184,7 @@ class Life:
         if self._handler.is_async:
             task.cancel()
 
-    # ── last words ──────────────────────────────────────────────────────────────────────────────────────────
+    # ── how it ended ────────────────────────────────────────────────────────────────────────────────────────
 
     def _finish(self, result: Any) -> None:
         if isinstance(result, Steering):
@@ -193,12 +195,12 @@ class Life:
         except InvalidInput as error:
             self._fail(error, is_unkeepable=True)
         else:
-            self._last_word(Done(None if data is None else msgspec.Raw(data)))
+            self._send_final(Done(None if data is None else msgspec.Raw(data)))
 
     def _fail(self, error: BaseException, *, is_unkeepable: bool = False) -> None:
         error = unpacked(error)
         is_cancelled = self._context.is_cancelled and isinstance(error, (asyncio.CancelledError, RunCancelled))
-        self._last_word(self._failure(error, is_cancelled=is_cancelled, is_unkeepable=is_unkeepable))
+        self._send_final(self._failure(error, is_cancelled=is_cancelled, is_unkeepable=is_unkeepable))
 
     def _failure(self, error: BaseException, **flags: bool) -> Failed:
         if isinstance(error, MemoryError) and self._start.memory is not None:
@@ -212,13 +214,13 @@ class Life:
             **flags,
         )
 
-    def _last_word(self, message: Done | Failed) -> None:
+    def _send_final(self, message: Done | Failed) -> None:
         if os.getpid() != self._pid:
             os._exit(0)  # the handler forked, and both returned: only one of them speaks for the run
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(Exception):  # whatever the handler made of it
                 stream.flush()
-        self._line.say(message)
+        self._channel.send(message)
 
 
 def _out_of_memory(error: BaseException, limit: int) -> OutOfMemory:

@@ -13,25 +13,25 @@ from mainspring.model.steering import steering_of
 from mainspring.store.columns import ATTEMPT, FENCE, HEADERS, ID, PAYLOAD, SPECIAL
 from mainspring.worker.command import result_of
 from mainspring.worker.finishing import finishing_of
-from mainspring.worker.isolation.echo import crash_of, echo_of
+from mainspring.worker.isolation.remote_error import crash_of, remote_error_of
 from mainspring.worker.isolation.wire import Done, Start
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mainspring.worker.isolation.conversation import Conversation, Listener
-    from mainspring.worker.isolation.starter import Starter
+    from mainspring.worker.isolation.pool import ChildPool
+    from mainspring.worker.isolation.process import IsolatedProcess, MessageReceiver
     from mainspring.worker.registry import Handler
     from mainspring.worker.work import Work
 
 
 class Isolation:
-    def __init__(self, starter: Starter) -> None:
-        self._starter = starter
-        self._children: dict[Work, Conversation | None] = {}  # None while it waits for a child
+    def __init__(self, pool: ChildPool) -> None:
+        self._pool = pool
+        self._children: dict[Work, IsolatedProcess | None] = {}  # None while it waits for a child
 
     def start(self) -> None:
-        self._starter.start()
+        self._pool.start()
 
     def is_for(self, work: Work, handler: Handler) -> bool:
         """Whether a run needs a process of its own: its job says so, or it was there when a worker crashed."""
@@ -41,45 +41,50 @@ class Isolation:
         return work in self._children
 
     async def perform(
-        self, work: Work, handler: Handler, begins: Callable[[Work], None], listener: Listener, checkpointed: Any = None
+        self,
+        work: Work,
+        handler: Handler,
+        begins: Callable[[Work], None],
+        receiver: MessageReceiver,
+        checkpointed: Any = None,
     ) -> Any:
         """`begins` hears of a limited run when its handler begins: waiting for a child is not counted.
 
-        `listener` hears what the child says and prints.
+        `receiver` gets what the child sends and prints.
         """
         self._children[work] = None
         child = None
         try:
-            child = self._children[work] = await self._starter.take()
+            child = self._children[work] = await self._pool.take()
             if work.limit is not None:
                 begins(work)
-            word = await child.hold(start_of(work, handler, checkpointed), listener)
+            word = await child.execute(start_of(work, handler, checkpointed), receiver)
             return _result_of(word, child, handler)
         finally:
             del self._children[work]
             if child is not None:
                 self._let_go(child)
 
-    def _let_go(self, child: Conversation) -> None:
+    def _let_go(self, child: IsolatedProcess) -> None:
         if child.fault is not None:
-            self._starter.kill(child)
+            self._pool.kill(child)
         else:
-            self._starter.release(child)
+            self._pool.release(child)
 
     def tell(self, work: Work) -> None:
         child = self._children[work]
         if child is not None:
-            self._starter.tell(child)
+            self._pool.tell(child)
         elif work.task is not None:
             work.task.cancel()  # nothing has begun
 
     def kill(self, work: Work) -> None:
         child = self._children[work]
         if child is not None:
-            self._starter.kill(child)
+            self._pool.kill(child)
 
     def close(self) -> None:
-        self._starter.close()
+        self._pool.close()
 
 
 def start_of(work: Work, handler: Handler, checkpointed: Any) -> Start:
@@ -98,16 +103,16 @@ def start_of(work: Work, handler: Handler, checkpointed: Any) -> Start:
     )
 
 
-def _result_of(word: Any, child: Conversation, handler: Handler) -> Any:
+def _result_of(word: Any, child: IsolatedProcess, handler: Handler) -> Any:
     """What the handler returned, or why it did not."""
     if isinstance(word, Done):
         return word.result
     if word is not None and word.steering is not None:
         raise steering_of(word.steering)
-    if child.is_killed or (child.is_told and (word is None or word.is_cancelled)):
+    if child.is_killed or (child.is_asked_to_stop and (word is None or word.is_cancelled)):
         raise asyncio.CancelledError
     if word is not None:
-        raise echo_of(word)
+        raise remote_error_of(word)
     if child.fault is not None:
         raise ProcessCrashed(f"The process of this run was ended because of what it sent. {child.fault}")
     if handler.command is not None and child.status is not None and os.WIFEXITED(child.status):

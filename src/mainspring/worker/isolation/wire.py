@@ -39,7 +39,7 @@ class Start(msgspec.Struct, tag="start"):
     checkpointed: Any = None
 
 
-class Answer(msgspec.Struct, tag="answer"):
+class Reply(msgspec.Struct, tag="answer"):
     """To the child: what became of what it asked for."""
 
     number: int
@@ -48,14 +48,14 @@ class Answer(msgspec.Struct, tag="answer"):
     code: str | None = None
 
 
-class Tell(msgspec.Struct, tag="tell"):
+class Notice(msgspec.Struct, tag="tell"):
     """From the child: something to know, like progress. Nobody answers."""
 
     kind: str
     body: Any = None
 
 
-class Ask(msgspec.Struct, tag="ask"):
+class Request(msgspec.Struct, tag="ask"):
     """From the child: something to do, like keeping a checkpoint. It waits for the answer."""
 
     number: int
@@ -81,8 +81,8 @@ class Failed(msgspec.Struct, tag="failed"):
     steering: dict[str, Any] | None = None  # it is not an error, but says what is to become of the run
 
 
-FromChild = Tell | Ask | Done | Failed
-ToChild = Start | Answer
+FromChild = Notice | Request | Done | Failed
+ToChild = Start | Reply
 
 _from_child: msgspec.json.Decoder[FromChild] = msgspec.json.Decoder(FromChild)
 _to_child: msgspec.json.Decoder[ToChild] = msgspec.json.Decoder(ToChild)

@@ -1,6 +1,6 @@
 """The zygote: forks a child whenever the worker asks for one, tells when one is gone, kills, and leaves nothing behind.
 
-It and the worker exchange records of a fixed size over a socket; with each birth travel the worker's ends of the
+It and the worker exchange messages of a fixed size over a socket; with each fork travel the worker's ends of the
 child's socket and of its two output pipes.
 """
 
@@ -25,36 +25,36 @@ if TYPE_CHECKING:
 # Asked by the worker …
 FORK, STOP, KILL = b"f", b"s", b"k"
 # … and told by the zygote.
-BORN, STILLBORN, GONE = b"b", b"n", b"g"
+FORKED, FORK_FAILED, EXITED = b"b", b"n", b"g"
 
 END_SECONDS = 5
-FDS_PER_BIRTH = 3  # socket, stdout, stderr
+FDS_PER_CHILD = 3  # socket, stdout, stderr
 
-_RECORD = struct.Struct("!cii")
-RECORD_BYTES = _RECORD.size
+_MESSAGE = struct.Struct("!cii")
+MESSAGE_BYTES = _MESSAGE.size
 
 
-class Record(NamedTuple):
-    """`pid` is a count for FORK and an errno for STILLBORN; `status` is what waitpid said, for GONE."""
+class ControlMessage(NamedTuple):
+    """`pid` is a count for FORK and an errno for FORK_FAILED; `status` is what waitpid said, for EXITED."""
 
     what: bytes
     pid: int
     status: int = 0
 
     def packed(self) -> bytes:
-        return _RECORD.pack(*self)
+        return _MESSAGE.pack(*self)
 
     @classmethod
-    def unpacked(cls, data: bytes) -> Record:
-        return cls(*_RECORD.unpack(data))
+    def unpacked(cls, data: bytes) -> ControlMessage:
+        return cls(*_MESSAGE.unpack(data))
 
 
 class Zygote:
-    """`live` is what a child does with its socket; it never returns."""
+    """`run_child` is what a child does with its socket; it never returns."""
 
-    def __init__(self, control: socket.socket, live: Callable[[socket.socket], NoReturn]) -> None:
+    def __init__(self, control: socket.socket, run_child: Callable[[socket.socket], NoReturn]) -> None:
         self._control = control
-        self._live = live
+        self._run_child = run_child
         self._children: set[int] = set()
         self._others = set(processes.children_of(os.getpid()))  # started while the application was imported
         self._is_ending = False
@@ -74,7 +74,7 @@ class Zygote:
                 with contextlib.suppress(BlockingIOError):
                     wakened.recv(4096)
             if self._control in readable:
-                self._heed()
+                self._act_on()
             self._reap()
         self._end()
 
@@ -90,15 +90,15 @@ class Zygote:
     def _asked_to_end(self, number: int, frame: object) -> None:
         self._is_ending = True
 
-    def _heed(self) -> None:
+    def _act_on(self) -> None:
         try:
-            data = self._control.recv(RECORD_BYTES)
+            data = self._control.recv(MESSAGE_BYTES)
         except OSError:
             data = b""
-        if len(data) < RECORD_BYTES:
+        if len(data) < MESSAGE_BYTES:
             self._is_ending = True
             return
-        what, pid, _ = Record.unpacked(data)
+        what, pid, _ = ControlMessage.unpacked(data)
         if what == FORK:
             for _ in range(pid):
                 self._fork()
@@ -108,21 +108,21 @@ class Zygote:
             else:
                 processes.send_to_group(pid, signal.SIGTERM)
 
-    # ── giving birth ────────────────────────────────────────────────────────────────────────────────────────
+    # ── forking ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def _fork(self) -> None:
         try:
-            fds = Ends.made()
+            fds = ChildPipes.made()
             pid = self._fork_with(fds)
         except OSError as error:  # too many processes or files: the worker asks again after a while
-            self._say(Record(STILLBORN, error.errno or 0))
+            self._say(ControlMessage(FORK_FAILED, error.errno or 0))
             return
         self._children.add(pid)
         with contextlib.suppress(OSError):  # the worker is gone; the next look at its socket says so
-            socket.send_fds(self._control, [Record(BORN, pid).packed()], fds.of_worker)
+            socket.send_fds(self._control, [ControlMessage(FORKED, pid).packed()], fds.of_worker)
         fds.close()
 
-    def _fork_with(self, fds: Ends) -> int:
+    def _fork_with(self, fds: ChildPipes) -> int:
         sys.stdout.flush()
         sys.stderr.flush()
         parent = os.getpid()
@@ -134,18 +134,18 @@ class Zygote:
         if pid == 0:
             try:
                 self._control.close()
-                self._live(_begin_a_life(parent, fds))
+                self._run_child(_set_up_child(parent, fds))
             except BaseException:
                 traceback.print_exc()  # through the child's own pipe: the worker may want to know
             finally:
                 os._exit(1)  # whatever happens, a child never goes on as a zygote
         return pid
 
-    def _say(self, record: Record) -> None:
+    def _say(self, message: ControlMessage) -> None:
         with contextlib.suppress(OSError):
-            self._control.send(record.packed())
+            self._control.send(message.packed())
 
-    # ── burying ─────────────────────────────────────────────────────────────────────────────────────────────
+    # ── reaping ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def _reap(self) -> None:
         """Tell of every child that ended, then kill what it left behind."""
@@ -159,7 +159,7 @@ class Zygote:
                 if pid in self._children:
                     self._children.discard(pid)
                     self._kill_orphans()
-                    self._say(Record(GONE, pid, status))
+                    self._say(ControlMessage(EXITED, pid, status))
         if ended:
             self._kill_orphans()
 
@@ -182,7 +182,7 @@ class Zygote:
             self._children.discard(pid)
 
 
-class Ends(NamedTuple):
+class ChildPipes(NamedTuple):
     """Both ends of a child's socket and of its two output pipes."""
 
     socket_of_worker: int
@@ -193,7 +193,7 @@ class Ends(NamedTuple):
     stderr_of_child: int
 
     @classmethod
-    def made(cls) -> Ends:
+    def made(cls) -> ChildPipes:
         made: list[int] = []
         try:
             made += (each.detach() for each in socket.socketpair())
@@ -207,14 +207,14 @@ class Ends(NamedTuple):
 
     @property
     def of_worker(self) -> list[int]:
-        return list(self[:FDS_PER_BIRTH])
+        return list(self[:FDS_PER_CHILD])
 
     def close(self) -> None:
         for fd in self:
             os.close(fd)
 
 
-def _begin_a_life(parent: int, fds: Ends) -> socket.socket:
+def _set_up_child(parent: int, fds: ChildPipes) -> socket.socket:
     """What every child does first: a session of its own, its own output, and dependence on the zygote."""
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGTERM):

@@ -17,7 +17,7 @@ MAX_NAMES = 20
 MAX_NAME_LENGTH = 200
 
 
-class EchoedError(Exception):
+class RemoteError(Exception):
     """Was raised in an isolated child; has its names, its text and its traceback, but nothing more of it."""
 
     code: str | None = None
@@ -25,12 +25,12 @@ class EchoedError(Exception):
     is_unkeepable = False  # the handler did its work and returned what cannot be stored
 
 
-def echo_of(failed: Failed) -> EchoedError:
+def remote_error_of(failed: Failed) -> RemoteError:
     """An error whose class and base classes have the names that the original ones had: policies go by names."""
-    kind: type[EchoedError] = EchoedError
+    kind: type[RemoteError] = RemoteError
     for module, name in reversed(failed.names[:MAX_NAMES]):
         names = {"__module__": module[:MAX_NAME_LENGTH], "__qualname__": name[:MAX_NAME_LENGTH]}
-        kind = type(EchoedError.__name__, (kind,), names)
+        kind = type(RemoteError.__name__, (kind,), names)
     error = kind(failed.message)
     error.code = failed.code
     error.traceback_text = failed.traceback

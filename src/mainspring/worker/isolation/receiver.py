@@ -1,4 +1,4 @@
-"""The worker's ear for one child: what it tells, asks and prints becomes part of its attempt's report.
+"""What the worker makes of what one child sends and prints: it becomes part of its attempt's report.
 
 Nothing of it is believed: it is checked again as if it came from anywhere.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 MAX_LINE_BYTES = 4 * MAX_LINE_LENGTH
 
 
-class Hearing:
+class ReportReceiver:
     """`report` makes the attempt's report when there is something to put into it. `work` is what has the slot."""
 
     def __init__(self, report: Callable[[], Report], *, keeps_output: bool, work: Work | None = None) -> None:
@@ -39,7 +39,7 @@ class Hearing:
         self._work = work
         self._unfinished: dict[str, bytes] = {}  # the beginning of a line, by stream
 
-    def told(self, kind: str, body: Any) -> None:
+    def on_notice(self, kind: str, body: Any) -> None:
         match kind, body:
             case "progress", [fraction, str(message)]:
                 try:
@@ -53,7 +53,7 @@ class Hearing:
             case _:
                 raise BadFrame("It told something that is not in the protocol.")
 
-    async def asked(self, kind: str, body: Any) -> Any:
+    async def on_request(self, kind: str, body: Any) -> Any:
         work = self._work
         if kind == "checkpoint":
             await self._report().checkpoint(encode(body, what="checkpoint", limit=MAX_CHECKPOINT_BYTES))
@@ -64,7 +64,7 @@ class Hearing:
         else:
             raise MainspringError("This worker does not know how to do that.", code="not-done")
 
-    def printed(self, stream: str, data: bytes) -> None:
+    def on_output(self, stream: str, data: bytes) -> None:
         if not self._keeps_output or self._report().is_full:
             return
         *lines, rest = (self._unfinished.pop(stream, b"") + data).split(b"\n")

@@ -1,4 +1,4 @@
-"""One child as its worker sees it: asked to run something, listened to until its last word or its end."""
+"""One child as its worker sees it: told what to run, and listened to until its final message or its end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from mainspring.errors import BadFrame, MainspringError
 from mainspring.model.payload import printable
-from mainspring.worker.isolation.wire import Answer, Ask, Done, Failed, Frames, Tell, framed, from_child
+from mainspring.worker.isolation.wire import Done, Failed, Frames, Notice, Reply, Request, framed, from_child
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,35 +22,35 @@ MAX_READS = 16  # of one pipe before the others have a turn
 KEPT_OUTPUT = 16_384  # of each stream: the end of what was printed
 
 
-class Listener(Protocol):
+class MessageReceiver(Protocol):
     """What becomes of what the child of one run says and prints."""
 
-    def told(self, kind: str, body: Any) -> None: ...
+    def on_notice(self, kind: str, body: Any) -> None: ...
 
-    async def asked(self, kind: str, body: Any) -> Any: ...
+    async def on_request(self, kind: str, body: Any) -> Any: ...
 
-    def printed(self, stream: str, data: bytes) -> None: ...
+    def on_output(self, stream: str, data: bytes) -> None: ...
 
 
-class Silence:
+class NoReceiver:
     """Nobody listens: what is asked for cannot be done."""
 
-    def told(self, kind: str, body: Any) -> None: ...
+    def on_notice(self, kind: str, body: Any) -> None: ...
 
-    async def asked(self, kind: str, body: Any) -> Any:
+    async def on_request(self, kind: str, body: Any) -> Any:
         raise MainspringError(f"This worker does not know how to do {kind!r}.", code="not-done")
 
-    def printed(self, stream: str, data: bytes) -> None: ...
+    def on_output(self, stream: str, data: bytes) -> None: ...
 
 
-class Conversation:
+class IsolatedProcess:
     """`status` is what the kernel said when the child ended; None as long as it lives, or if nobody knows."""
 
     def __init__(self, pid: int, fds: Sequence[int]) -> None:
         self.pid = pid
         self.status: int | None = None
         self.is_gone = False
-        self.is_told = False  # to stop
+        self.is_asked_to_stop = False  # to stop
         self.is_killed = False
         self.fault: BadFrame | None = None  # it said what is not in the protocol
         self.tails = {"stdout": bytearray(), "stderr": bytearray()}
@@ -60,17 +60,17 @@ class Conversation:
         for fd in self._pipes.values():
             os.set_blocking(fd, False)
         self._frames = Frames()
-        self._listener: Listener = Silence()
-        self._last_word: asyncio.Future[Done | Failed | None] | None = None
+        self._receiver: MessageReceiver = NoReceiver()
+        self._final: asyncio.Future[Done | Failed | None] | None = None
         self._answering: set[asyncio.Task[None]] = set()
         self._is_over = False
 
-    async def hold(self, start: Start, listener: Listener) -> Done | Failed | None:
-        """Have the child run something; answers with its last word, or None if it ended without one."""
+    async def execute(self, start: Start, receiver: MessageReceiver) -> Done | Failed | None:
+        """Have the child run something; answers with its final message, or None if it ended without one."""
         loop = asyncio.get_running_loop()
-        self._listener = listener
-        self._last_word = loop.create_future()
-        loop.add_reader(self._channel.fileno(), self._hear)
+        self._receiver = receiver
+        self._final = loop.create_future()
+        loop.add_reader(self._channel.fileno(), self._receive)
         for stream, fd in self._pipes.items():
             loop.add_reader(fd, self._read_output, stream)
         try:
@@ -78,13 +78,13 @@ class Conversation:
                 await loop.sock_sendall(self._channel, framed(start))
             if self.is_gone:
                 self.ended(self.status)
-            return await self._last_word
+            return await self._final
         finally:
             self.close()
 
     # ── listening ───────────────────────────────────────────────────────────────────────────────────────────
 
-    def _hear(self) -> bool:
+    def _receive(self) -> bool:
         """Act on what has arrived; answers whether there may be more."""
         try:
             data = self._channel.recv(READ_BYTES)
@@ -97,27 +97,27 @@ class Conversation:
             return False
         try:
             for body in self._frames.feed(data):
-                self._heed(from_child(body))
+                self._act_on(from_child(body))
         except BadFrame as error:
             self.fault = error
             self._settle(None)
         return True
 
-    def _heed(self, message: Tell | Ask | Done | Failed) -> None:
-        if isinstance(message, Tell):
-            self._listener.told(message.kind, message.body)
-        elif isinstance(message, Ask):
+    def _act_on(self, message: Notice | Request | Done | Failed) -> None:
+        if isinstance(message, Notice):
+            self._receiver.on_notice(message.kind, message.body)
+        elif isinstance(message, Request):
             answering = asyncio.get_running_loop().create_task(self._answer(message))
             self._answering.add(answering)
             answering.add_done_callback(self._answering.discard)
         else:
             self._settle(message)
 
-    async def _answer(self, question: Ask) -> None:
+    async def _answer(self, question: Request) -> None:
         try:
-            answer = Answer(question.number, body=await self._listener.asked(question.kind, question.body))
+            answer = Reply(question.number, body=await self._receiver.on_request(question.kind, question.body))
         except MainspringError as error:
-            answer = Answer(question.number, error=str(error), code=error.code)
+            answer = Reply(question.number, error=str(error), code=error.code)
         with contextlib.suppress(OSError):
             await asyncio.get_running_loop().sock_sendall(self._channel, framed(answer))
 
@@ -136,9 +136,9 @@ class Conversation:
             tail = self.tails[stream]
             tail += data
             del tail[:-KEPT_OUTPUT]
-            self._listener.printed(stream, data)
+            self._receiver.on_output(stream, data)
 
-    def last_words(self) -> str:
+    def last_output(self) -> str:
         """Of a child that ended before anybody listened: the end of what it printed."""
         for stream in self._pipes:
             self._read_output(stream)
@@ -154,8 +154,8 @@ class Conversation:
     def ended(self, status: int | None) -> None:
         """The kernel says that it is gone. What it said before may still be on its way through the socket."""
         self.is_gone, self.status = True, status
-        while self._last_word is not None and not self._last_word.done():
-            if not self._hear():
+        while self._final is not None and not self._final.done():
+            if not self._receive():
                 self._settle(None)
 
     def give_up(self) -> None:
@@ -163,10 +163,10 @@ class Conversation:
         self._settle(None)
 
     def _settle(self, word: Done | Failed | None) -> None:
-        if self._last_word is not None and not self._last_word.done():
+        if self._final is not None and not self._final.done():
             for stream in self._pipes:
                 self._read_output(stream)
-            self._last_word.set_result(word)
+            self._final.set_result(word)
 
     def close(self) -> None:
         if self._is_over:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import structlog
 
 from mainspring.worker.isolation import processes, zygote
-from mainspring.worker.isolation.conversation import Conversation
-from mainspring.worker.isolation.zygote import FDS_PER_BIRTH, RECORD_BYTES, Record
+from mainspring.worker.isolation.process import IsolatedProcess
+from mainspring.worker.isolation.zygote import FDS_PER_CHILD, MESSAGE_BYTES, ControlMessage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +32,7 @@ KILL_SECONDS = 5.0  # how long a kill may take before we go on without its confi
 _CLOSE_ON_EXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 
 
-class Starter:
+class ChildPool:
     """`command` says how to start a zygote that speaks over the given file descriptor."""
 
     def __init__(self, command: Callable[[int], ProcessCommand], *, stock: int = STOCK) -> None:
@@ -41,9 +41,9 @@ class Starter:
         self._control: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._unsent: deque[bytes] = deque()
-        self._idle: deque[Conversation] = deque()
-        self._alive: dict[int, Conversation] = {}
-        self._waiting: deque[asyncio.Future[Conversation]] = deque()
+        self._idle: deque[IsolatedProcess] = deque()
+        self._alive: dict[int, IsolatedProcess] = {}
+        self._waiting: deque[asyncio.Future[IsolatedProcess]] = deque()
         self._asked = 0
         self._pause = FIRST_PAUSE
         self._starting: asyncio.TimerHandle | None = None
@@ -51,7 +51,7 @@ class Starter:
 
     # ── children ────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def take(self) -> Conversation:
+    async def take(self) -> IsolatedProcess:
         """A child that has nothing to do yet."""
         self.start()
         self._pause = FIRST_PAUSE
@@ -59,7 +59,7 @@ class Starter:
             child = self._idle.popleft()
             self._restock()
             return child
-        waiting: asyncio.Future[Conversation] = asyncio.get_running_loop().create_future()
+        waiting: asyncio.Future[IsolatedProcess] = asyncio.get_running_loop().create_future()
         self._waiting.append(waiting)
         self._restock()
         try:
@@ -69,27 +69,27 @@ class Starter:
                 self._give(waiting.result())
             raise
 
-    def tell(self, child: Conversation) -> None:
-        """Ask it, and whatever is in its process group, to stop."""
-        child.is_told = True
-        self._send(Record(zygote.STOP, child.pid))
+    def tell(self, child: IsolatedProcess) -> None:
+        """Request it, and whatever is in its process group, to stop."""
+        child.is_asked_to_stop = True
+        self._send(ControlMessage(zygote.STOP, child.pid))
 
-    def kill(self, child: Conversation) -> None:
+    def kill(self, child: IsolatedProcess) -> None:
         """End it with all its descendants."""
         child.is_killed = True
-        self._send(Record(zygote.KILL, child.pid))
+        self._send(ControlMessage(zygote.KILL, child.pid))
         asyncio.get_running_loop().call_later(KILL_SECONDS, child.give_up)
 
-    def release(self, child: Conversation) -> None:
-        """It has said its last word: nothing of it should be there much longer."""
+    def release(self, child: IsolatedProcess) -> None:
+        """It has sent its final message: nothing of it should be there much longer."""
         if not child.is_gone and not child.is_killed:
             asyncio.get_running_loop().call_later(KILL_SECONDS, self._kill_if_there, child)
 
-    def _kill_if_there(self, child: Conversation) -> None:
+    def _kill_if_there(self, child: IsolatedProcess) -> None:
         if self._alive.get(child.pid) is child:
             self.kill(child)
 
-    def _give(self, child: Conversation) -> None:
+    def _give(self, child: IsolatedProcess) -> None:
         while self._waiting:
             waiting = self._waiting.popleft()
             if not waiting.done():
@@ -98,12 +98,12 @@ class Starter:
         self._idle.append(child)
 
     def _restock(self) -> None:
-        """Ask for as many children as are wanted and not on their way."""
+        """Request for as many children as are wanted and not on their way."""
         waiting = sum(not each.done() for each in self._waiting)
         missing = self._stock + waiting - len(self._idle) - self._asked
         if missing > 0 and self._control is not None:
             self._asked += missing
-            self._send(Record(zygote.FORK, missing))
+            self._send(ControlMessage(zygote.FORK, missing))
 
     def _restock_later(self) -> None:
         asyncio.get_running_loop().call_later(self._pause, self._restock)
@@ -124,7 +124,7 @@ class Starter:
             self._start_later()
             return
         self._control.setblocking(False)
-        asyncio.get_running_loop().add_reader(self._control.fileno(), self._hear)
+        asyncio.get_running_loop().add_reader(self._control.fileno(), self._receive)
         self._restock()
 
     def _spawn(self) -> tuple[socket.socket, subprocess.Popen[bytes]]:
@@ -142,8 +142,8 @@ class Starter:
         self._starting = asyncio.get_running_loop().call_later(self._pause, self.start)
         self._pause = min(LONGEST_PAUSE, self._pause * 2)
 
-    def _send(self, record: Record) -> None:
-        self._unsent.append(record.packed())
+    def _send(self, message: ControlMessage) -> None:
+        self._unsent.append(message.packed())
         if len(self._unsent) == 1:
             self._flush()
 
@@ -164,45 +164,45 @@ class Starter:
             self._unsent.clear()  # it is gone, and we shall hear of it
         loop.remove_writer(self._control.fileno())
 
-    def _hear(self) -> None:
+    def _receive(self) -> None:
         while self._control is not None:
             try:
-                data, fds, _, _ = socket.recv_fds(self._control, RECORD_BYTES, FDS_PER_BIRTH, _CLOSE_ON_EXEC)
+                data, fds, _, _ = socket.recv_fds(self._control, MESSAGE_BYTES, FDS_PER_CHILD, _CLOSE_ON_EXEC)
             except BlockingIOError:
                 return
             except OSError:
                 data, fds = b"", []
-            if len(data) < RECORD_BYTES:
+            if len(data) < MESSAGE_BYTES:
                 self._zygote_ended()
                 return
-            self._heed(Record.unpacked(data), fds)
+            self._act_on(ControlMessage.unpacked(data), fds)
 
-    def _heed(self, record: Record, fds: list[int]) -> None:
-        if record.what == zygote.GONE:
-            self._bury(record.pid, record.status)
+    def _act_on(self, message: ControlMessage, fds: list[int]) -> None:
+        if message.what == zygote.EXITED:
+            self._child_exited(message.pid, message.status)
             return
         self._asked -= 1
-        if record.what == zygote.BORN and len(fds) == FDS_PER_BIRTH:
-            child = self._alive[record.pid] = Conversation(record.pid, fds)
+        if message.what == zygote.FORKED and len(fds) == FDS_PER_CHILD:
+            child = self._alive[message.pid] = IsolatedProcess(message.pid, fds)
             self._give(child)
         else:
-            self._mourn(record, fds)
+            self._fork_failed(message, fds)
 
-    def _mourn(self, record: Record, fds: list[int]) -> None:
+    def _fork_failed(self, message: ControlMessage, fds: list[int]) -> None:
         """The zygote could not make a child, or we have no room for its files: then it sees us gone, and ends."""
         for fd in fds:
             os.close(fd)
-        because = os.strerror(errno.EMFILE if record.what == zygote.BORN else record.pid)
+        because = os.strerror(errno.EMFILE if message.what == zygote.FORKED else message.pid)
         log.warning("an isolated process could not be started", because=because)
         self._restock_later()
 
-    def _bury(self, pid: int, status: int | None) -> None:
+    def _child_exited(self, pid: int, status: int | None) -> None:
         child = self._alive.pop(pid, None)
         if child is None:
             return
         if child in self._idle:  # it had done nothing yet: is something wrong with all of them?
             self._idle.remove(child)
-            log.warning("an isolated process ended before it was needed", status=status, said=child.last_words())
+            log.warning("an isolated process ended before it was needed", status=status, said=child.last_output())
             child.close()
             self._restock_later()
         child.ended(status)
@@ -219,7 +219,7 @@ class Starter:
         log.error("the process that starts isolated runs ended", exit_code=code)
         for pid in list(self._alive):
             processes.send_to_group(pid, signal.SIGKILL)  # the kernel killed the child, not what it had started
-            self._bury(pid, None)
+            self._child_exited(pid, None)
         self._start_later()
 
     def _reaped(self) -> int | None:

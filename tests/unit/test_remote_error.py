@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from mainspring.model.job import JobDefinition
-from mainspring.worker.isolation.echo import crash_of, echo_of
+from mainspring.worker.isolation.remote_error import crash_of, remote_error_of
 from mainspring.worker.isolation.wire import Failed
 from mainspring.worker.work import error_document
 
@@ -20,7 +20,7 @@ LIMITED = JobDefinition(name="job", isolated=True, memory=2**28, cpu=timedelta(s
 def test_an_echo_has_the_names_of_what_was_raised() -> None:
     names = [("shop.errors", "Outer.CardDeclined"), ("builtins", "ValueError"), ("builtins", "Exception")]
 
-    error = echo_of(Failed(names, "card 7", "Traceback …", code="card-declined"))
+    error = remote_error_of(Failed(names, "card 7", "Traceback …", code="card-declined"))
 
     kinds = [(kind.__module__, kind.__qualname__) for kind in type(error).__mro__]
     assert kinds[:3] == names
@@ -37,7 +37,7 @@ def test_an_echo_of_a_hostile_error_is_bounded_and_clean() -> None:
     names = [("m" * 10_000, "N\x00" * 10_000)] * 1_000
 
     document = msgspec.json.decode(
-        error_document(echo_of(Failed(names, "\x00" * 10**5, "t" * 10**5, code="c" * 10**5)))
+        error_document(remote_error_of(Failed(names, "\x00" * 10**5, "t" * 10**5, code="c" * 10**5)))
     )
 
     assert len(document["type"]) <= 200

@@ -10,7 +10,7 @@ import pytest
 
 from mainspring.model.report import MAX_LOG_BYTES
 from mainspring.store.reports import LeasedAttempt
-from mainspring.worker.isolation.hearing import MAX_LINE_BYTES, Hearing
+from mainspring.worker.isolation.receiver import MAX_LINE_BYTES, ReportReceiver
 from mainspring.worker.report import OVERHEAD_BYTES, Report
 
 
@@ -38,42 +38,42 @@ def report(reporter: Reporter) -> Report:
 
 
 @pytest.fixture
-def hearing(report: Report) -> Hearing:
-    return Hearing(lambda: report, keeps_output=True)
+def receiver(report: Report) -> ReportReceiver:
+    return ReportReceiver(lambda: report, keeps_output=True)
 
 
 def texts(report: Report) -> list[str]:
     return [text for part in report.parts() for _, _, _, text in msgspec.json.decode(part.lines)]
 
 
-def test_lines_are_put_together_stream_by_stream(hearing: Hearing, report: Report) -> None:
-    hearing.printed("stdout", b"one\ntw")
-    hearing.printed("stderr", b"oops\r\n")
-    hearing.printed("stdout", b"o\nthree")
-    hearing.close()
+def test_lines_are_put_together_stream_by_stream(receiver: ReportReceiver, report: Report) -> None:
+    receiver.on_output("stdout", b"one\ntw")
+    receiver.on_output("stderr", b"oops\r\n")
+    receiver.on_output("stdout", b"o\nthree")
+    receiver.close()
 
     assert texts(report) == ["one", "oops", "two", "three"]
 
 
-def test_what_no_store_can_keep_is_replaced(hearing: Hearing, report: Report) -> None:
-    hearing.printed("stdout", b"a\0b\xffc\n")
+def test_what_no_store_can_keep_is_replaced(receiver: ReportReceiver, report: Report) -> None:
+    receiver.on_output("stdout", b"a\0b\xffc\n")
 
     assert texts(report) == ["a\ufffdb\ufffdc"]
 
 
-def test_a_line_without_an_end_is_cut(hearing: Hearing, report: Report) -> None:
-    hearing.printed("stdout", b"x" * (MAX_LINE_BYTES + 1))
+def test_a_line_without_an_end_is_cut(receiver: ReportReceiver, report: Report) -> None:
+    receiver.on_output("stdout", b"x" * (MAX_LINE_BYTES + 1))
 
     assert [text[-1] for text in texts(report)] == ["…"]
 
 
 @pytest.mark.parametrize("flood", [b"y\n", b"\n", b"a line of some length\n"])
 def test_a_flood_costs_no_more_than_what_is_kept_of_it(
-    hearing: Hearing, report: Report, reporter: Reporter, flood: bytes
+    receiver: ReportReceiver, report: Report, reporter: Reporter, flood: bytes
 ) -> None:
     """`yes` prints gigabytes a second; the loop that hears it has other runs to serve."""
     for _ in range(10):
-        hearing.printed("stdout", flood * 50_000)
+        receiver.on_output("stdout", flood * 50_000)
 
     assert texts(report)[-1].startswith("… truncated")
     assert reporter.asked <= MAX_LOG_BYTES // OVERHEAD_BYTES + 2

@@ -8,20 +8,20 @@ import os
 import pytest
 
 from mainspring.worker.isolation import zygote
-from mainspring.worker.isolation.starter import Starter
-from mainspring.worker.isolation.zygote import Record
+from mainspring.worker.isolation.pool import ChildPool
+from mainspring.worker.isolation.zygote import ControlMessage
 from mainspring.worker.supervised import ProcessCommand
 
 
 async def test_a_child_whose_files_found_no_room_here_is_not_taken_for_one() -> None:
     """The kernel hands over as many files as the worker may still open, and says nothing about the others."""
-    starter = Starter(lambda channel: ProcessCommand(["/bin/true"], {}))
+    pool = ChildPool(lambda channel: ProcessCommand(["/bin/true"], {}))
     ours, theirs = os.pipe()
-    starter._heed(Record(zygote.BORN, 1), [ours])
+    pool._act_on(ControlMessage(zygote.FORKED, 1), [ours])
 
     with pytest.raises(OSError) as closed:  # noqa: PT011  its number says which
         os.fstat(ours)
     assert closed.value.errno == errno.EBADF
-    assert not starter._idle
-    assert not starter._alive
+    assert not pool._idle
+    assert not pool._alive
     os.close(theirs)

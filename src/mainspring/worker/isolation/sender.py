@@ -1,4 +1,4 @@
-"""The child's own end of what its handler tells: it says so to its worker."""
+"""In the child: sends what its handler reports to its worker."""
 
 from __future__ import annotations
 
@@ -17,56 +17,56 @@ from mainspring.worker.isolation.wire import COME_BACK, LEAVE_SLOT
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mainspring.worker.isolation.child import Line
+    from mainspring.worker.isolation.child import ChildChannel
 
 
-class Voice:
-    """Implements `mainspring.model.report.Listener` over the line to the worker."""
+class ReportSender:
+    """Implements `mainspring.model.report.Listener` over the channel to its worker."""
 
-    def __init__(self, line: Line) -> None:
-        self._line = line
+    def __init__(self, channel: ChildChannel) -> None:
+        self._channel = channel
 
     def progress(self, fraction: float, message: str) -> None:
-        self._line.tell("progress", (fraction, message))
+        self._channel.notify("progress", (fraction, message))
 
     def log(self, level: str, logger: str, text: str) -> None:
-        self._line.tell("log", (level, logger, text))
+        self._channel.notify("log", (level, logger, text))
 
     async def checkpoint(self, data: bytes) -> None:
         await asyncio.to_thread(self.checkpoint_sync, data)
 
     def checkpoint_sync(self, data: bytes) -> None:
-        self._line.ask("checkpoint", msgspec.Raw(data))
+        self._channel.request("checkpoint", msgspec.Raw(data))
 
 
 class ChildAttempt:
     """The attempt that a child makes, as its `CURRENT_ATTEMPT`. The slot is its worker's: see `waits.py`."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, channel: ChildChannel) -> None:
         self.pid = os.getpid()
         self.waits = self
-        self._line = line
+        self._channel = channel
 
     async def leave(self, attempt: ChildAttempt) -> None:
-        await asyncio.to_thread(self._line.ask, LEAVE_SLOT, None)
+        await asyncio.to_thread(self._channel.request, LEAVE_SLOT, None)
 
     async def come_back(self, attempt: ChildAttempt) -> None:
-        await asyncio.to_thread(self._line.ask, COME_BACK, None)
+        await asyncio.to_thread(self._channel.request, COME_BACK, None)
 
 
 class _Capture(logging.Handler):
     """Everything logged in this process belongs to the one run it is for, whatever thread it comes from."""
 
-    def __init__(self, voice: Voice, level: int) -> None:
+    def __init__(self, sender: ReportSender, level: int) -> None:
         super().__init__(level)
-        self._voice = voice
+        self._sender = sender
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._voice.log(*words_of(record))
+        self._sender.log(*words_of(record))
 
 
 @contextmanager
-def captured_here(voice: Voice, level: int | None) -> Iterator[None]:
+def captured_here(sender: ReportSender, level: int | None) -> Iterator[None]:
     """Have lines of `logging` kept, once: handlers that would also print them are set aside."""
     if level is None:
         yield
@@ -77,5 +77,5 @@ def captured_here(voice: Voice, level: int | None) -> Iterator[None]:
         root.setLevel(level)
     for handler in printing:
         root.removeHandler(handler)
-    root.addHandler(_Capture(voice, level))
+    root.addHandler(_Capture(sender, level))
     yield
