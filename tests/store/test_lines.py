@@ -130,7 +130,7 @@ async def test_a_line_that_appears_later_is_noticed_by_its_wake_up(shop: Mainspr
 
 
 async def test_a_line_that_appears_later_is_noticed_at_a_beat(shop: Mainspring, connection: Connection) -> None:
-    async with working(shop, labels=("eu",), beat_interval=0.2) as worker:
+    async with working(shop, labels=("eu",), heartbeat_interval=0.2) as worker:
         await jobs.open_lines(connection, [Line("default", ("eu",))], tenant_id=DEFAULT_TENANT)
         await until(lambda: Line("default", ("eu",)) in {worker.parts.lines[number] for number in worker.parts.lines})
 

@@ -300,7 +300,7 @@ create function run_of({COLUMNS}, colour text) returns run_row language sql immu
 async def working(app: Mainspring) -> AsyncIterator[Any]:
     """A worker of the present program, with its keeper. Nobody beats for it, so its lease time is long."""
     store = (await app.services()).store
-    settings = WorkerSettings(slots=100, lease_time=600.0, beat_interval=5.0)
+    settings = WorkerSettings(slots=100, lease_time=600.0, heartbeat_interval=5.0)
     worker = await wiring.start_worker(store, app.registry, settings)
     try:
         yield worker

@@ -188,7 +188,7 @@ async def test_a_worker_tells_what_it_did(app: Mainspring, connection: Connectio
         return n
 
     await send.submit_many([{"n": n} for n in range(30)])
-    async with working(app, slots=5, beat_interval=0.05):
+    async with working(app, slots=5, heartbeat_interval=0.05):
         await until(
             lambda: connection.fetchval("select (finished, busy_seconds > 0, holding) = (30, true, 0) from tally")
         )

@@ -1,7 +1,7 @@
 """A supervised worker process: `python -m mainspring.app.child`, as the supervisor starts it.
 
-Listens to its supervisor over an inherited socket. If the supervisor vanishes, nobody beats for this process any
-more, so it drains and ends.
+Listens to its supervisor over an inherited socket. If the supervisor vanishes, nobody sends heartbeats for this
+process any more, so it drains and ends.
 """
 
 from __future__ import annotations

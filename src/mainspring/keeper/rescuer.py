@@ -1,9 +1,9 @@
-"""Finds workers that stopped beating and puts their runs back in line.
+"""Finds workers whose heartbeats have stopped and puts their runs back in line.
 
-Beats are counters. The rescuer judges by its own monotonic clock: a worker is lost when the same count was read
+Heartbeats are counters. The rescuer judges by its own monotonic clock: a worker is lost when the same count was read
 again and again for as long as its lease time, without a failed read or a long pause in between. So an outage, a
 restart or a stepped clock of the database, or a pause of the rescuer itself, makes nobody look dead. Nor does a lock
-on the table of workers: each look takes the lock that a beat takes, and one that cannot have it counts as failed.
+on the table of workers: each look takes the lock that a heartbeat takes, and one that cannot have it counts as failed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NOBODY_ALIVE_PAUSE = 5.0
 
 @dataclass(slots=True)
 class Observation:
-    """The same beat, seen since when and how often."""
+    """The same heartbeat, seen since when and how often."""
 
     beat: int
     since: float
@@ -92,7 +92,7 @@ class Rescuer:
         del self._observed[pulse.worker_id]
         if await workers.lose_if_silent(connection, pulse.worker_id, pulse.beat):
             self._last_losses.append(self._clock.monotonic())
-            log.warning("a worker stopped beating and is lost", worker=str(pulse.worker_id))
+            log.warning("a worker's heartbeats stopped; it is lost", worker=str(pulse.worker_id))
 
     async def sweep(self, connection: Connection) -> None:
         """Rescue from every worker that ended: a claim of theirs may still have appeared since the last time."""

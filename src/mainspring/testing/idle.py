@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 GLANCE_SECONDS = 0.001  # between two glances at what is still running
 STUCK_GLANCES = 300  # without anything finishing: then only a timeout can help. Counted, as a slow machine is slow
-LEASE_SECONDS = 3_600.0  # nobody beats for this worker; nobody needs to
+LEASE_SECONDS = 3_600.0  # nobody sends heartbeats for this worker; nobody needs to
 
 
 async def run_until_idle(

@@ -102,13 +102,13 @@ def supervisor(
     clock = SystemClock()
     return Supervisor(
         database=store.database,
-        # A database that is back must hear from us well before anyone may wonder whether we live; and a beat that is
-        # lost with a server is followed by another: it waits for no standby.
+        # A database that is back must hear from us well before anyone may wonder whether we live; and a heartbeat that
+        # is lost with a server is followed by another: it waits for no standby.
         link=Link(
             store.database,
             clock,
             "supervisor",
-            longest_pause=settings.beat_every,
+            longest_pause=settings.heartbeat_every,
             settings={"synchronous_commit": "off"},
         ),
         clock=clock,

@@ -124,7 +124,7 @@ class WorkerAssembly:
         sync = SyncLoop(
             worker=self.worker,
             link=links["sync"],
-            every=self.settings.beat_every,
+            every=self.settings.heartbeat_every,
             lines=self.registered.lines,
             listener=NotificationListener(
                 worker=self.worker,

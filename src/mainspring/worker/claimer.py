@@ -300,7 +300,7 @@ class Claimer:
     async def _find_unanswered(self) -> None:
         """A claim whose answer was lost may have happened all the same: then its lease is there.
 
-        One that commits even later than this look is found at the next beat and given back.
+        One that commits even later than this look is found at the next heartbeat and given back.
         """
         for lease_id, pair in list(self.under_way.items()):
             connection = await self._link.get()

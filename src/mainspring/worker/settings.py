@@ -14,7 +14,7 @@ MAX_WEIGHT = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerSettings:
-    """Spans are in seconds. Beats must come at least three times as often as the lease time runs out."""
+    """Spans are in seconds. Heartbeats must come at least three times as often as the lease time runs out."""
 
     queues: tuple[str, ...] = ("default",)
     weights: dict[str, int] = field(default_factory=dict)  # of all these queues, or of none: then they are alike
@@ -23,7 +23,7 @@ class WorkerSettings:
     processes: int = 1
     autoscale: tuple[int, int] | None = None  # fewest and most processes, by how much work there is
     lease_time: float = 30.0
-    beat_interval: float | None = None  # a sixth of the lease time unless told
+    heartbeat_interval: float | None = None  # a sixth of the lease time unless told
     grace: float = 25.0  # how long a drain waits for handlers
     cancel_grace: float = 5.0  # how long a cancelled handler has before it is abandoned
     poll_interval: float = 0.5
@@ -53,16 +53,16 @@ class WorkerSettings:
         _check_range("poll_interval", self.poll_interval, 0.01, 10)
         _check_range("max_unsettled", self.max_unsettled, 1, 1_000_000)
         _check_range("give_up_after", self.give_up_after, 1, 86_400)
-        if self.beat_interval is not None and not 0 < self.beat_interval <= self.lease_time / 3:
+        if self.heartbeat_interval is not None and not 0 < self.heartbeat_interval <= self.lease_time / 3:
             raise _invalid(
-                "beat_interval",
-                self.beat_interval,
+                "heartbeat_interval",
+                self.heartbeat_interval,
                 f"must be at most a third of lease_time ({self.lease_time} s)",
             )
 
     @property
-    def beat_every(self) -> float:
-        return self.beat_interval if self.beat_interval is not None else self.lease_time / 6
+    def heartbeat_every(self) -> float:
+        return self.heartbeat_interval if self.heartbeat_interval is not None else self.lease_time / 6
 
 
 def _check_autoscale(least: int, most: int) -> None:

@@ -154,7 +154,7 @@ class Supervisor:
     @property
     def _stuck_looks(self) -> int:
         """How often to look at a child past its hard limit: as long as a heartbeat takes, for a slow machine's sake."""
-        return round(max(STUCK_SECONDS, self._settings.beat_every) / LOOK_SECONDS)
+        return round(max(STUCK_SECONDS, self._settings.heartbeat_every) / LOOK_SECONDS)
 
     def _handle_exit(self, child: SupervisedProcess, exit_code: int) -> None:
         """A child has ended: remember what it left behind, and arrange its replacement."""
@@ -193,7 +193,7 @@ class Supervisor:
     async def _until_next_heartbeat(self, began: float) -> None:
         """Sleep, unless a child became ready: it is not kept waiting."""
         known = {child.worker_id for child in self._children if child.is_ready}
-        while self._clock.monotonic() < began + self._settings.beat_every:
+        while self._clock.monotonic() < began + self._settings.heartbeat_every:
             await asyncio.sleep(LOOK_SECONDS)
             if {child.worker_id for child in self._children if child.is_ready} - known:
                 return
@@ -232,7 +232,7 @@ class Supervisor:
                 log.warning("rescuing and scaling wait for the database", cause=str(error), exc_info=is_fault)
                 if not await self._database.has_repaired(error):
                     await asyncio.sleep(AFTER_FAILURE_SECONDS)
-            while self._clock.monotonic() < began + self._settings.beat_every and not self._ended:
+            while self._clock.monotonic() < began + self._settings.heartbeat_every and not self._ended:
                 await asyncio.sleep(LOOK_SECONDS)
 
     async def _rescue_ended(self) -> None:

@@ -1,4 +1,4 @@
-"""Counts what a worker finished for each line and how long it took, and tells the database at its beats."""
+"""Counts what a worker finished for each line and how long it took, and tells the database now and then."""
 
 from __future__ import annotations
 
