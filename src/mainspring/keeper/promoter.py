@@ -22,7 +22,7 @@ LOOK_EVERY = 1.0  # seconds; sooner when something is due sooner, or when woken
 LOOK_SHARE = 0.05
 FRONT_AT_LEAST_EVERY = 2.0
 
-Place = tuple[int, int]  # lane, priority
+LanePriority = tuple[int, int]  # lane, priority
 
 
 class Promoter:
@@ -30,7 +30,7 @@ class Promoter:
         self._lanes = lanes
         self._clock = clock
         self._places = [(lane, priority) for lane in range(lanes) for priority in PRIORITIES]
-        self._fronts: dict[Place, datetime] = dict.fromkeys(self._places, runs.LONG_AGO)
+        self._fronts: dict[LanePriority, datetime] = dict.fromkeys(self._places, runs.LONG_AGO)
         self._front_due = 0.0
         self._quietener = notify.Quietener(clock)
 

@@ -14,12 +14,12 @@ from mainspring.store.failures import DATABASE_ERRORS
 from mainspring.store.link import Link
 from mainspring.store.submissions import new_uuid
 from mainspring.wiring.keeper import keeper
+from mainspring.worker.active_leases import ActiveLeases
 from mainspring.worker.capture import captured
 from mainspring.worker.claimer import Claimer
 from mainspring.worker.environment import NOTHING
 from mainspring.worker.executor import Executor, tell_nobody
 from mainspring.worker.flusher import Flusher
-from mainspring.worker.holdings import Holdings
 from mainspring.worker.identity import WorkerIdentity
 from mainspring.worker.listener import NotificationListener
 from mainspring.worker.overlap import OverlapGuard
@@ -28,11 +28,11 @@ from mainspring.worker.reconciler import LeaseReconciler
 from mainspring.worker.registration import Registration
 from mainspring.worker.reporter import Reporter
 from mainspring.worker.running import RunningWorker, WorkerParts
+from mainspring.worker.settlement_monitor import SettlementMonitor
 from mainspring.worker.settlements import SettlementLog
-from mainspring.worker.settling import SettlingTrouble
+from mainspring.worker.statistics import LineStatistics
 from mainspring.worker.status import StatusWriter
 from mainspring.worker.sync import SyncLoop
-from mainspring.worker.tally import Tally
 from mainspring.worker.waits import MOST_PER_SLOT
 
 if TYPE_CHECKING:
@@ -110,8 +110,10 @@ class WorkerAssembly:
         keeping, heard_of_later = keeper(self.database, self.worker.lanes, self.worker.clock)
         reporter = Reporter(worker_id=self.worker.id, database=self.database, clock=self.worker.clock)
         performer = self._performer(reporter)
-        holdings, tally, has_room = Holdings(), Tally(self.worker.id), asyncio.Event()
-        settlements = SettlementLog(holdings=holdings, tally=tally, has_room=has_room, heard_of_later=heard_of_later)
+        leases, statistics, has_room = ActiveLeases(), LineStatistics(self.worker.id), asyncio.Event()
+        settlements = SettlementLog(
+            leases=leases, statistics=statistics, has_room=has_room, heard_of_later=heard_of_later
+        )
         flusher = Flusher(
             worker=self.worker,
             link=links["flush"],
@@ -119,8 +121,10 @@ class WorkerAssembly:
             max_unsettled=self.settings.max_unsettled,
         )
         executor = self._executor(performer, flusher, has_room)
-        claimer = self._claimer(links["claim"], executor, flusher, holdings)
-        trouble = SettlingTrouble(worker_id=self.worker.id, flusher=flusher, give_up_after=self.settings.give_up_after)
+        claimer = self._claimer(links["claim"], executor, flusher, leases)
+        monitor = SettlementMonitor(
+            worker_id=self.worker.id, flusher=flusher, give_up_after=self.settings.give_up_after
+        )
         sync = SyncLoop(
             worker=self.worker,
             link=links["sync"],
@@ -132,8 +136,8 @@ class WorkerAssembly:
                 claimer=claimer,
                 heard_of_later=heard_of_later,
             ),
-            reconciler=LeaseReconciler(worker=self.worker, holdings=holdings, claimer=claimer, executor=executor),
-            status=StatusWriter(holdings=holdings, tally=tally, trouble=trouble),
+            reconciler=LeaseReconciler(worker=self.worker, leases=leases, claimer=claimer, executor=executor),
+            status=StatusWriter(leases=leases, statistics=statistics, monitor=monitor),
         )
         return WorkerParts(
             lines=self.registered.lines,
@@ -144,7 +148,7 @@ class WorkerAssembly:
             reporter=reporter,
             sync=sync,
             overlap_guard=OverlapGuard(clock=self.worker.clock, lease_time=self.settings.lease_time, executor=executor),
-            trouble=trouble,
+            monitor=monitor,
             links=tuple(links.values()),
             background=(keeping.run,) if self.settings.keeper else (),
         )
@@ -176,7 +180,7 @@ class WorkerAssembly:
             announce=self.announce,
         )
 
-    def _claimer(self, link: Link, executor: Executor, flusher: Flusher, holdings: Holdings) -> Claimer:
+    def _claimer(self, link: Link, executor: Executor, flusher: Flusher, leases: ActiveLeases) -> Claimer:
         return Claimer(
             worker=self.worker,
             settings=self.settings,
@@ -184,5 +188,5 @@ class WorkerAssembly:
             link=link,
             executor=executor,
             flusher=flusher,
-            holdings=holdings,
+            leases=leases,
         )

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
     from mainspring.store.connection import Record
     from mainspring.store.link import Link
+    from mainspring.worker.active_leases import ActiveLeases
     from mainspring.worker.executor import Executor
     from mainspring.worker.flusher import Flusher
-    from mainspring.worker.holdings import Holdings
     from mainspring.worker.identity import WorkerIdentity
     from mainspring.worker.lines import Lines
     from mainspring.worker.settings import WorkerSettings
@@ -110,7 +110,7 @@ class Claimer:
         link: Link,
         executor: Executor,
         flusher: Flusher,
-        holdings: Holdings,
+        leases: ActiveLeases,
     ) -> None:
         self._worker_id = worker.id
         self._lines = lines
@@ -120,7 +120,7 @@ class Claimer:
         self._poll_interval = settings.poll_interval
         self._executor = executor
         self._flusher = flusher
-        self._holdings = holdings
+        self._leases = leases
         self._fronts: dict[Pair, Front] = {}
         self._hot = Turns(settings.weights)  # worth asking
         self._kept: Pair | None = None  # whose turn came when no slot was free: it gets the next one
@@ -295,7 +295,7 @@ class Claimer:
         del self.under_way[lease_id]
         if rows:
             works = self._executor.take(Lease(pair[0], lease_id, len(rows)), pair[1], rows)
-            self._holdings.add(lease_id, works)
+            self._leases.add(lease_id, works)
 
     async def _find_unanswered(self) -> None:
         """A claim whose answer was lost may have happened all the same: then its lease is there.

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 OVERHEAD_BYTES = 48  # of a line, for its time, level and brackets
 TRUNCATED = "… truncated: an attempt keeps {:,} bytes of log, and this one said more"
 
-Line = tuple[int, str, str, str]  # microseconds since 1970, level, logger, text
+LoggedLine = tuple[int, str, str, str]  # microseconds since 1970, level, logger, text
 
 
-class Report:
+class AttemptReport:
     """Implements `Listener` for one attempt inside a worker."""
 
     __slots__ = (
@@ -48,7 +48,7 @@ class Report:
         self.is_waiting = False  # for the reporter to come
         self._reporter = reporter
         self._lock = threading.RLock()  # the collector may destroy what logs its end, in the middle of a line
-        self._lines: list[Line] = []
+        self._lines: list[LoggedLine] = []
         self._room = MAX_LOG_BYTES
         self._unconfirmed: list[Part] = []
         self._next_part = 1

@@ -19,7 +19,7 @@ from mainspring.store import reports
 from mainspring.store.columns import ATTEMPT, FENCE, ID
 from mainspring.store.failures import DATABASE_ERRORS
 from mainspring.store.reports import Checkpoint, LeasedAttempt
-from mainspring.worker.report import Report
+from mainspring.worker.report import AttemptReport
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -35,10 +35,10 @@ GAP_SECONDS = 0.5  # between two words of one run about its progress
 AFTER_FAILURE_SECONDS = 0.5
 
 
-class Request(NamedTuple):
+class CheckpointRequest(NamedTuple):
     """A handler waits for its checkpoint to be stored."""
 
-    report: Report
+    report: AttemptReport
     checkpoint: Checkpoint
     stored: Future[None]
 
@@ -55,18 +55,18 @@ class Reporter:
         self._database = database
         self._clock = clock
         self._loop = asyncio.get_running_loop()
-        self._waiting: list[Report] = []
-        self._requests: list[Request] = []
+        self._waiting: list[AttemptReport] = []
+        self._requests: list[CheckpointRequest] = []
         self._called = asyncio.Event()
         self._is_urgent = asyncio.Event()
         self._last = 0.0
 
-    def report_of(self, work: Work) -> Report:
+    def report_of(self, work: Work) -> AttemptReport:
         """The report of an attempt; made when it first has something to say."""
         if work.report is None:
             row, lease = work.row, work.lease
             place = LeasedAttempt(lease.lane, lease.id, work.position, row[ID], row[FENCE], row[ATTEMPT] + 1)
-            work.report = Report(self, place)
+            work.report = AttemptReport(self, place)
         return work.report
 
     # ── for reports ─────────────────────────────────────────────────────────────────────────────────────────
@@ -74,23 +74,23 @@ class Reporter:
     def now_micros(self) -> int:
         return self._clock.micros()
 
-    def call(self, report: Report) -> None:
+    def call(self, report: AttemptReport) -> None:
         """From any thread: this report has something to say."""
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is left to say it to
             self._loop.call_soon_threadsafe(self._hear, report)
 
-    def _hear(self, report: Report) -> None:
+    def _hear(self, report: AttemptReport) -> None:
         self._waiting.append(report)
         self._called.set()
 
-    def checkpoint(self, report: Report, data: bytes) -> Future[None]:
+    def checkpoint(self, report: AttemptReport, data: bytes) -> Future[None]:
         """From any thread: done when it is durable."""
         stored: Future[None] = Future()
-        request = Request(report, Checkpoint(report.place, data), stored)
+        request = CheckpointRequest(report, Checkpoint(report.place, data), stored)
         self._loop.call_soon_threadsafe(self._hear_request, request)
         return stored
 
-    def _hear_request(self, request: Request) -> None:
+    def _hear_request(self, request: CheckpointRequest) -> None:
         self._requests.append(request)
         self._called.set()
         self._is_urgent.set()

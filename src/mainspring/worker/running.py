@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mainspring.worker.overlap import OverlapGuard
     from mainspring.worker.performer import Performer
     from mainspring.worker.reporter import Reporter
-    from mainspring.worker.settling import SettlingTrouble
+    from mainspring.worker.settlement_monitor import SettlementMonitor
     from mainspring.worker.sync import SyncLoop
 
 log = structlog.get_logger()
@@ -49,7 +49,7 @@ class WorkerParts:
     reporter: Reporter
     sync: SyncLoop
     overlap_guard: OverlapGuard
-    trouble: SettlingTrouble
+    monitor: SettlementMonitor
     links: Sequence[Link]
     background: Sequence[Callable[[], Coroutine[Any, Any, None]]] = ()
 
@@ -93,7 +93,7 @@ class RunningWorker:
     @property
     def has_given_up(self) -> bool:
         """Whether results could not be settled for so long that another process had better take over."""
-        return self.parts.trouble.is_hopeless(self.parts.sync.synced_at)
+        return self.parts.monitor.should_give_up(self.parts.sync.synced_at)
 
     @property
     def is_worn(self) -> bool:

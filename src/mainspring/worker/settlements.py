@@ -11,24 +11,29 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mainspring.store.leases import Settled, Settlement
-    from mainspring.worker.holdings import Holdings
-    from mainspring.worker.tally import Tally
+    from mainspring.worker.active_leases import ActiveLeases
+    from mainspring.worker.statistics import LineStatistics
 
 
 class SettlementLog:
     """`has_room` is set: whoever waits to claim may do so, now that less is unsettled."""
 
     def __init__(
-        self, *, holdings: Holdings, tally: Tally, has_room: asyncio.Event, heard_of_later: Callable[[], None]
+        self,
+        *,
+        leases: ActiveLeases,
+        statistics: LineStatistics,
+        has_room: asyncio.Event,
+        heard_of_later: Callable[[], None],
     ) -> None:
-        self._holdings = holdings
-        self._tally = tally
+        self._leases = leases
+        self._statistics = statistics
         self._has_room = has_room
         self._heard_of_later = heard_of_later
 
     def note(self, batch: list[Settled], _settlement: Settlement) -> None:
-        self._holdings.settled(batch)
-        self._tally.add(batch)
+        self._leases.settled(batch)
+        self._statistics.add(batch)
         self._has_room.set()
         if any(each.fate is Fate.RETRY for each in batch):
             self._heard_of_later()

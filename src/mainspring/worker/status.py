@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mainspring.store.connection import Connection
-    from mainspring.worker.holdings import Holdings
-    from mainspring.worker.settling import SettlingTrouble
-    from mainspring.worker.tally import Tally
+    from mainspring.worker.active_leases import ActiveLeases
+    from mainspring.worker.settlement_monitor import SettlementMonitor
+    from mainspring.worker.statistics import LineStatistics
 
 
 class StatusWriter:
-    def __init__(self, *, holdings: Holdings, tally: Tally, trouble: SettlingTrouble) -> None:
-        self._holdings = holdings
-        self._tally = tally
-        self._trouble = trouble
+    def __init__(self, *, leases: ActiveLeases, statistics: LineStatistics, monitor: SettlementMonitor) -> None:
+        self._leases = leases
+        self._statistics = statistics
+        self._monitor = monitor
 
     async def write(self, connection: Connection) -> None:
         """What has changed since the last time; an idle worker writes nothing."""
-        await self._tally.tell(connection, self._holdings.by_line())
-        await self._trouble.tell(connection)
+        await self._statistics.tell(connection, self._leases.by_line())
+        await self._monitor.tell(connection)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mainspring.store.leases import Lease
     from mainspring.worker.limit import Limit, Special
     from mainspring.worker.registry import Handler
-    from mainspring.worker.report import Report
+    from mainspring.worker.report import AttemptReport
     from mainspring.worker.waits import Waits
 
 MAX_ERROR_LENGTH = 2_000
@@ -84,7 +84,7 @@ class Work:
         self.started_at: Micros | None = None
         self.task: asyncio.Future[Any] | None = None
         self.context: Context | None = None
-        self.report: Report | None = None
+        self.report: AttemptReport | None = None
         self.is_cancelled = False
         self.is_interrupted = False
         self.is_settled = False

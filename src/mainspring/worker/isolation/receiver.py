@@ -24,7 +24,7 @@ from mainspring.worker.isolation.wire import COME_BACK, LEAVE_SLOT
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mainspring.worker.report import Report
+    from mainspring.worker.report import AttemptReport
     from mainspring.worker.work import Work
 
 MAX_LINE_BYTES = 4 * MAX_LINE_LENGTH
@@ -33,7 +33,7 @@ MAX_LINE_BYTES = 4 * MAX_LINE_LENGTH
 class ReportReceiver:
     """`report` makes the attempt's report when there is something to put into it. `work` is what has the slot."""
 
-    def __init__(self, report: Callable[[], Report], *, keeps_output: bool, work: Work | None = None) -> None:
+    def __init__(self, report: Callable[[], AttemptReport], *, keeps_output: bool, work: Work | None = None) -> None:
         self._report = report
         self._keeps_output = keeps_output
         self._work = work

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _LINE, _STARTED, _FINISHED = (AttemptRecord._fields.index(name) for name in ("line_id", "started_at", "finished_at"))
 
 
-class Tally:
+class LineStatistics:
     def __init__(self, worker_id: UUID) -> None:
         self._worker_id = worker_id
         self._finished: defaultdict[int, int] = defaultdict(int)

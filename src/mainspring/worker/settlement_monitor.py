@@ -1,4 +1,4 @@
-"""What a worker does that cannot settle its results: it says so, and gives up its place if that lasts."""
+"""Watches whether results can be settled: if not, the worker says so, and gives up its place if that lasts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from mainspring.worker.flusher import Flusher
 
 
-class SettlingTrouble:
+class SettlementMonitor:
     """Watches a flusher and tells the database, in the worker's row."""
 
     def __init__(self, *, worker_id: UUID, flusher: Flusher, give_up_after: float) -> None:
@@ -30,7 +30,7 @@ class SettlingTrouble:
             await workers.tell_unsettled(connection, self._worker_id, self._flusher.unsettled, failing)
             self._told = present
 
-    def is_hopeless(self, synced_at: float) -> bool:
+    def should_give_up(self, synced_at: float) -> bool:
         """Whether nothing could be settled for long while the database answered everything else.
 
         When it answers nothing at all it is away, and waiting is right: whoever took over could not settle either.

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from mainspring.worker.work import Work
 
 
-class Holdings:
+class ActiveLeases:
     def __init__(self) -> None:
         self._works: dict[UUID, list[Work]] = {}
         self._unsettled: dict[UUID, int] = {}
