@@ -12,6 +12,8 @@ import pytest
 
 from mainspring.worker.supervised import ProcessCommand, SupervisedProcess
 
+from .hands import HandClock
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -20,7 +22,7 @@ class Child:
     """A real process that only waits, and a second end of its socket for us to speak through."""
 
     def __init__(self) -> None:
-        self.process = SupervisedProcess(uuid4(), self._command, 0.0)
+        self.process = SupervisedProcess(uuid4(), self._command, HandClock(), drain_seconds=1.0)
 
     def _command(self, worker_id: object, channel: int) -> ProcessCommand:
         self.channel = socket.socket(fileno=os.dup(channel))

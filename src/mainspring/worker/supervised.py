@@ -9,9 +9,15 @@ import socket
 import subprocess
 from typing import TYPE_CHECKING, NamedTuple
 
+import structlog
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from uuid import UUID
+
+    from mainspring.clock import Clock
+
+log = structlog.get_logger()
 
 # What is said over the socket, one word a line. The child says READY once its worker is registered, and LIMIT with an
 # instant of the monotonic clock, which it shares with us: if it says nothing newer until then, its loop is blocked.
@@ -35,9 +41,13 @@ class ProcessCommand(NamedTuple):
 class SupervisedProcess:
     """A child process. Its stops and ends are read with waitpid: a frozen child gets no heartbeats."""
 
-    def __init__(self, worker_id: UUID, command: Callable[[UUID, int], ProcessCommand], started_at: float) -> None:
+    def __init__(
+        self, worker_id: UUID, command: Callable[[UUID, int], ProcessCommand], clock: Clock, drain_seconds: float
+    ) -> None:
         self.worker_id = worker_id
-        self.started_at = started_at
+        self.started_at = clock.monotonic()
+        self._clock = clock
+        self._drain_seconds = drain_seconds
         self.is_ready = False
         self.is_frozen = False
         self.is_told_lost = False
@@ -105,6 +115,22 @@ class SupervisedProcess:
         """Tell the child something; one that does not listen any more need not hear it."""
         with contextlib.suppress(OSError):
             self._channel.send(word)
+
+    def heartbeat_arrived(self) -> None:
+        self.send(HEARTBEAT)
+
+    def drain(self) -> None:
+        """Let it finish and end, for good; it has so long for it before it is to be killed."""
+        if not self.is_draining:
+            self.is_draining = True
+            self.kill_at = self._clock.monotonic() + self._drain_seconds
+            self.send(DRAIN)
+
+    def declared_lost(self) -> None:
+        if not self.is_told_lost:
+            self.is_told_lost = True
+            log.warning("a worker was declared lost and begins anew", worker=str(self.worker_id))
+            self.send(LOST)
 
     def kill(self) -> None:
         """End the child and whatever it started."""

@@ -17,20 +17,17 @@ import structlog
 
 from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.store import queues, workers
-from mainspring.store.connection import patience
 from mainspring.store.failures import DATABASE_ERRORS
 from mainspring.store.submissions import new_uuid
 from mainspring.worker.autoscaler import Autoscaler
+from mainspring.worker.heartbeats import LOOK_SECONDS, HeartbeatLoop
 from mainspring.worker.running import DELIVERY_SECONDS
 from mainspring.worker.supervised import (
-    DRAIN,
     EXIT_DRAINED,
     EXIT_LOST,
     EXIT_MISCONFIGURED,
     EXIT_WORN,
-    HEARTBEAT,
     HURRY,
-    LOST,
     SupervisedProcess,
 )
 
@@ -46,7 +43,6 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 
-LOOK_SECONDS = 0.05
 AFTER_FAILURE_SECONDS = 0.5
 LAST_RESCUE_SECONDS = 10.0
 YOUNG_SECONDS = 5.0  # a child that ends younger than this is restarted more slowly each time
@@ -68,7 +64,7 @@ class Supervisor:
         say: Callable[[str], None],
     ) -> None:
         self._database = database
-        self._link = link  # for heartbeats only: they wait for nothing and nobody
+        self._heartbeats = HeartbeatLoop(link=link, clock=clock, settings=settings, living=self._living)
         self._clock = clock
         self._lanes = lanes
         self._settings = settings
@@ -87,7 +83,7 @@ class Supervisor:
     async def run(self) -> int:
         """Until told to stop; answers with an exit code."""
         self._starts_at = [self._clock.monotonic()] * self._first_processes()
-        loops = [asyncio.create_task(self._send_heartbeats()), asyncio.create_task(self._maintain())]
+        loops = [asyncio.create_task(self._heartbeats.run()), asyncio.create_task(self._maintain())]
         try:
             while self._children or self._starts_at:
                 self._poll_children()
@@ -107,7 +103,6 @@ class Supervisor:
         with contextlib.suppress(Exception):
             async with asyncio.timeout(LAST_RESCUE_SECONDS):
                 await self._rescue_ended()
-        await self._link.close()
 
     def stop(self) -> None:
         """Drain; when called again, hurry."""
@@ -117,7 +112,7 @@ class Supervisor:
             self._say(f"draining: up to {self._settings.grace:g} s for what is running (again to hurry)")
         for child in self._children:
             if self._stops == 1:
-                self._drain(child)
+                child.drain()
             else:
                 child.send(HURRY)
 
@@ -126,18 +121,12 @@ class Supervisor:
         """Whether children that end are the last ones."""
         return self._stops > 0 or self._exit_code != 0
 
-    def _drain(self, child: SupervisedProcess) -> None:
-        """Let a child finish and end, for good; it has so long for it."""
-        if not child.is_draining:
-            child.is_draining = True
-            child.kill_at = self._clock.monotonic() + self._settings.grace + DELIVERY_SECONDS + MARGIN_SECONDS
-            child.send(DRAIN)
-
     def _start_due(self) -> None:
         now = self._clock.monotonic()
         while self._starts_at and min(self._starts_at) <= now:
             self._starts_at.remove(min(self._starts_at))
-            self._children.append(SupervisedProcess(new_uuid(), self._command, now))
+            drain_seconds = self._settings.grace + DELIVERY_SECONDS + MARGIN_SECONDS
+            self._children.append(SupervisedProcess(new_uuid(), self._command, self._clock, drain_seconds))
 
     def _poll_children(self) -> None:
         for child in list(self._children):
@@ -165,7 +154,7 @@ class Supervisor:
             self._exit_code = 1
             self._starts_at.clear()
             for other in self._children:
-                self._drain(other)
+                other.drain()
         elif not self._is_ending and not child.is_draining:
             self._starts_at.append(self._clock.monotonic() + self._pause_before_restart(child, exit_code))
 
@@ -176,47 +165,11 @@ class Supervisor:
         self._pause = min(LONGEST_PAUSE, self._pause * 2) if is_young else FIRST_PAUSE
         return self._pause
 
-    # ── heartbeats ──────────────────────────────────────────────────────────────────────────────────────────
-
-    async def _send_heartbeats(self) -> None:
-        while True:
-            began = self._clock.monotonic()
-            try:
-                await self._heartbeat()
-            except Exception as error:  # whatever it is: without heartbeats all children are declared lost
-                is_fault = not isinstance(error, DATABASE_ERRORS)
-                log.warning("a heartbeat did not reach the database", cause=str(error), exc_info=is_fault)
-                await self._link.mend(error)
-            else:
-                await self._until_next_heartbeat(began)
-
-    async def _until_next_heartbeat(self, began: float) -> None:
-        """Sleep, unless a child became ready: it is not kept waiting."""
-        known = {child.worker_id for child in self._children if child.is_ready}
-        while self._clock.monotonic() < began + self._settings.heartbeat_every:
-            await asyncio.sleep(LOOK_SECONDS)
-            if {child.worker_id for child in self._children if child.is_ready} - known:
-                return
-
-    async def _heartbeat(self) -> None:
-        """One for every child that is ready and not frozen."""
+    def _living(self) -> list[SupervisedProcess]:
+        """Those that are to have heartbeats."""
         for child in self._children:
             child.poll()
-        living = [each for each in self._children if each.is_ready and not each.is_frozen and each.exit_code is None]
-        if not living:
-            return
-        connection = await self._link.get()
-        with patience(connection, self._settings.lease_time / 2):
-            alive = await workers.beat_if_live(connection, [child.worker_id for child in living])
-        for child in living:
-            if child.worker_id in alive:
-                child.send(HEARTBEAT)
-                if alive[child.worker_id]:
-                    self._drain(child)
-            elif not child.is_told_lost:
-                child.is_told_lost = True
-                log.warning("a worker was declared lost and begins anew", worker=str(child.worker_id))
-                child.send(LOST)
+        return [each for each in self._children if each.is_ready and not each.is_frozen and each.exit_code is None]
 
     # ── what may wait ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -270,7 +223,7 @@ class Supervisor:
             self._starts_at += [now] * (target - present)
         elif target < present and staying:
             self._say(f"{wanted} slots are wanted: from {present} to {target} processes")
-            self._drain(staying[-1])
+            staying[-1].drain()
 
 
 def stop_on_signals(supervisor: Supervisor) -> None:
