@@ -26,6 +26,7 @@ from mainspring.app.logs import log_to_stderr
 from mainspring.errors import MainspringError
 from mainspring.store.failures import DATABASE_ERRORS
 from mainspring.worker.event_loop import run_in_loop
+from mainspring.worker.running import Ending
 from mainspring.worker.supervised import (
     DRAIN,
     EXIT_DRAINED,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 EXIT_FAULT = 1
+EXIT_CODES = {Ending.FAULT: EXIT_FAULT, Ending.GAVE_UP: EXIT_WORN, Ending.WORN: EXIT_WORN}
 
 
 class SupervisorChannel:
@@ -81,10 +83,12 @@ class Child:
         _calm_garbage_collection()
         writer.write(READY)
         listening = asyncio.create_task(self._listen(reader, worker))
-        await self._until_stopped(worker)
+        ending = await worker.until_it_has_to_end(self._stopping)
+        if ending.is_urgent:
+            self._hurry.set()
         await worker.drain(self._grace, self._hurry)
         listening.cancel()
-        return self._exit_code
+        return EXIT_CODES.get(ending, self._exit_code)
 
     def _asked_to_stop(self) -> None:
         if self._stopping.is_set():
@@ -111,28 +115,6 @@ class Child:
             self._exit_code = EXIT_LOST
             self._stopping.set()
             self._hurry.set()
-
-    async def _until_stopped(self, worker: RunningWorker) -> None:
-        while not self._stopping.is_set():
-            if (fault := worker.failure()) is not None:
-                log.error("a loop of this worker ended", exc_info=fault)
-                self._exit_code = EXIT_FAULT
-                self._hurry.set()
-                return
-            if worker.has_given_up:
-                log.error("results could not be settled for too long; another process takes over")
-                self._exit_code = EXIT_WORN
-                self._hurry.set()
-                return
-            if worker.is_worn:
-                log.warning("too many handlers would not stop; a fresh process takes over")
-                self._exit_code = EXIT_WORN
-                return
-            try:
-                async with asyncio.timeout(0.5):
-                    await self._stopping.wait()
-            except TimeoutError:
-                pass
 
 
 async def _main(configuration: wiring.ChildConfiguration) -> int:

@@ -17,6 +17,7 @@ from mainspring.app.collections import (
     WorkerCollection,
 )
 from mainspring.app.job import Job
+from mainspring.app.running import running, running_sync
 from mainspring.app.sessions import Sessions
 from mainspring.app.submitting import SubmittingToStore
 from mainspring.clock import Clock, SystemClock
@@ -210,6 +211,22 @@ class Mainspring:
     def _capture_level(self, options: dict[str, Any]) -> int | None:
         """Which log lines to keep: how a worker runs a job, and no part of the job's definition."""
         return capture_level(options.pop("capture_logs", None) or self._capture_logs)
+
+    # ── a worker in this process ────────────────────────────────────────────────────────────────────────────
+
+    def running(self, *, path: str | None = None, **settings: Any) -> AbstractAsyncContextManager[Mainspring]:
+        """Execute runs inside this process, for small services and notebooks: `async with app.running(slots=20): …`.
+
+        Takes the settings of a worker: `queues` (those of the application's jobs unless told), `labels`, `slots`,
+        `grace`, `lease_time`. At the end, what is running has `grace` seconds to finish, then it goes back in line.
+        Code that blocks the event loop stops the heartbeats too: after `lease_time` another worker takes its runs over.
+        Isolated jobs need `path`, from where their processes import the application: `"shop.jobs:app"`.
+        """
+        return running(self, path, settings)
+
+    def running_sync(self, *, path: str | None = None, **settings: Any) -> AbstractContextManager[Mainspring]:
+        """`running` for code that is not async: the worker has an event loop in a thread of its own."""
+        return running_sync(self, path, settings)
 
     # ── opening and closing ─────────────────────────────────────────────────────────────────────────────────
 

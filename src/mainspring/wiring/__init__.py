@@ -1,5 +1,6 @@
 """The one place where concrete things are constructed and tied together."""
 
+from mainspring.wiring.in_process import worker_in_process
 from mainspring.wiring.place import Place, explain_once
 from mainspring.wiring.processes import (
     CHILD_VARIABLE,
@@ -32,4 +33,5 @@ __all__ = [
     "start_worker",
     "supervise",
     "supervisor",
+    "worker_in_process",
 ]

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from mainspring.clock import SystemClock
-from mainspring.store.link import Link
 from mainspring.store.migrate import check_server
+from mainspring.wiring.heartbeats import heartbeat_link
 from mainspring.wiring.place import Place
 from mainspring.wiring.store import open_store, say_nothing
 from mainspring.worker.isolation.isolation import Isolation
@@ -102,15 +102,7 @@ def supervisor(
     clock = SystemClock()
     return Supervisor(
         database=store.database,
-        # A database that is back must hear from us well before anyone may wonder whether we live; and a heartbeat that
-        # is lost with a server is followed by another: it waits for no standby.
-        link=Link(
-            store.database,
-            clock,
-            "supervisor",
-            longest_pause=settings.heartbeat_every,
-            settings={"synchronous_commit": "off"},
-        ),
+        link=heartbeat_link(store.database, clock, settings),
         clock=clock,
         lanes=store.lanes,
         settings=settings,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -35,6 +36,7 @@ CLOSING_SECONDS = 10.0  # how long a drain waits for resources and shutdown hook
 DEPARTURE_SECONDS = 3.0  # how long it tries to say good-bye: less than its supervisor waits before it kills
 DELIVERY_SECONDS = 10.0  # how long a drain tries to deliver its last results
 STALE_LOOK_SECONDS = 0.5
+REASON_LOOK_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +59,19 @@ class WorkerParts:
         self.executor.close()
         for link in self.links:
             await link.close()
+
+
+class Ending(Enum):
+    """Why a worker has to end, and whether its handlers have time to finish."""
+
+    STOPPED = "stopped"
+    FAULT = "fault"
+    GAVE_UP = "gave up"
+    WORN = "worn"
+
+    @property
+    def is_urgent(self) -> bool:
+        return self in (Ending.FAULT, Ending.GAVE_UP)
 
 
 class RunningWorker:
@@ -95,10 +110,27 @@ class RunningWorker:
         """Whether results could not be settled for so long that another process had better take over."""
         return self.parts.monitor.should_give_up(self.parts.sync.synced_at)
 
-    @property
-    def is_worn(self) -> bool:
-        """Whether so many handlers would not stop that a fresh process is better than this one."""
-        return self.parts.executor.is_worn
+    async def until_it_has_to_end(self, stopping: asyncio.Event) -> Ending:
+        """Wait for somebody to stop it, or for a reason of its own."""
+        while not stopping.is_set():
+            if (ending := self._reason_to_end()) is not None:
+                return ending
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(REASON_LOOK_SECONDS):
+                    await stopping.wait()
+        return Ending.STOPPED
+
+    def _reason_to_end(self) -> Ending | None:
+        if (fault := self.failure()) is not None:
+            log.error("a loop of this worker ended", exc_info=fault)
+            return Ending.FAULT
+        if self.has_given_up:
+            log.error("results could not be settled for too long; another worker takes over")
+            return Ending.GAVE_UP
+        if self.parts.executor.is_worn:
+            log.warning("too many handlers would not stop; a fresh worker takes over")
+            return Ending.WORN
+        return None
 
     def failure(self) -> BaseException | None:
         """Why one of the loops ended, if one did: a fault of ours."""
