@@ -11,6 +11,7 @@ from mainspring.keeper import rescuer
 from mainspring.keeper.rescuer import Rescuer
 from mainspring.store import callers, leases, workers
 from mainspring.store.statements import load
+from mainspring.worker import outcomes
 from mainspring.worker.claimer import Claimer
 from mainspring.worker.executor import Executor
 from mainspring.worker.flusher import Flusher
@@ -115,7 +116,7 @@ def _no_mode() -> None:
 def _no_fence() -> None:
     """A transactional run is finished by its worker, after the transaction, like any other."""
     callers.FINISH = f"select {', '.join(['{}::text'] * 8)}"
-    Executor._succeeded = lambda self, work, *_: work.succeeded(None, self.now())  # type: ignore[method-assign]
+    outcomes.returned = lambda work, handler, result, now: work.succeeded(None, now)
 
 
 def _no_disconnect_stop() -> None:

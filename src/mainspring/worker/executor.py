@@ -8,21 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import msgspec
 import structlog
 
-from mainspring.errors import InvalidInput, ProcessCrashed, RunCancelled
-from mainspring.model.line import Delivery
 from mainspring.model.run import PRIORITIES
-from mainspring.model.steering import Steering
-from mainspring.store.columns import EXPIRES_AT, ID, JOB, PRIORITY, SPECIAL
+from mainspring.store.columns import ID, JOB, PRIORITY
 from mainspring.store.instants import UNIX_TO_POSTGRES
+from mainspring.worker import outcomes
 from mainspring.worker.carrying import unpacked
-from mainspring.worker.finishing import not_finished
-from mainspring.worker.isolation.remote_error import RemoteError
-from mainspring.worker.limit import limit_of
 from mainspring.worker.timekeeper import Timekeeper
 from mainspring.worker.waits import MOST_PER_SLOT, Waits
 from mainspring.worker.work import Work
@@ -199,76 +193,29 @@ class Executor:
 
     def _start(self, work: Work) -> bool:
         """Begin a run, or settle it at once if it may not begin; answers whether it takes a slot."""
-        now = self.now()
-        handler = work.handler
-        expires_at = work.row[EXPIRES_AT]
-        if work.is_cancelled:
-            self._settle(work.cancelled(now))
-        elif handler is None:
-            self._settle(work.held(now))
-        elif expires_at is not None and expires_at <= now:
-            self._settle(work.expired(now))
-        elif (handler.is_timed or work.row[SPECIAL] is not None) and not self._is_within_limits(work, handler, now):
-            pass
-        else:
-            work.started_at = now
-            # Not by the loop's create_task: that makes up a name for each, which takes as long as the rest of it.
-            work.task = asyncio.Task(self._execute(work, handler), name=handler.name)
-            self._running.add(work)
-            return True
-        return False
-
-    def _is_within_limits(self, work: Work, handler: Handler, now: Micros) -> bool:
-        """Find out how long it may take; settle it if there is no time left."""
-        try:
-            work.limit = limit_of(handler.definition, work.special, now)
-        except msgspec.ValidationError as error:
-            self._settle(work.ungovernable(error, now))
+        now, handler = self.now(), work.handler
+        refusal = outcomes.refused(work, handler, now)
+        if refusal is not None:
+            self._settle(refusal)
             return False
-        if work.limit is not None and work.limit.seconds <= 0:
-            self._settle(work.out_of_time(now))
-            return False
+        assert handler is not None
+        work.started_at = now
+        # Not by the loop's create_task: that makes up a name for each, which takes as long as the rest of it.
+        work.task = asyncio.Task(self._execute(work, handler), name=handler.name)
+        self._running.add(work)
         return True
 
     async def _execute(self, work: Work, handler: Handler) -> None:
         try:
             result = await self._performer.perform(work, handler, self.timekeeper.watch)
-            settled = self._succeeded(work, handler, result)
+            settled = outcomes.returned(work, handler, result, self.now())
         except asyncio.CancelledError as error:
-            settled = self._stopped(work, error)
+            settled = outcomes.cancelled(work, error, self.now())
         except BaseException as error:  # whatever a handler raises ends its attempt only
             if isinstance(error, GeneratorExit) and not _is_in_its_task(work):
                 raise  # nobody raised it: the event loop is gone, and Python puts away what was still waiting
-            settled = self._failed(work, unpacked(error))
+            settled = outcomes.raised(work, unpacked(error), self.now())
         self._finish(work, settled)
-
-    def _succeeded(self, work: Work, handler: Handler, result: Any) -> Settled:
-        if isinstance(result, Steering):
-            return work.steered(result, self.now())
-        if handler.definition.delivery is Delivery.TRANSACTIONAL:
-            return work.failed(not_finished(result), self.now())  # which changes nothing if it was: see finishing.py
-        try:
-            data = handler.returns.encode(result)
-        except InvalidInput as error:
-            return work.unkeepable(error, self.now())
-        return work.succeeded(data, self.now())
-
-    def _failed(self, work: Work, error: BaseException) -> Settled:
-        if isinstance(error, Steering):
-            return work.steered(error, self.now())
-        if work.is_over_time or (work.is_told_to_stop and isinstance(error, RunCancelled)):
-            return work.stopped(self.now(), error)
-        if isinstance(error, ProcessCrashed):
-            return work.crashed(error, self.now())
-        if isinstance(error, RemoteError) and error.is_unkeepable:
-            return work.unkeepable(error, self.now())
-        return work.failed(error, self.now())
-
-    def _stopped(self, work: Work, error: asyncio.CancelledError) -> Settled:
-        """The handler's task was cancelled: by someone's wish, for its time was up, by a drain, or by itself."""
-        if work.is_told_to_stop:
-            return work.stopped(self.now(), error)
-        return work.failed(asyncio.CancelledError("The handler cancelled itself."), self.now())
 
     def _finish(self, work: Work, settled: Settled) -> None:
         work.task = None  # its context knows the work: a circle that would wait for the garbage collector
