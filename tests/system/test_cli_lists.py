@@ -117,7 +117,7 @@ async def test_every_list_fits_its_terminal_and_no_heading_is_cut(
     await shop.app.queues.pause("bank")
     await shop.app.operations.start("cancel", RunFilter(jobs=("sell",)), reason="the shop is closed for good")
     for words, first, kept in (
-        (("worker", "list"), "worker", ("state", "host", "queues", "slots", "last beat")),
+        (("worker", "list"), "worker", ("state", "host", "queues", "slots", "heartbeat")),
         (("queue", "list"), "queue", ("depth", "oldest", "slots", "slots wanted")),
         (("job", "list"), "job", ("ready", "running", "scheduled", "held", "dead")),
         (("operation", "list"), "operation", ("kind", "state", "done", "started", "reason")),

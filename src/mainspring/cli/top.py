@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 from msgspec import to_builtins
@@ -19,6 +19,7 @@ from mainspring.cli.text import as_span, safe
 from mainspring.cli.workers import lines_of as worker_lines
 from mainspring.control.overview import COUNTED, Failure, Overview, overview
 from mainspring.model.actor import Actor
+from mainspring.model.worker import WorkerSummary
 from mainspring.store.failures import DATABASE_ERRORS
 from mainspring.wiring import Store
 
@@ -108,12 +109,12 @@ def _heading(words: str) -> Rule:
     return Rule(Text(words, style="dim"), align="left", style="dim")
 
 
-def _workers(rows: list[dict[str, Any]], room: int | None) -> list[Text]:
-    if not rows:
+def _workers(workers: list[WorkerSummary], room: int | None) -> list[Text]:
+    if not workers:
         return [Text("none; start some: mainspring worker --app module:app", style="dim")]
-    lines = worker_lines(rows[:SHOWN_WORKERS], room)
-    if len(rows) > SHOWN_WORKERS:
-        lines.append(Text(f"… {len(rows) - SHOWN_WORKERS} more", style="dim"))
+    lines = worker_lines(workers[:SHOWN_WORKERS], room)
+    if len(workers) > SHOWN_WORKERS:
+        lines.append(Text(f"… {len(workers) - SHOWN_WORKERS} more", style="dim"))
     return lines
 
 

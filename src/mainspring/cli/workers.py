@@ -1,7 +1,7 @@
 """`mainspring worker`: run workers, list them, drain them."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 from rich.text import Text
@@ -15,6 +15,7 @@ from mainspring.cli.tables import Column, fitted
 from mainspring.cli.text import as_span, safe
 from mainspring.errors import InvalidInput, WorkerNotFound
 from mainspring.model.payload import quoted
+from mainspring.model.worker import WorkerState, WorkerSummary
 from mainspring.worker.settings import WorkerSettings
 
 DEFAULTS = WorkerSettings()
@@ -144,12 +145,11 @@ async def list_workers(
     span = parse_span(ended_within, "ended-within")
     assert span is not None
     async with invocation.client() as client:
-        found = await client.workers.list(ended_within=span.total_seconds())
-    rows = [dict(row) for row in found]
+        workers = await client.workers.list(ended_within=span.total_seconds())
     if invocation.wants_json:
-        invocation.print_json({"workers": rows})
-    elif rows:
-        invocation.print_lines(lines_of(rows, invocation.room))
+        invocation.print_json({"workers": workers})
+    elif workers:
+        invocation.print_lines(lines_of(workers, invocation.room))
     else:
         invocation.print("No workers. Start some: mainspring worker --app module:app")
 
@@ -163,31 +163,31 @@ WORKERS = (
     Column("labels", least=8, leave_out=3),
     Column("slots", is_number=True),
     Column("unsettled", is_number=True, leave_out=2),
-    Column("last beat"),
+    Column("heartbeat"),
     Column("started", leave_out=4),
     Column("version", leave_out=5),
 )
 
 
-def lines_of(rows: Sequence[dict[str, Any]], room: int | None) -> list[Text]:
-    return fitted(WORKERS, [_row(row) for row in rows], room)
+def lines_of(workers: Sequence[WorkerSummary], room: int | None) -> list[Text]:
+    return fitted(WORKERS, [_row(worker) for worker in workers], room)
 
 
-def _row(row: dict[str, Any]) -> list[Text]:
-    age = (row["beat_at"] - row["started_at"]).total_seconds() + row["silent_seconds"]
+def _row(worker: WorkerSummary) -> list[Text]:
+    age = (worker.heartbeat_at - worker.started_at).total_seconds() + worker.silent_seconds
     return [
-        Text(str(row["id"])),
-        Text(row["state"], style=COLOURS.get(row["state"], "dim")),
-        Text(safe(row["host"], 60)),
-        Text(str(row["pid"])),
-        Text(safe(", ".join(row["queues"]), 60)),
-        Text(safe(", ".join(row["labels"]), 60)),
-        Text(str(row["slots"])),
+        Text(str(worker.id)),
+        Text(worker.state, style=COLOURS.get(worker.state, "dim")),
+        Text(safe(worker.host, 60)),
+        Text(str(worker.pid)),
+        Text(safe(", ".join(worker.queues), 60)),
+        Text(safe(", ".join(worker.labels), 60)),
+        Text(str(worker.slots)),
         # What a crash would repeat; red while it cannot be settled.
-        Text(f"{row['unsettled']:,}", style="" if row["unsettled_since"] is None else "red"),
-        Text(_ago(row["silent_seconds"])),
+        Text(f"{worker.unsettled:,}", style="" if worker.unsettled_since is None else "red"),
+        Text(_ago(worker.silent_seconds)),
         Text(_ago(age)),
-        Text(safe(row["version"])),
+        Text(safe(worker.version)),
     ]
 
 
@@ -208,7 +208,7 @@ async def drain(
 ) -> None:
     """Ask workers to finish and end.
 
-    The worker's supervisor hears of it at its next beat, lets it finish within its
+    The worker's supervisor hears of it at its next heartbeat, lets it finish within its
     grace, and does not replace it. A supervisor without workers ends.
 
     Examples:
@@ -230,16 +230,16 @@ async def drain(
 async def _whole(client: Mainspring, worker_id: str) -> str:
     if not is_beginning_of_id(worker_id):
         return worker_id
-    return whole_id(worker_id, [row["id"] for row in await _live_workers(client)])
+    return whole_id(worker_id, [worker.id for worker in await _live_workers(client)])
 
 
-async def _live_workers(client: Mainspring) -> list[dict[str, Any]]:
-    rows = await client.workers.list(ended_within=0)
-    return [dict(row) for row in rows if row["state"] == "live"]
+async def _live_workers(client: Mainspring) -> list[WorkerSummary]:
+    workers = await client.workers.list(ended_within=0)
+    return [worker for worker in workers if worker.state is WorkerState.LIVE]
 
 
 async def _workers_of(client: Mainspring, host: str | None) -> list[str]:
-    ids = [str(row["id"]) for row in await _live_workers(client) if row["host"] == host]
+    ids = [str(worker.id) for worker in await _live_workers(client) if worker.host == host]
     if not ids:
         raise WorkerNotFound(
             f"There is no live worker on host {safe(host, 60)}.",

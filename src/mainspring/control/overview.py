@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from mainspring.model.actor import Actor
     from mainspring.model.capacity import Queue
+    from mainspring.model.worker import WorkerSummary
     from mainspring.store.connection import Connection, Record
 
 COUNTED = 10_000  # counts beyond it are cut: counting a backlog of millions would slow its workers
@@ -38,7 +39,7 @@ class Overview:
     at: datetime
     counts: dict[str, int]
     queues: list[Queue]
-    workers: list[dict[str, Any]]
+    workers: list[WorkerSummary]
     lateness_p50: float | None
     lateness_p95: float | None
     failures: list[Failure]
@@ -53,7 +54,7 @@ async def overview(connection: Connection, actor: Actor, lanes: int) -> Overview
         at=at,
         counts={name: int(count) for name, count in counts.items()},
         queues=await queues.queues(connection, tenant_id=actor.tenant),
-        workers=[dict(row) for row in await workers.list_workers(connection, WINDOW_SECONDS)],
+        workers=await workers.list_workers(connection, WINDOW_SECONDS),
         lateness_p50=_percentile(late, 0.5),
         lateness_p95=_percentile(late, 0.95),
         failures=[_failure(row) for row in failures],

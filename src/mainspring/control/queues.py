@@ -15,7 +15,8 @@ from mainspring.store.connection import transaction, uncancelled
 if TYPE_CHECKING:
     from mainspring.model.actor import Actor
     from mainspring.model.capacity import Queue
-    from mainspring.store.connection import Connection, Record
+    from mainspring.model.worker import WorkerSummary
+    from mainspring.store.connection import Connection
     from mainspring.store.database import Database
 
 
@@ -63,7 +64,7 @@ class Workers:
     def __init__(self, *, database: Database) -> None:
         self._database = database
 
-    async def list(self, actor: Actor, *, ended_within: float = 3_600.0) -> list[Record]:
+    async def list(self, actor: Actor, *, ended_within: float = 3_600.0) -> list[WorkerSummary]:
         """Every worker that lives or ended lately. Workers serve all tenants."""
         async with self._database.acquire() as connection:
             return await workers.list_workers(connection, ended_within)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from mainspring.model.lifecycle import MOST_CRASHES
+from mainspring.model.worker import WorkerState, WorkerSummary
 from mainspring.store.connection import transaction
 from mainspring.store.statements import load
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from mainspring.model.line import Line
-    from mainspring.store.connection import Connection, Record
+    from mainspring.store.connection import Connection
 
 
 LEASES_AT_ONCE = 10
@@ -148,8 +149,10 @@ async def prune(connection: Connection, lanes: int, older_than: timedelta, count
     return len(rows)
 
 
-async def list_workers(connection: Connection, ended_within: float) -> list[Record]:
-    return await load("workers/list").fetch(connection, ended_within=ended_within)
+async def list_workers(connection: Connection, ended_within: float) -> list[WorkerSummary]:
+    """The living first, then those that ended so many seconds ago or later."""
+    rows = await load("workers/list").fetch(connection, ended_within=ended_within)
+    return [WorkerSummary(**{**row, "state": WorkerState(row["state"])}) for row in rows]
 
 
 class Server(NamedTuple):
