@@ -10,6 +10,7 @@ import pytest
 from tests.system import surrounded_app
 
 from mainspring import wiring
+from mainspring.store.columns import ID
 from mainspring.worker.isolation.remote_error import RemoteError
 
 from .test_isolation import Bench, Ear
@@ -44,7 +45,7 @@ async def test_each_process_has_its_own(bench: Bench, job: str) -> None:
 
     (where, here) = answer["result"]
     assert where == here != os.getpid()
-    assert answer["run"] == str(work.row[0])
+    assert answer["run"] == str(work.row[ID])
     assert isinstance(bench.ear, Printed)
     assert bench.ear.text.splitlines() == [f"start in {here}", "open", "close", f"stop in {here}"]
 
