@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
 import pytest
+from tests.waiting import PATIENCE, until
 
 from mainspring import Mainspring
 from mainspring.keeper.releaser import BATCH, EVERY, SHARED_PAUSE, Releaser, pauses_of
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from mainspring.testing import FrozenClock
 
 LANES = 8
-PATIENCE = 60.0
 
 
 def greet(app: Mainspring) -> Job[..., str]:
@@ -74,9 +73,7 @@ async def registered(
 
 
 async def until_held(connection: Connection, count: int) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while await connection.fetchval("select count(*) from held") != count:
-            await asyncio.sleep(0.01)
+    await until(lambda: connection.fetchval("select count(*) = $1 from held", count))
 
 
 async def held_by(old_app: Mainspring, job: Job[..., str], connection: Connection, count: int = 1) -> list[Any]:
@@ -135,8 +132,7 @@ async def test_a_run_does_not_go_to_and_fro_while_a_worker_lacks_its_handler(
             assert (await claims_of(connection), (await handle.find()).state) == (rounds, State.HELD)
             await clock.advance(SHARED_PAUSE)
             await releaser.step(connection)
-            await until_claimed(connection, rounds + 1)
-            await until_held(connection, 1)
+            await until_held_again(connection, rounds + 1)
 
     async with working(frozen_app):
         await releaser.step(connection)  # at once: all that are left know it
@@ -144,16 +140,14 @@ async def test_a_run_does_not_go_to_and_fro_while_a_worker_lacks_its_handler(
     assert [attempt.number for attempt in (await handle.find()).attempts] == [1]  # none of it was an attempt
 
 
+async def until_held_again(connection: Connection, claims: int) -> None:
+    await until(lambda: connection.fetchval("select fence = $1 from held", claims))
+
+
 async def claims_of(connection: Connection) -> int:
-    """How often the one run there is was claimed, if it is held."""
-    fence: int | None = await connection.fetchval("select fence from held")
-    return fence or 0
-
-
-async def until_claimed(connection: Connection, times: int) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while await claims_of(connection) != times:
-            await asyncio.sleep(0.01)
+    """How often the one run that is held was claimed."""
+    fence: int = await connection.fetchval("select fence from held")
+    return fence
 
 
 async def test_a_worker_with_a_keeper_releases_what_it_finds_when_it_comes(

@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.waiting import PATIENCE, until
 
 from mainspring import Mainspring
 from mainspring.errors import InvalidInput, QueueNotFound
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from mainspring.store.connection import Connection
-
-PATIENCE = 60.0
 
 
 class Nap:
@@ -90,9 +89,8 @@ async def test_what_does_not_finish_in_time_goes_back_in_line(app: Mainspring) -
 
 async def test_heartbeats_arrive_by_themselves(app: Mainspring, connection: Connection) -> None:
     Nap(app)
-    async with app.running(lease_time=0.6), asyncio.timeout(PATIENCE):
-        while await connection.fetchval("select beat from worker") < 10:  # longer than a lease time
-            await asyncio.sleep(0.01)
+    async with app.running(lease_time=0.6):
+        await until(lambda: connection.fetchval("select beat >= 10 from worker"))  # longer than a lease time
         assert len(await live_workers(connection)) == 1
 
 
@@ -117,11 +115,10 @@ async def test_a_worker_that_was_declared_lost_begins_anew_and_repeats_its_run(
 
 async def test_a_worker_that_is_asked_to_drain_is_not_replaced(app: Mainspring, connection: Connection) -> None:
     nap = Nap(app)
-    async with app.running(lease_time=1.0), asyncio.timeout(PATIENCE):
+    async with app.running(lease_time=1.0):
         (worker_id,) = await live_workers(connection)
         await workers.request_drain(connection, worker_id, tenant_id=DEFAULT_TENANT, actor="tester", reason="enough")
-        while await live_workers(connection):
-            await asyncio.sleep(0.01)
+        await until(lambda: connection.fetchval("select not exists (select from worker where state = 'live')"))
         handle = await nap.job.submit()
     assert (await handle.find()).state is State.READY
 

@@ -45,6 +45,7 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     "submit_sync": (lambda: add.submit_sync(1), "await add.submit("),
     "submit_many_sync": (lambda: add.submit_many_sync([{"a": 1}]), "await add.submit_many("),
     "result_sync": (lambda: Handle(app, uuid4()).result_sync(), "await handle.result("),
+    "running_sync": (app.running_sync, "async with app.running("),
     "close_sync": (app.close_sync, "await app.close("),
     "database_url_sync": (app.database_url_sync, "await app.database_url("),
     "checkpoint_sync": (lambda: context().checkpoint_sync(1), "await context.checkpoint("),

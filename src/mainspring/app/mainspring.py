@@ -226,6 +226,7 @@ class Mainspring:
 
     def running_sync(self, *, path: str | None = None, **settings: Any) -> AbstractContextManager[Mainspring]:
         """`running` for code that is not async: the worker has an event loop in a thread of its own."""
+        refuse_in_event_loop("running_sync", "async with app.running()")
         return running_sync(self, path, settings)
 
     # ── opening and closing ─────────────────────────────────────────────────────────────────────────────────
