@@ -31,7 +31,7 @@ DIFFERENT = (
     (re.compile(r"PostgreSQL( [\d.]+)? in \S+"), "POSTGRESQL"),
     (re.compile(r"\s+"), " "),
 )
-UNSTEADY = re.compile(r"^…$|\[[█·]+\]|^• using the embedded PostgreSQL in ")
+UNSTEADY = re.compile(r"^…$|\[[█·]+\]|^• Mainspring uses ")
 SHOWS = re.compile(r"mainspring (run show|run list|dead-letter list|doctor)\b")
 PATIENCE = 90.0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import socket
@@ -146,9 +147,8 @@ def test_an_application_without_jobs_is_refused(tmp_path: Path, command: str) ->
 def test_a_database_that_nobody_chose_is_named_with_the_reason(shared_directory: Path) -> None:
     home = shared_directory / f"home-{uuid4().hex[:8]}"
     code = (
-        "import pathlib, sys, mainspring.store.embedded as embedded, mainspring.wiring.store as store\n"
-        f"place = lambda: pathlib.Path({str(home)!r})\n"
-        "embedded.default_data_directory = store.default_data_directory = place\n"
+        "import pathlib, sys, mainspring.wiring.place as place\n"
+        f"place.default_data_directory = lambda: pathlib.Path({str(home)!r})\n"
         "from mainspring.cli.__main__ import run\n"
         "sys.exit(run(sys.argv[1:]))\n"
     )
@@ -158,9 +158,10 @@ def test_a_database_that_nobody_chose_is_named_with_the_reason(shared_directory:
         for words in (["queue", "list"], ["queue", "list", "-o", "json"])
     )
 
-    why = "neither --database-url nor MAINSPRING_DATABASE_URL names a server"
-    assert (said.returncode, said.stderr) == (0, f"• using the embedded PostgreSQL in {home}: {why}\n")
-    assert '"event": "using the embedded PostgreSQL"' in logged.stderr
+    why = f"Mainspring uses the embedded PostgreSQL in {home}, because neither a URL nor a directory was given. "
+    assert (said.returncode, said.stderr.count("\n")) == (0, 1)
+    assert said.stderr.startswith(f"• {why}")
+    assert json.loads(logged.stderr)["event"].startswith(why)
     chosen = subprocess.run([*PROGRAM, "queue", "list", "--data-dir", str(home)], capture_output=True, text=True)
     assert (chosen.returncode, chosen.stderr) == (0, "")
 

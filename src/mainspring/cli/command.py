@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 import sys
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -17,7 +16,6 @@ from mainspring.errors import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from datetime import datetime
-    from pathlib import Path
 
     from rich.console import RenderableType
     from rich.text import Text
@@ -36,7 +34,7 @@ class Invocation:
     database_url: str | None
     data_directory: str | None
     output: Literal["table", "json", "ics"]
-    _told: list[Path] = field(default_factory=list, init=False)
+    _explained: list[Place] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
         if self.database_url is not None and self.data_directory is not None:
@@ -65,38 +63,32 @@ class Invocation:
         """What was asked for here, else what the application says, else what the environment says."""
         from mainspring.wiring import Place
 
-        is_chosen = self.database_url is not None or self.data_directory is not None
-        if application is not None and not is_chosen:
+        if application is not None and self.database_url is None and self.data_directory is None:
             place = application.place
         else:
             place = Place.chosen(self.database_url, self.data_directory)
-        if not is_chosen:
-            self._say_if_nobody_chose(place)
+        self._explain_once(place)
         return place
 
-    def _say_if_nobody_chose(self, place: Place) -> None:
-        """A forgotten URL would otherwise be noticed by what is missing; on stderr also with -o json, as a log line.
+    def _explain_once(self, place: Place) -> None:
+        """Where a URL was forgotten, people would otherwise notice it by what is missing.
 
         Beside a running `up` nothing is said: the server that it started is the one that is meant.
         """
-        from mainspring.store.embedded import default_data_directory
         from mainspring.store.embedded.postmaster import ready_postmaster
+        from mainspring.wiring.place import FORGOTTEN
 
-        where = place.data_directory
-        if self._told or "MAINSPRING_DATA_DIR" in os.environ or where is None or where != default_data_directory():
+        if place in self._explained or place.reason != FORGOTTEN or place.data_directory is None:
             return
-        if ready_postmaster(where / "postgresql") is None:
-            self._told.append(where)
-            self._say_why(where)
-
-    def _say_why(self, directory: Path) -> None:
-        why = "neither --database-url nor MAINSPRING_DATABASE_URL names a server"
+        self._explained.append(place)
+        if ready_postmaster(place.data_directory / "postgresql") is not None:
+            return
         if not self.wants_json:
-            self.say(f"using the embedded PostgreSQL in {directory}: {why}")
+            self.say(place.explanation)
             return
         import structlog
 
-        structlog.get_logger().info("using the embedded PostgreSQL", directory=str(directory), why=why)
+        structlog.get_logger().warning(place.explanation)
 
     @asynccontextmanager
     async def client(self, application: Mainspring | None = None) -> AsyncIterator[Mainspring]:
