@@ -1,13 +1,25 @@
-"""Where log lines go: to stderr, for stdout belongs to results."""
+"""Where log lines go, from which level on: to stderr, for stdout belongs to results."""
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
+from mainspring.errors import InvalidInput
+from mainspring.model.payload import quoted
+from mainspring.model.report import escaped
+
+if TYPE_CHECKING:
+    from collections.abc import MutableMapping
+
 FORMAT_VARIABLE = "MAINSPRING_LOG_FORMAT"
+LEVEL_VARIABLE = "MAINSPRING_LOG_LEVEL"
+LEVELS = ("debug", "info", "warning", "error")
+DEFAULT_LEVEL = "info"
 
 
 def log_to_stderr(*, as_json: bool | None = None) -> None:
@@ -15,18 +27,54 @@ def log_to_stderr(*, as_json: bool | None = None) -> None:
     if as_json is None:
         as_json = os.environ.get(FORMAT_VARIABLE) == "json"
     os.environ[FORMAT_VARIABLE] = "json" if as_json else "text"
-    is_terminal = sys.stderr.isatty()
-    renderer = (
-        structlog.processors.JSONRenderer()
-        if as_json
-        else structlog.dev.ConsoleRenderer(colors=is_terminal, pad_event_to=0)
-    )
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso" if as_json else "%H:%M:%S", utc=True),
             structlog.processors.format_exc_info,
-            renderer,
+            *(_as_json() if as_json else _for_people()),
         ],
         logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
+    )
+    log_from(os.environ.get(LEVEL_VARIABLE) or DEFAULT_LEVEL)
+
+
+def log_from(level: str) -> None:
+    """Write lines of this level and above, here and in child processes."""
+    if level.lower() not in LEVELS:
+        raise _invalid(level)
+    os.environ[LEVEL_VARIABLE] = level.lower()
+    number = logging.getLevelNamesMapping()[level.upper()]
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(number))
+
+
+def _as_json() -> list[Any]:
+    return [structlog.processors.JSONRenderer()]  # in ASCII: nothing in it moves a cursor
+
+
+def _for_people() -> list[Any]:
+    return [_escape, structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), pad_event_to=0)]
+
+
+def _escape(_logger: object, _method: str, fields: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Errors and names come from anywhere: none of them begins a line of its own or steers a terminal."""
+    for name, value in fields.items():
+        if isinstance(value, str):
+            fields[name] = _escaped_lines(value) if name == "exception" else escaped(value)
+    return fields
+
+
+def _escaped_lines(text: str) -> str:
+    return "\n".join(map(escaped, text.split("\n")))
+
+
+def _invalid(level: str) -> InvalidInput:
+    rule = f"must be one of {', '.join(LEVELS)}"
+    return InvalidInput(
+        f"The log level is {quoted(level)}; it {rule}.",
+        code="invalid-log-level",
+        hint=f"Choose it by --log-level or {LEVEL_VARIABLE}.",
+        field="log_level",
+        value=quoted(level),
+        rule=rule,
     )

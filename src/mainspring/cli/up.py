@@ -9,11 +9,12 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from mainspring import wiring
+from mainspring.app.logs import log_from
 from mainspring.app.mainspring import Mainspring
 from mainspring.cli.activity import Watch
 from mainspring.cli.command import Invocation, Repeatable, command
 from mainspring.cli.parsing import parse_port, parse_words
-from mainspring.cli.workers import DEFAULTS, announcement, chosen_queues, load_with_jobs, weights_of
+from mainspring.cli.workers import DEFAULTS, LogLevel, announcement, chosen_queues, load_with_jobs, weights_of
 from mainspring.errors import InvalidInput
 from mainspring.store.embedded import EmbeddedServer
 from mainspring.store.migrate import check_schema, migrate
@@ -40,6 +41,7 @@ async def up(
     port: Annotated[
         str, Parameter(help="Open this TCP port of 127.0.0.1 to the embedded PostgreSQL, for psql and such.")
     ] = "none",
+    log_level: LogLevel = None,
     invocation: Invocation,
 ) -> int:
     """Run the whole system in the foreground.
@@ -52,6 +54,8 @@ async def up(
       mainspring up --app examples.hello:app --submit tick
       mainspring up --app shop.jobs:app --processes 2 --data-dir ./data
     """
+    if log_level is not None:
+        log_from(log_level)
     application = load_with_jobs(app)
     chosen = chosen_queues(queues, application.registry.queues)
     settings = WorkerSettings(

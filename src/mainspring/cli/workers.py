@@ -1,13 +1,14 @@
 """`mainspring worker`: run workers, list them, drain them."""
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 from rich.text import Text
 
 from mainspring import wiring
 from mainspring.app.loading import load_app
+from mainspring.app.logs import log_from
 from mainspring.app.mainspring import Mainspring
 from mainspring.cli.command import Invocation, command
 from mainspring.cli.parsing import is_beginning_of_id, parse_bounds, parse_span, parse_weights, parse_words, whole_id
@@ -19,6 +20,11 @@ from mainspring.model.worker import WorkerState, WorkerSummary
 from mainspring.worker.settings import WorkerSettings
 
 DEFAULTS = WorkerSettings()
+
+LogLevel = Annotated[
+    Literal["debug", "info", "warning", "error"] | None,
+    Parameter(help="From which level on the log is written. Else MAINSPRING_LOG_LEVEL, else info."),
+]
 
 
 @command("worker")
@@ -47,6 +53,7 @@ async def work(
     keeper: Annotated[
         bool, Parameter(negative="--no-keeper", help="Keep the house in order beside the work.")
     ] = DEFAULTS.keeper,
+    log_level: LogLevel = None,
     invocation: Invocation,
 ) -> int:
     """Run workers in the foreground.
@@ -61,6 +68,8 @@ async def work(
       mainspring worker --app shop.jobs:app --queues mail=3,reports=1 --labels gpu,eu
       mainspring worker list
     """
+    if log_level is not None:
+        log_from(log_level)
     application = load_with_jobs(app)
     chosen = chosen_queues(queues, application.registry.queues)
     settings = WorkerSettings(

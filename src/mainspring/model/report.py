@@ -90,6 +90,15 @@ def one_line(text: object, limit: int) -> str:
     return printable(" ".join(_text(text)[: 4 * limit].split()), limit)
 
 
+def escaped(text: str) -> str:
+    """What a terminal would act upon is written out, as in `\\x1b[31m`; line breaks too."""
+    return text if text.isprintable() else "".join(each if each.isprintable() else _escape(each) for each in text)
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode()
+
+
 def some_lines(text: object) -> str:
     return printable(_text(text)[: MAX_LINE_LENGTH + 1], MAX_LINE_LENGTH)
 
