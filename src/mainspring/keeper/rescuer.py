@@ -98,4 +98,4 @@ class Rescuer:
         """Rescue from every worker that ended: a claim of theirs may still have appeared since the last time."""
         for worker_id in await workers.ended_with_leases(connection, self._lanes):
             total = await workers.rescue_all(connection, self._lanes, worker_id)
-            log.info("runs of a lost worker were rescued", worker=str(worker_id), **total._asdict())
+            log.warning("runs of a lost worker were rescued", worker=str(worker_id), **total._asdict())

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 CLAIM = load("runs/claim")
 SETTLE = load("leases/settle")
 CLOSE = load("leases/close")
-STARTED_AT = AttemptRecord._fields.index("started_at")
+STARTED_AT, OUTCOME = (AttemptRecord._fields.index(name) for name in ("started_at", "outcome"))
 
 
 class Lease(NamedTuple):
@@ -79,6 +79,7 @@ class Settlement:
     before: int = 0
     stale: int = 0
     cancelled: list[UUID] = field(default_factory=list)
+    overruled: set[UUID] = field(default_factory=set)  # of these, history says something else than the worker
 
 
 async def claim(
@@ -182,6 +183,7 @@ def _cancelled_if_asked(settled: Settled, cancelled: str | None, settlement: Set
     if cancelled is None or cancelled[settled.position] == "0" or settled.fate is Fate.END:
         return settled
     settlement.cancelled.append(settled.run_id)
+    settlement.overruled.add(settled.run_id)
     record = AttemptRecord(*settled.record)._replace(
         outcome=Outcome.CANCELLED.value, state=State.CANCELLED.value, payload=settled.payload
     )
@@ -201,11 +203,14 @@ async def _look_at_refused(
         runs=[each.run_id for each in refused],
         fences=[each.fence for each in refused],
     )
-    recorded = {(row["run_id"], row["fence"]) for row in rows}
+    recorded = {(row["run_id"], row["fence"]): row["outcome"] for row in rows}
     await confirm_at_commit(connection, lane)
     stale = [each for each in refused if each.is_traced and (each.run_id, each.fence) not in recorded]
     settlement.before += len(refused) - len(stale)
     settlement.stale += len(stale)
+    settlement.overruled.update(
+        each.run_id for each in refused if recorded.get((each.run_id, each.fence)) != each.record[OUTCOME]
+    )
     # An attempt that finished itself in its own transaction was recorded without its last lines.
     recorded_before = [each.report for each in refused if each.report and (each.run_id, each.fence) in recorded]
     if recorded_before:

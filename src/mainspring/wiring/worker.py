@@ -15,6 +15,7 @@ from mainspring.store.link import Link
 from mainspring.store.submissions import new_uuid
 from mainspring.wiring.keeper import keeper
 from mainspring.worker.active_leases import ActiveLeases
+from mainspring.worker.attempt_log import AttemptLog
 from mainspring.worker.capture import captured
 from mainspring.worker.claimer import Claimer
 from mainspring.worker.environment import NOTHING
@@ -111,8 +112,13 @@ class WorkerAssembly:
         reporter = Reporter(worker_id=self.worker.id, database=self.database, clock=self.worker.clock)
         performer = self._performer(reporter)
         leases, statistics, has_room = ActiveLeases(), LineStatistics(self.worker.id), asyncio.Event()
+        attempt_log = AttemptLog(clock=self.worker.clock, leases=leases)
         settlements = SettlementLog(
-            leases=leases, statistics=statistics, has_room=has_room, heard_of_later=heard_of_later
+            attempts=attempt_log,
+            leases=leases,
+            statistics=statistics,
+            has_room=has_room,
+            heard_of_later=heard_of_later,
         )
         flusher = Flusher(
             worker=self.worker,
@@ -146,6 +152,7 @@ class WorkerAssembly:
             performer=performer,
             flusher=flusher,
             reporter=reporter,
+            attempt_log=attempt_log,
             sync=sync,
             overlap_guard=OverlapGuard(clock=self.worker.clock, lease_time=self.settings.lease_time, executor=executor),
             monitor=monitor,

@@ -31,6 +31,10 @@ class ActiveLeases:
             if not unsettled[lease_id]:
                 del unsettled[lease_id], self._works[lease_id]
 
+    def work_of(self, settled: Settled) -> Work:
+        """The run that this is about, until `settled` is told of it."""
+        return self._works[settled.lease.id][settled.position]
+
     def asked_to_cancel(self, lease_id: UUID, mask: str) -> Iterator[Work]:
         works = self._works.get(lease_id, ())
         return (work for work, bit in zip(works, mask, strict=False) if bit == "1")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from mainspring.store.database import Database
     from mainspring.store.link import Link
+    from mainspring.worker.attempt_log import AttemptLog
     from mainspring.worker.claimer import Claimer
     from mainspring.worker.executor import Executor
     from mainspring.worker.flusher import Flusher
@@ -49,6 +50,7 @@ class WorkerParts:
     performer: Performer
     flusher: Flusher
     reporter: Reporter
+    attempt_log: AttemptLog
     sync: SyncLoop
     overlap_guard: OverlapGuard
     monitor: SettlementMonitor
@@ -56,6 +58,7 @@ class WorkerParts:
     background: Sequence[Callable[[], Coroutine[Any, Any, None]]] = ()
 
     async def close(self) -> None:
+        self.attempt_log.sum_up(at_once=True)
         self.executor.close()
         for link in self.links:
             await link.close()
@@ -92,7 +95,7 @@ class RunningWorker:
         self._surroundings = surroundings
         self._claiming = asyncio.create_task(parts.claimer.run())
         others = [parts.flusher.run, parts.sync.run, parts.reporter.run, parts.overlap_guard.run]
-        loops = [*others, self._give_back_stale, *parts.background]
+        loops = [*others, parts.attempt_log.run, self._give_back_stale, *parts.background]
         self._loops = [self._claiming, *(asyncio.create_task(loop()) for loop in loops)]
 
     async def _give_back_stale(self) -> None:

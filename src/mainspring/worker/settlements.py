@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from mainspring.store.leases import Settled, Settlement
     from mainspring.worker.active_leases import ActiveLeases
+    from mainspring.worker.attempt_log import AttemptLog
     from mainspring.worker.statistics import LineStatistics
 
 
@@ -21,17 +22,20 @@ class SettlementLog:
     def __init__(
         self,
         *,
+        attempts: AttemptLog,
         leases: ActiveLeases,
         statistics: LineStatistics,
         has_room: asyncio.Event,
         heard_of_later: Callable[[], None],
     ) -> None:
+        self._attempts = attempts
         self._leases = leases
         self._statistics = statistics
         self._has_room = has_room
         self._heard_of_later = heard_of_later
 
-    def note(self, batch: list[Settled], _settlement: Settlement) -> None:
+    def note(self, batch: list[Settled], settlement: Settlement) -> None:
+        self._attempts.note(batch, settlement)
         self._leases.settled(batch)
         self._statistics.add(batch)
         self._has_room.set()

@@ -195,7 +195,7 @@ class Supervisor:
                 await workers.lose_if_silent(connection, worker_id, None)
                 rescued = await workers.rescue_all(connection, self._lanes, worker_id)
             self._ended.discard(worker_id)
-            log.info("the runs of an ended worker were rescued", worker=str(worker_id), **rescued._asdict())
+            log.warning("the runs of an ended worker were rescued", worker=str(worker_id), **rescued._asdict())
 
     # ── scaling ─────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -1,0 +1,136 @@
+"""The worker's log of attempts: a line for each that failed, and for each run that is dead or lost.
+
+A line is written once the database has accepted what became of the attempt, so it says what history says, and says it
+once. Of the same kind of line about the same job only some are written in a while; the others are counted, and the
+count is written: a job that fails ten thousand times per second fills no disk. Everything else is for level debug.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import structlog
+
+from mainspring.model.lifecycle import Outcome, State
+from mainspring.model.report import escaped, one_line
+from mainspring.store.columns import ATTEMPT, AttemptRecord
+from mainspring.store.leases import Fate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from mainspring.clock import Clock
+    from mainspring.store.leases import Settled, Settlement
+    from mainspring.worker.active_leases import ActiveLeases
+    from mainspring.worker.work import Work
+
+log = structlog.get_logger()
+
+LINES_PER_SPAN = 20  # of one kind, about one job
+SPAN_SECONDS = 10.0
+LOOK_SECONDS = 1.0
+MAX_ERROR_LENGTH = 300
+
+_OUTCOME, _STATE = (AttemptRecord._fields.index(name) for name in ("outcome", "state"))
+_FAILURES = {
+    Outcome.FAILED: "an attempt failed",
+    Outcome.TIMED_OUT: "an attempt timed out",
+    Outcome.CRASHED: "an attempt crashed",
+}
+_ENDS = {State.DEAD: "a run is dead", State.LOST: "a run is lost"}
+
+
+class AttemptLog:
+    def __init__(self, *, clock: Clock, leases: ActiveLeases) -> None:
+        self._clock = clock
+        self._leases = leases
+        self._kinds: dict[tuple[str, str], _Kind] = {}
+
+    def note(self, batch: Iterable[Settled], settlement: Settlement) -> None:
+        """The database has answered for these, and the worker still holds them."""
+        is_debugging = log.is_enabled_for(logging.DEBUG)
+        for each in batch:
+            event = _event_of(each)
+            if event is None and not is_debugging:
+                continue  # almost always
+            work = self._leases.work_of(each)
+            if each.run_id in settlement.overruled or work.handler is None:
+                continue
+            if event is None:
+                log.debug("an attempt ended", **_about(work, each))
+            elif self._may_write(event, work.handler.name):
+                _write(event, work, each)
+
+    def _may_write(self, event: str, job: str) -> bool:
+        kind = self._kinds.get((event, job))
+        if kind is None:
+            kind = self._kinds[event, job] = _Kind(self._clock.monotonic())
+        kind.count += 1
+        return kind.count <= LINES_PER_SPAN
+
+    async def run(self) -> None:
+        while True:
+            await self._clock.sleep(LOOK_SECONDS)
+            self.sum_up()
+
+    def sum_up(self, *, at_once: bool = False) -> None:
+        """Write how many lines were left out, of each kind whose span is over."""
+        now = self._clock.monotonic()
+        for (event, job), kind in list(self._kinds.items()):
+            if not at_once and now - kind.since < SPAN_SECONDS:
+                continue
+            del self._kinds[event, job]
+            if (more := kind.count - LINES_PER_SPAN) > 0:
+                log.warning(f"{event}, and more like it", job=job, more=more, seconds=round(now - kind.since, 1))
+
+
+class _Kind:
+    """Lines of one kind about one job, in the present span."""
+
+    __slots__ = ("count", "since")
+
+    def __init__(self, since: float) -> None:
+        self.since = since
+        self.count = 0
+
+
+def _event_of(settled: Settled) -> str | None:
+    """What to call it, if it is a failure or the bad end of a run."""
+    record = settled.record
+    if settled.fate is Fate.END and record[_OUTCOME] is Outcome.SUCCEEDED:
+        return None
+    return _ENDS.get(record[_STATE]) or _FAILURES.get(record[_OUTCOME])
+
+
+def _write(event: str, work: Work, settled: Settled) -> None:
+    write = log.warning if settled.fate is Fate.RETRY else log.error
+    write(event, **_about(work, settled), **_what_follows(work, settled))
+
+
+def _about(work: Work, settled: Settled) -> dict[str, Any]:
+    assert work.handler is not None
+    record = AttemptRecord(*settled.record)
+    fields = {"job": work.handler.name, "run": str(settled.run_id), "attempt": record.attempt}
+    fields["outcome"] = str(record.outcome)
+    return fields if record.error is None else fields | {"error": _text_of(record.error)}
+
+
+def _text_of(error: str) -> str:
+    document = msgspec.json.decode(error)
+    return escaped(one_line(f"{document['type']}: {document['message']}", MAX_ERROR_LENGTH))
+
+
+def _what_follows(work: Work, settled: Settled) -> dict[str, Any]:
+    if settled.fate is not Fate.RETRY:
+        return {"attempts_left": 0}
+    left = work.retry_policy.max_attempts - work.row[ATTEMPT] - settled.spent
+    return {"attempts_left": left, "next_attempt_in_s": round(_pause(settled), 3)}
+
+
+def _pause(settled: Settled) -> float:
+    if settled.not_before is None:
+        return settled.delay
+    finished_at = AttemptRecord(*settled.record).finished_at
+    return max(settled.delay, (settled.not_before[0] - finished_at[0]) / 1_000_000)
