@@ -16,7 +16,8 @@ from benchmarks.harness import Numbers, bar, durable_server, fresh_database, med
 from mainspring.store import leases
 from mainspring.store.database import Database
 from mainspring.store.migrate import check_schema
-from mainspring.worker.claimer import MAX_BATCH, Front
+from mainspring.worker.claimer import MAX_BATCH
+from mainspring.worker.front import Front
 
 if TYPE_CHECKING:
     from mainspring.model.run import NewRun

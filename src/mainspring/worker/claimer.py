@@ -20,11 +20,11 @@ import structlog
 
 from mainspring.model.run import LEAST_URGENT, PRIORITIES
 from mainspring.store import leases, runs
-from mainspring.store.columns import PRIORITY, RANK
 from mainspring.store.confirming import confirm
 from mainspring.store.failures import ALL_DATABASE_ERRORS
 from mainspring.store.leases import Lease
 from mainspring.store.submissions import new_uuid
+from mainspring.worker.front import LOOK_AT_LEAST_EVERY, LOOK_SHARE, OLDEST_FIRST_EVERY, Front, pause_after
 from mainspring.worker.turns import Turns
 
 if TYPE_CHECKING:
@@ -46,56 +46,8 @@ log = structlog.get_logger()
 MAX_BATCH = 500
 GAP_SECONDS = 0.005  # between two claims that would fetch only a few
 FEW = 50
-OLDEST_FIRST_EVERY = 16  # one claim in so many starts with whoever waits longest, so that nothing starves
 URGENT_PER_TURN = 3  # claims out of turn before a turn must come: the others wait as well
-LOOK_SHARE = 0.05  # looks at the very front may cost this much of the time …
-LOOK_AT_MOST_EVERY, LOOK_AT_LEAST_EVERY = 0.02, 2.0  # … and are so far apart, in seconds
 ECHO_SECONDS = 0.02  # wake-ups are sent sparingly: look once more a little after one
-
-
-class Front:
-    """What is remembered about one (lane, line): where each priority begins, and what looking costs."""
-
-    __slots__ = ("claims", "extra_cost", "last_priority", "looked_at", "ranks", "usual_cost")
-
-    def __init__(self, claims: int = 0) -> None:
-        self.ranks = [0] * len(PRIORITIES)
-        self.last_priority = LEAST_URGENT  # of the least urgent run that the last turn fetched
-        self.looked_at = float("-inf")
-        self.usual_cost = 0.0  # of a claim that starts where the last one ended
-        self.extra_cost = 0.0  # of starting at the very front instead
-        self.claims = claims
-
-    def is_look_due(self, now: float) -> bool:
-        return now - self.looked_at >= _pause_after(self.extra_cost)
-
-    def order(self) -> Sequence[int]:
-        """The priorities in the order to serve them; now and then, whoever waits longest comes first."""
-        self.claims += 1
-        if self.claims % OLDEST_FIRST_EVERY:
-            return PRIORITIES
-        return sorted(PRIORITIES, key=self.ranks.__getitem__)
-
-    def advance(self, rows: Sequence[Record]) -> None:
-        ranks = self.ranks
-        for row in rows:
-            if row[RANK] > ranks[row[PRIORITY]]:
-                ranks[row[PRIORITY]] = row[RANK]
-
-    def learn(self, rows: Sequence[Record], *, from_the_front: bool, began: float, now: float) -> None:
-        self.advance(rows)
-        self.last_priority = max((row[PRIORITY] for row in rows), default=LEAST_URGENT)
-        cost = now - began
-        if from_the_front:
-            self.looked_at = now
-            self.extra_cost = max(0.0, cost - self.usual_cost)
-        else:
-            self.usual_cost = (self.usual_cost + cost) / 2 if self.usual_cost else cost
-
-
-def _pause_after(cost: float) -> float:
-    """How long to wait after a look at the front that cost so much: it may take only a small share of the time."""
-    return min(LOOK_AT_LEAST_EVERY, max(LOOK_AT_MOST_EVERY, cost / LOOK_SHARE))
 
 
 class Claimer:
@@ -146,7 +98,7 @@ class Claimer:
             if not is_single and pair in self._fronts and priority < self._fronts[pair].last_priority:
                 self._urgent[pair] = max(priority, self._urgent.get(pair, priority))
             soon = self._clock.monotonic() + ECHO_SECONDS
-            self._look_at = min(self._look_at, max(soon, self._looked_at + _pause_after(self._look_cost)))
+            self._look_at = min(self._look_at, max(soon, self._looked_at + pause_after(self._look_cost)))
             self._executor.has_room.set()
 
     def stop(self) -> None:
@@ -206,7 +158,7 @@ class Claimer:
         rows = await runs.waiting_lines(connection, cold) if cold else []
         self._looked_at = self._clock.monotonic()
         self._look_cost = self._looked_at - began
-        self._look_at = self._looked_at + max(self._poll_interval, _pause_after(self._look_cost))
+        self._look_at = self._looked_at + max(self._poll_interval, pause_after(self._look_cost))
         found = [(row["lane"], row["line"]) for row in rows]
         self._seen.update(found)
         for pair in found:

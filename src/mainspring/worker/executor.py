@@ -17,6 +17,7 @@ from mainspring.store.columns import ID, JOB, PRIORITY
 from mainspring.store.instants import UNIX_TO_POSTGRES
 from mainspring.worker import outcomes
 from mainspring.worker.carrying import unpacked
+from mainspring.worker.rate import Rate
 from mainspring.worker.timekeeper import Timekeeper
 from mainspring.worker.waits import MOST_PER_SLOT, Waits
 from mainspring.worker.work import Work
@@ -40,7 +41,6 @@ PREFETCH_SECONDS = 0.05  # how much work, at the present speed, may wait here
 MAX_PREFETCH = 2_000
 STALE_SECONDS = 1.0  # a run that waited here this long is given back
 MOST_ABANDONED = 3  # handlers that would not stop; with more of them, a process had better be replaced
-_RATE_WINDOW = 0.1
 
 
 def tell_nobody(hard_limit: float) -> None:
@@ -311,22 +311,3 @@ def _is_in_its_task(work: Work) -> bool:
         return asyncio.current_task() is work.task
     except RuntimeError:  # there is no event loop
         return False
-
-
-class Rate:
-    """How many runs finish per second, lately."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._since = clock.monotonic()
-        self._per_second = 0.0
-        self.count = 0
-
-    @property
-    def per_second(self) -> float:
-        span = self._clock.monotonic() - self._since
-        if span >= _RATE_WINDOW:
-            self._per_second = (self._per_second + self.count / span) / 2
-            self._since += span
-            self.count = 0
-        return self._per_second
