@@ -26,6 +26,7 @@ BENCHMARKS = {
     "backlog": Benchmark("what a claim costs with ten thousand and with two million runs in line", 5),
     "snapshot": Benchmark("throughput while somebody holds a transaction open", 60),
     "isolation": Benchmark("runs per second that each have a process of their own", 6),
+    "threads": Benchmark("how long an urgent async run waits while others compute in its worker", 9.5),
     "idle": Benchmark("what an idle worker asks of the database", 30),
     "peers": Benchmark("the same work through other job queues, eight minutes", 3, "benchmarks.peers.comparison"),
     "schedules-maths": Benchmark("the next instant: cold, and in a herd", 3, "benchmarks.schedules_maths"),
