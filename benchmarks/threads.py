@@ -23,15 +23,16 @@ from mainspring import wiring
 if TYPE_CHECKING:
     from mainspring.store.embedded import EmbeddedServer
 
+SLOTS = 200
 WAYS: dict[str, tuple[Any, dict[str, int]]] = {
     "def": (burn, {}),
+    "def_unlimited": (burn, {"threads": SLOTS}),
     "async": (burn_async, {}),
     "isolated": (burn_isolated, {}),
     "processes": (burn, {"processes": 2}),
 }
 FIELDS = tuple(f"{way}_{what}" for way in WAYS for what in ("p50_ms", "worst_ms", "per_s"))
 ROUNDS = 3
-SLOTS = 200
 PAUSE = 0.25  # between two urgent runs
 
 WAITS = """

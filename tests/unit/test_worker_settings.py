@@ -9,7 +9,7 @@ import pytest
 from mainspring.cli.parsing import parse_weights, parse_words
 from mainspring.cli.workers import announcement, chosen_queues, weights_of
 from mainspring.errors import InvalidInput
-from mainspring.worker.settings import WorkerSettings
+from mainspring.worker.settings import MOST_THREADS, WorkerSettings
 
 
 @pytest.mark.parametrize(
@@ -21,6 +21,8 @@ from mainspring.worker.settings import WorkerSettings
         ({"queues": ("mail",), "weights": {"mail": 1_001}}, "invalid-weights"),
         ({"queues": ("mail",), "weights": {"mail": 1.5}}, "invalid-weights"),
         ({"queues": ("mail",), "weights": {"mail": True}}, "invalid-weights"),
+        ({"threads": 0}, "invalid-threads"),
+        ({"threads": True}, "invalid-threads"),
         ({"labels": ("a b",)}, "invalid-label"),
         ({"labels": ("delivery=at_most_once",)}, "invalid-label"),
     ],
@@ -31,6 +33,11 @@ def test_what_makes_no_sense_is_refused(options: dict[str, Any], code: str) -> N
 
     assert caught.value.code == code
     assert {"field", "value", "rule"} <= set(caught.value.fields)
+
+
+def test_there_are_a_few_threads_for_each_core_unless_told() -> None:
+    assert 1 <= WorkerSettings().thread_count <= MOST_THREADS
+    assert WorkerSettings(threads=200).thread_count == 200
 
 
 @pytest.mark.parametrize(

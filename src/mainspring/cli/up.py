@@ -14,7 +14,7 @@ from mainspring.app.mainspring import Mainspring
 from mainspring.cli.activity import Watch
 from mainspring.cli.command import Invocation, Repeatable, command
 from mainspring.cli.parsing import parse_port, parse_words
-from mainspring.cli.workers import DEFAULTS, LogLevel, announcement, chosen_queues, load_with_jobs, weights_of
+from mainspring.cli.workers import DEFAULTS, LogLevel, Threads, announcement, chosen_queues, load_with_jobs, weights_of
 from mainspring.errors import InvalidInput
 from mainspring.store.embedded import EmbeddedServer
 from mainspring.store.migrate import check_schema, migrate
@@ -37,6 +37,7 @@ async def up(
     queues: Annotated[str | None, Parameter(help="Which queues to serve. Else all that the app's jobs use.")] = None,
     labels: Annotated[str, Parameter(help="What these workers have, for runs that require it: gpu,eu.")] = "",
     slots: Annotated[int, Parameter(help="How many runs at once, per process.")] = DEFAULTS.slots,
+    threads: Threads = None,
     processes: Annotated[int, Parameter(help="How many worker processes.")] = DEFAULTS.processes,
     port: Annotated[
         str, Parameter(help="Open this TCP port of 127.0.0.1 to the embedded PostgreSQL, for psql and such.")
@@ -63,6 +64,7 @@ async def up(
         weights=weights_of(chosen),
         labels=parse_words(labels),
         slots=slots,
+        threads=threads,
         processes=processes,
     )
     place = invocation.place(application)

@@ -21,6 +21,10 @@ from mainspring.worker.settings import WorkerSettings
 
 DEFAULTS = WorkerSettings()
 
+Threads = Annotated[
+    int | None,
+    Parameter(help="How many of these runs may be in a thread (def), per process. Else 4 for each core, at most 32."),
+]
 LogLevel = Annotated[
     Literal["debug", "info", "warning", "error"] | None,
     Parameter(help="From which level on the log is written. Else MAINSPRING_LOG_LEVEL, else info."),
@@ -39,6 +43,7 @@ async def work(
     ] = None,
     labels: Annotated[str, Parameter(help="What this worker has, for runs that require it: gpu,eu.")] = "",
     slots: Annotated[int, Parameter(help="How many runs at once, per process.")] = DEFAULTS.slots,
+    threads: Threads = None,
     processes: Annotated[int, Parameter(help="How many processes.")] = DEFAULTS.processes,
     autoscale: Annotated[
         str | None, Parameter(help="FEWEST:MOST processes, by how much work there is; instead of --processes.")
@@ -77,6 +82,7 @@ async def work(
         weights=weights_of(chosen),
         labels=parse_words(labels),
         slots=slots,
+        threads=threads,
         processes=processes,
         autoscale=None if autoscale is None else parse_bounds(autoscale, "autoscale"),
         grace=_seconds(grace, "grace"),

@@ -92,8 +92,13 @@ async def claim(
     count: int,
     lease_id: UUID,
     worker_id: UUID,
+    jobs_in_threads: Sequence[int] = (),
+    threads: int = 0,
 ) -> list[Record]:
-    """Claim up to `count` runs; the rows come in the order of their positions in the lease."""
+    """Claim up to `count` runs, of `jobs_in_threads` only so many as there are threads.
+
+    The rows come in the order of their positions in the lease.
+    """
     return await CLAIM.fetch(
         connection,
         lane=lane,
@@ -103,6 +108,8 @@ async def claim(
         count=count,
         lease=lease_id,
         worker=worker_id,
+        jobs_in_threads=jobs_in_threads,
+        threads=threads,
     )
 
 

@@ -25,6 +25,7 @@ from mainspring.store.failures import ALL_DATABASE_ERRORS
 from mainspring.store.leases import Lease
 from mainspring.store.submissions import new_uuid
 from mainspring.worker.front import LOOK_AT_LEAST_EVERY, LOOK_SHARE, OLDEST_FIRST_EVERY, Front, pause_after
+from mainspring.worker.thread_quota import ThreadQuota
 from mainspring.worker.turns import Turns
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ class Claimer:
         self._leases = leases
         self._fronts: dict[Pair, Front] = {}
         self._hot = Turns(settings.weights)  # worth asking
+        self._quota = ThreadQuota(executor=executor, lines=lines, clock=worker.clock)
         self._kept: Pair | None = None  # whose turn came when no slot was free: it gets the next one
         self._urgent: dict[Pair, int] = {}  # to ask out of turn, for this priority and more urgent ones
         self._urgent_claims = 0  # since the last turn
@@ -117,18 +119,25 @@ class Claimer:
                 await self._link.mend(error)
 
     async def _step(self) -> None:
+        for pair in self._quota.worth_asking():
+            self._hot.add(pair, self._lines[pair[1]].queue)
         if self._kept is not None and self._executor.free_slots() > 0 and self._unsettled_room() > 0:
             await self._claim_one(self._kept)
         elif self._room() <= 0:
             await self._rest(None)
         elif self._clock.monotonic() >= self._look_at:
             await self.look()
-        elif self._urgent and not (self._urgent_claims >= URGENT_PER_TURN and self._hot):
-            await self._claim_urgent()
-        elif (pair := self._hot.take(self._may_ask)) is not None:
-            await self._claim_next(pair)
+        elif (urgent := self._next_urgent()) is not None:
+            await self._claim_urgent(urgent)
+        elif (next_pair := self._hot.take(self._may_ask)) is not None:
+            await self._claim_next(next_pair)
         else:
-            await self._rest(max(0.0, self._look_at - self._clock.monotonic()))
+            await self._rest(max(0.0, min(self._look_at, self._quota.next_at) - self._clock.monotonic()))
+
+    def _next_urgent(self) -> Pair | None:
+        if not self._urgent or (self._urgent_claims >= URGENT_PER_TURN and self._hot):
+            return None
+        return next(filter(self._quota.may_ask, self._urgent), None)
 
     def _room(self) -> int:
         """As much as fits here, and no more than may be unsettled: that is what a crash would repeat."""
@@ -147,7 +156,9 @@ class Claimer:
 
     def _may_ask(self, pair: Pair) -> bool:
         """One slot is kept at a time: who needs another waits, and the others have their turns."""
-        return self._kept is None or not self._lines[pair[1]].is_claimed_singly
+        if self._kept is not None and self._lines[pair[1]].is_claimed_singly:
+            return False
+        return self._quota.may_ask(pair)
 
     async def look(self) -> None:
         """Look, with one statement, at all lines in all lanes that are not known to be worth asking anyway."""
@@ -164,16 +175,14 @@ class Claimer:
         for pair in found:
             self._hot.add(pair, self._lines[pair[1]].queue)
 
-    async def _claim_urgent(self) -> None:
+    async def _claim_urgent(self, pair: Pair) -> None:
         """Fetch what is more urgent than the rest of its line, and only that; the pair's turn comes as before."""
         self._urgent_claims += 1
-        pair, priority = next(iter(self._urgent.items()))
-        del self._urgent[pair]
+        order = PRIORITIES[: self._urgent.pop(pair) + 1]
         front, wanted = self._fronts[pair], min(MAX_BATCH, self._room())
         from_the_front = self._is_front_look_due(front)
-        order = PRIORITIES[: priority + 1]
-        rows = await self._claim(pair, front, order, wanted, from_the_front=from_the_front)
-        front.advance(rows)
+        rows, passed = await self._claim(pair, front, order, wanted, from_the_front=from_the_front)
+        front.advance(passed)
         self._hot.charge(self._lines[pair[1]].queue, len(rows))
 
     async def _claim_next(self, pair: Pair) -> None:
@@ -200,7 +209,7 @@ class Claimer:
         front = self._fronts.setdefault(pair, Front(random.randrange(OLDEST_FIRST_EVERY)))  # not all at once
         from_the_front = self._is_front_look_due(front)
         count = await self._claim_turn(pair, front, wanted, from_the_front=from_the_front)
-        if count == 0 and not from_the_front and pair in self._seen:
+        if count == 0 and not from_the_front and pair in self._seen and not self._quota.has_left(pair):
             # Something is there, yet not behind the hints: it went back to the front of the line.
             count = await self._claim_turn(pair, front, wanted, from_the_front=True)
         self._seen.discard(pair)
@@ -213,8 +222,8 @@ class Claimer:
         began, order = self._clock.monotonic(), front.order()
         if order is PRIORITIES:
             self._urgent.pop(pair, None)
-        rows = await self._claim(pair, front, order, count, from_the_front=from_the_front)
-        front.learn(rows, from_the_front=from_the_front, began=began, now=self._clock.monotonic())
+        rows, passed = await self._claim(pair, front, order, count, from_the_front=from_the_front)
+        front.learn(passed, from_the_front=from_the_front, began=began, now=self._clock.monotonic())
         if from_the_front:
             self._front_look_at = front.looked_at + min(LOOK_AT_LEAST_EVERY, front.extra_cost / LOOK_SHARE)
         return len(rows)
@@ -226,8 +235,9 @@ class Claimer:
 
     async def _claim(
         self, pair: Pair, front: Front, order: Sequence[int], count: int, *, from_the_front: bool
-    ) -> list[Record]:
-        lease_id = new_uuid()
+    ) -> tuple[list[Record], Sequence[Record]]:
+        """Answers with what was claimed, and with those of it before which nothing was left in line."""
+        lease_id, began, quota = new_uuid(), self._clock.monotonic(), self._quota.of(pair, count)
         connection = await self._link.get()
         self.under_way[lease_id] = pair
         rows = await leases.claim(
@@ -239,9 +249,11 @@ class Claimer:
             count=count,
             lease_id=lease_id,
             worker_id=self._worker_id,
+            jobs_in_threads=() if quota is None else self._quota.jobs,
+            threads=quota or 0,
         )
         self._answered(lease_id, pair, rows)
-        return rows
+        return rows, self._quota.learn(pair, quota, rows, began)
 
     def _answered(self, lease_id: UUID, pair: Pair, rows: list[Record]) -> None:
         del self.under_way[lease_id]

@@ -1,5 +1,8 @@
 """Runs handlers, never more at once than there are slots; those that wait for other runs are not counted (`waits.py`).
 
+A handler that is not async also needs a thread, and there are fewer of these: a hundred threads that compute do no more
+than a few, because Python runs one at a time, and each takes its turn before the event loop has its own.
+
 Claimed runs wait in a small buffer, most urgent first. How many may wait adapts to how fast handlers finish, so
 that long runs are not hoarded here while another worker idles; what waits too long is given back.
 """
@@ -7,15 +10,14 @@ that long runs are not hoarded here while another worker idles; what waits too l
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from typing import TYPE_CHECKING
 
 import structlog
 
-from mainspring.model.run import PRIORITIES
-from mainspring.store.columns import ID, JOB, PRIORITY
+from mainspring.store.columns import ID, JOB
 from mainspring.store.instants import UNIX_TO_POSTGRES
 from mainspring.worker import outcomes
+from mainspring.worker.buffer import Buffer
 from mainspring.worker.carrying import unpacked
 from mainspring.worker.rate import Rate
 from mainspring.worker.timekeeper import Timekeeper
@@ -25,7 +27,6 @@ from mainspring.worker.work import Work
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from mainspring.clock import Clock
     from mainspring.store.connection import Record
     from mainspring.store.instants import Micros
     from mainspring.store.leases import Lease, Settled
@@ -69,13 +70,16 @@ class Executor:
         self._handlers = handlers
         self._lines = lines
         self._slots = settings.slots
+        self._threads = settings.thread_count
+        self.jobs_in_threads = [job for job, handler in handlers.items() if handler.needs_thread]
         self._cancel_grace = settings.cancel_grace
         self._clock = worker.clock
         self._settle = settle
-        self._waiting: list[deque[Work]] = [deque() for _ in PRIORITIES]
-        self._buffered = 0
+        self._buffer = Buffer(has_thread=self._has_thread_for_new, start=self._start)
         self._running: set[Work] = set()
+        self._in_threads = 0  # of those; one that was abandoned does not count: its slot does
         self._kept = 0  # slots that stay free for a run that may not wait here
+        self._kept_threads = 0  # threads, likewise
         self._abandoned = 0  # handlers that would not stop: their slots are not reused until they do
         self.timekeeper = Timekeeper(
             clock=worker.clock,
@@ -88,10 +92,11 @@ class Executor:
         self._waits = Waits(
             most=MOST_PER_SLOT * settings.slots,
             running=self._running,
-            unused_slots=self._unused_slots,
+            has_slot_for=self._has_slot_for,
             slot_is_free=self._fill_slots,
         )
         self._rate = Rate(worker.clock)
+        self._thread_rate = Rate(worker.clock)
         self._is_stopping = False
         self.has_room = has_room
         self.has_room.set()
@@ -102,8 +107,20 @@ class Executor:
         """How many more runs it would be good to have here."""
         if self._is_stopping:
             return 0
-        prefetch = min(MAX_PREFETCH, int(self._rate.per_second * PREFETCH_SECONDS))
-        return self.free_slots() - self._kept + prefetch - self._buffered
+        return self.free_slots() - self._kept + _prefetch(self._rate) - self._buffer.in_line
+
+    def thread_room(self) -> int:
+        """How many of them may need a thread."""
+        return self.free_threads() - self._kept_threads + _prefetch(self._thread_rate) - self._buffer.need_thread
+
+    def free_threads(self) -> int:
+        return self._threads - self._in_threads + self._waits.without_thread
+
+    def _has_thread_for_new(self) -> bool:
+        return self.free_threads() > self._kept_threads
+
+    def _has_slot_for(self, work: Work) -> bool:
+        return self._unused_slots() > 0 and (not work.needs_thread or self.free_threads() > 0)
 
     def free_slots(self) -> int:
         return 0 if self._is_stopping else self._unused_slots()
@@ -114,7 +131,12 @@ class Executor:
     @property
     def has_spare_slot(self) -> bool:
         """Whether a slot is free that nothing here waits for."""
-        return self.free_slots() > self._buffered
+        return self.free_slots() > self._buffer.in_line
+
+    @property
+    def has_spare_thread(self) -> bool:
+        """Whether a thread is free that nothing here waits for."""
+        return self.free_threads() - self._kept_threads > self._buffer.need_thread
 
     def keep_a_slot(self) -> None:
         """Let the next slot that becomes free stay so."""
@@ -124,17 +146,25 @@ class Executor:
         self._kept = 0
         self._fill_slots()
 
+    def keep_a_thread(self) -> None:
+        """Let the next thread that becomes free stay so."""
+        self._kept_threads = 1
+
+    def release_thread(self) -> None:
+        self._kept_threads = 0
+        self._fill_slots()
+
     @property
     def in_hand(self) -> int:
         """How many runs wait here or have a slot: they will soon have a result to settle.
 
         Who waits for another run does not count: that one must be claimed.
         """
-        return len(self._running) - self._waits.without_slot + self._buffered
+        return len(self._running) - self._waits.without_slot + len(self._buffer)
 
     @property
     def is_idle(self) -> bool:
-        return not self._running and not self._buffered
+        return not self._running and not self._buffer
 
     @property
     def running(self) -> int:
@@ -157,10 +187,7 @@ class Executor:
         if self._lines[line].is_claimed_singly:
             self._start_or_give_back(works)
             return works
-        waiting = self._waiting
-        for work in works:
-            waiting[work.row[PRIORITY]].append(work)
-        self._buffered += len(works)
+        self._buffer.add(works)
         if self._is_stopping:
             self.give_back_waiting()
         self._fill_slots()
@@ -169,7 +196,7 @@ class Executor:
     def _start_or_give_back(self, works: list[Work]) -> None:
         """Runs that may not wait here: if their claim was answered so late that the slot is gone, so are they."""
         for work in works:
-            if self.free_slots() > 0:
+            if not self._is_stopping and self._has_slot_for(work):
                 self._start(work)
             else:
                 self._settle(work.given_back(self.now()))
@@ -179,14 +206,8 @@ class Executor:
             self._waits.grant()
         if self._is_stopping:
             return
-        free = self._unused_slots() - self._kept
-        for queue in self._waiting:
-            while queue and free > 0:
-                work = queue.popleft()
-                self._buffered -= 1
-                if not work.is_settled and self._start(work):
-                    free -= 1
-        if free > 0 or self._kept or self._buffered * 2 < MAX_PREFETCH:
+        free = self._buffer.start_some(self._unused_slots() - self._kept)
+        if free > 0 or self._kept or self._buffer.in_line * 2 < MAX_PREFETCH:
             self.has_room.set()
 
     # ── executing one ───────────────────────────────────────────────────────────────────────────────────────
@@ -203,6 +224,7 @@ class Executor:
         # Not by the loop's create_task: that makes up a name for each, which takes as long as the rest of it.
         work.task = asyncio.Task(self._execute(work, handler), name=handler.name)
         self._running.add(work)
+        self._in_threads += work.needs_thread
         return True
 
     async def _execute(self, work: Work, handler: Handler) -> None:
@@ -222,18 +244,23 @@ class Executor:
         if work.limit is not None:
             self.timekeeper.forget(work)
         if work in self._running:
-            self._running.discard(work)
+            self._end(work)
             self._settle(settled)
         else:
             self._abandoned -= 1  # it was given up, and settled, a while ago
         self._rate.count += 1
+        self._thread_rate.count += work.needs_thread
         if self._waits.without_slot:
             self._waits.forget(work)
             self._fill_slots()
-        elif self._buffered:
+        elif self._buffer:
             self._fill_slots()
         else:
             self.has_room.set()
+
+    def _end(self, work: Work) -> None:
+        self._running.discard(work)
+        self._in_threads -= work.needs_thread
 
     # ── stopping ────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -268,7 +295,7 @@ class Executor:
     def _abandon(self, work: Work) -> None:
         """As much force as there is: killed if it can be; else settled, while code that would not stop runs on."""
         if work in self._running and not self._performer.kill(work):
-            self._running.discard(work)
+            self._end(work)
             self._waits.forget(work)
             self._abandoned += 1
             self._settle(work.stopped(self.now()))
@@ -277,13 +304,9 @@ class Executor:
     def give_back_waiting(self, *, older_than: float = 0.0) -> None:
         """Return runs that have not started."""
         now = self.now()
-        limit = (now[0] - int(older_than * 1_000_000),)
-        for queue in self._waiting:
-            for work in [each for each in queue if each.claimed_at <= limit]:
-                queue.remove(work)
-                self._buffered -= 1
-                if not work.is_settled:
-                    self._settle(work.cancelled(now) if work.is_cancelled else work.given_back(now))
+        for work in self._buffer.take_out((now[0] - int(older_than * 1_000_000),)):
+            if not work.is_settled:
+                self._settle(work.cancelled(now) if work.is_cancelled else work.given_back(now))
 
     def stop_taking(self) -> None:
         """The first step of a drain: nothing new begins, what has not begun goes back."""
@@ -311,3 +334,7 @@ def _is_in_its_task(work: Work) -> bool:
         return asyncio.current_task() is work.task
     except RuntimeError:  # there is no event loop
         return False
+
+
+def _prefetch(rate: Rate) -> int:
+    return min(MAX_PREFETCH, int(rate.per_second * PREFETCH_SECONDS))

@@ -29,6 +29,7 @@ class Handler:
     arguments: Arguments
     returns: ReturnType
     is_async: bool
+    needs_thread: bool = False  # it is called in one: not async, and without a process of its own
     is_timed: bool = False  # its attempts may take only so long
     command: Command | None = None  # what an isolated child becomes, instead of calling the function
     capture_level: int | None = None  # from which level on lines of `logging` are kept; None keeps none
@@ -39,15 +40,16 @@ class Handler:
 
 
 def handler_of(definition: JobDefinition, function: Callable[..., Any], command: Command | None = None) -> Handler:
-    name = definition.name
+    name, is_async = definition.name, inspect.iscoroutinefunction(function)
     return Handler(
         definition,
         function,
         Arguments(name, function),
         return_type_of(name, hints_of(name, function), definition.delivery),
-        inspect.iscoroutinefunction(function),
-        definition.timeout is not None or definition.run_timeout is not None,
-        command,
+        is_async,
+        needs_thread=not is_async and not definition.isolated,
+        is_timed=definition.timeout is not None or definition.run_timeout is not None,
+        command=command,
     )
 
 

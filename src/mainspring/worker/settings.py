@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +11,7 @@ from mainspring.model.job import checked_name
 
 MOST_PROCESSES = 256
 MAX_WEIGHT = 1_000
+THREADS_PER_CORE, MOST_THREADS = 4, 32  # unless told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +22,7 @@ class WorkerSettings:
     weights: dict[str, int] = field(default_factory=dict)  # of all these queues, or of none: then they are alike
     labels: tuple[str, ...] = ()  # what this worker has, for runs that require it
     slots: int = 200
+    threads: int | None = None  # for handlers that are not async; 4 for each core, at most 32, unless told
     processes: int = 1
     autoscale: tuple[int, int] | None = None  # fewest and most processes, by how much work there is
     lease_time: float = 30.0
@@ -44,6 +47,8 @@ class WorkerSettings:
         for label in self.labels:
             checked_name(label, "label")
         _check_range("slots", self.slots, 1, 10_000)
+        if self.threads is not None:
+            _check_range("threads", self.threads, 1, 10_000)
         _check_range("processes", self.processes, 1, MOST_PROCESSES)
         if self.autoscale is not None:
             _check_autoscale(*self.autoscale)
@@ -59,6 +64,10 @@ class WorkerSettings:
                 self.heartbeat_interval,
                 f"must be at most a third of lease_time ({self.lease_time} s)",
             )
+
+    @property
+    def thread_count(self) -> int:
+        return self.threads or min(MOST_THREADS, THREADS_PER_CORE * len(os.sched_getaffinity(0)))
 
     @property
     def heartbeat_every(self) -> float:

@@ -52,15 +52,21 @@ class Waits:
     """The handlers of one executor that are without a slot. May be used from any thread and event loop."""
 
     def __init__(
-        self, *, most: int, running: Container[Work], unused_slots: Callable[[], int], slot_is_free: Callable[[], None]
+        self,
+        *,
+        most: int,
+        running: Container[Work],
+        has_slot_for: Callable[[Work], bool],
+        slot_is_free: Callable[[], None],
     ) -> None:
         self.pid = os.getpid()
         self.without_slot = 0
+        self.without_thread = 0  # those of them that are in a thread, which is not counted meanwhile
         self._loop = asyncio.get_running_loop()
         self._context = copy_context()  # a run that gets the slot begins in it, not in that of the handler that waits
         self._most = most
         self._running = running
-        self._unused_slots = unused_slots
+        self._has_slot_for = has_slot_for
         self._slot_is_free = slot_is_free
         self._waiting: dict[Work, int] = {}  # for how many runs each waits
         self._returning: dict[Work, asyncio.Future[None]] = {}  # who wants a slot again, the first first
@@ -96,7 +102,7 @@ class Waits:
         if work not in self._waiting and work not in self._returning:
             if self.without_slot >= self._most:
                 raise _too_many(self._most)
-            self.without_slot += 1
+            self._count(work, 1)
         self._waiting[work] = self._waiting.get(work, 0) + 1
         self._let_go(self._returning.pop(work, None))
         self._context.run(self._slot_is_free)
@@ -114,10 +120,10 @@ class Waits:
 
     def grant(self) -> None:
         """Give slots that are free to those who came back, in their order; new runs get what is left."""
-        while self._returning and self._unused_slots() > 0:
-            has_slot = self._returning.pop(next(iter(self._returning)))
-            self.without_slot -= 1
-            self._let_go(has_slot)
+        for work in list(self._returning):
+            if self._has_slot_for(work):
+                self._count(work, -1)
+                self._let_go(self._returning.pop(work))
 
     def stop_queueing(self, work: Work) -> None:
         """It is to stop, and needs no slot for that."""
@@ -129,8 +135,12 @@ class Waits:
         """It has ended, or was abandoned."""
         has_slot = self._returning.pop(work, None)
         if self._waiting.pop(work, None) is not None or has_slot is not None:
-            self.without_slot -= 1
+            self._count(work, -1)
         self._let_go(has_slot)
+
+    def _count(self, work: Work, change: int) -> None:
+        self.without_slot += change
+        self.without_thread += change * work.needs_thread
 
     def _let_go(self, has_slot: asyncio.Future[None] | None) -> None:
         if has_slot is not None and not has_slot.done():

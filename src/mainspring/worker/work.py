@@ -51,6 +51,7 @@ class Work:
         "lease",
         "limit",
         "line",
+        "needs_thread",
         "position",
         "report",
         "row",
@@ -89,6 +90,7 @@ class Work:
         self.is_interrupted = False
         self.is_settled = False
         self.limit: Limit | None = None
+        self.needs_thread = handler is not None and handler.needs_thread
 
     # ── what governs it ──────────────────────────────────────────────────────────────────────────────────────
 

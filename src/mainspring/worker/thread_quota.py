@@ -1,0 +1,94 @@
+"""How many of the runs that a claim takes may need a thread, and in which lines such runs had to be left.
+
+Where some were left, the rest of the line can still be asked for runs that need none, but not all the time: if there
+was nothing else, the next such claim waits until it costs only a small share of the time. As soon as a thread is free
+the pair is worth asking again. Runs that may not wait inside a worker never get one from those that do, so the next
+thread that becomes free is kept for them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mainspring.store.columns import JOB
+from mainspring.worker.front import pause_after
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mainspring.clock import Clock
+    from mainspring.store.connection import Record
+    from mainspring.worker.executor import Executor
+    from mainspring.worker.lines import Lines
+    from mainspring.worker.turns import Pair
+
+NEVER = float("inf")
+
+
+class ThreadQuota:
+    def __init__(self, *, executor: Executor, lines: Lines, clock: Clock) -> None:
+        self.jobs = executor.jobs_in_threads
+        self._known = frozenset(self.jobs)
+        self._executor = executor
+        self._lines = lines
+        self._clock = clock
+        self._left: dict[Pair, float] = {}  # where some were left, and when to ask for others again
+        self._to_be_asked: set[Pair] = set()  # of those, for the threads that are free now
+        self._kept: Pair | None = None  # whom the next free thread is kept for
+
+    def of(self, pair: Pair, count: int) -> int | None:
+        """How many of `count` runs may need a thread; None if all of them may."""
+        if not self.jobs:
+            return None
+        room = self._room(pair)
+        return None if room >= count else max(0, room)
+
+    def _room(self, pair: Pair) -> int:
+        if not self._lines[pair[1]].is_claimed_singly:
+            return self._executor.thread_room()
+        is_kept = pair == self._kept and self._executor.free_threads() > 0
+        return int(is_kept or self._executor.has_spare_thread)
+
+    def learn(self, pair: Pair, quota: int | None, rows: Sequence[Record], began: float) -> Sequence[Record]:
+        """This is what a claim took; answers with those runs before which none was left in line."""
+        self._left.pop(pair, None)
+        self._to_be_asked.discard(pair)
+        if pair == self._kept and quota != 0:
+            self._kept = None
+            self._executor.release_thread()
+        if quota is None:
+            return rows
+        in_threads = [row for row in rows if row[JOB] in self._known]
+        if len(in_threads) < quota:
+            return rows
+        self._leave(pair, 0.0 if rows else pause_after(self._clock.monotonic() - began))
+        return in_threads
+
+    def _leave(self, pair: Pair, pause: float) -> None:
+        self._left[pair] = self._clock.monotonic() + pause
+        if self._kept is None and self._lines[pair[1]].is_claimed_singly:
+            self._kept = pair
+            self._executor.keep_a_thread()
+
+    def has_left(self, pair: Pair) -> bool:
+        return pair in self._left
+
+    def may_ask(self, pair: Pair) -> bool:
+        return pair not in self._left or self._clock.monotonic() >= self._left[pair]
+
+    def worth_asking(self) -> list[Pair]:
+        """Where runs were left for which there is a thread now: no more pairs than threads, whoever waits longest."""
+        if not self._left:
+            return []
+        most = max(self._executor.thread_room(), self._executor.free_threads()) - len(self._to_be_asked)
+        found = [pair for pair in self._left if self._room(pair) > 0][: max(0, most)]
+        for pair in found:
+            del self._left[pair]
+        self._to_be_asked.update(found)
+        return found
+
+    @property
+    def next_at(self) -> float:
+        """When a pair may be asked that may not be asked now."""
+        now = self._clock.monotonic()
+        return min((at for at in self._left.values() if at > now), default=NEVER)

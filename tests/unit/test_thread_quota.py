@@ -1,0 +1,151 @@
+"""How many runs of a claim may need a thread, and when a line is asked again in which some were left."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from mainspring.model.line import Delivery, Line
+from mainspring.store.columns import JOB
+from mainspring.worker.front import LOOK_AT_MOST_EVERY
+from mainspring.worker.lines import Lines
+from mainspring.worker.thread_quota import NEVER, ThreadQuota
+
+from .hands import HandClock
+
+IN_THREAD, ASYNC = {JOB: 7}, {JOB: 8}
+PLAIN, ONCE = (0, 1), (0, 2)
+
+
+class Executor:
+    """As much of one as matters here."""
+
+    jobs_in_threads = (7,)
+    room = free = kept = 0
+
+    def thread_room(self) -> int:
+        return self.room
+
+    def free_threads(self) -> int:
+        return self.free
+
+    @property
+    def has_spare_thread(self) -> bool:
+        return self.free > self.kept
+
+    def keep_a_thread(self) -> None:
+        self.kept = 1
+
+    def release_thread(self) -> None:
+        self.kept = 0
+
+
+class Bench:
+    def __init__(self) -> None:
+        self.executor = Executor()
+        self.clock = HandClock()
+        lines = Lines(queues=["default"], labels=[])
+        lines.learn({Line("default"): PLAIN[1], Line("default", (), Delivery.AT_MOST_ONCE): ONCE[1]})
+        self.quota = ThreadQuota(executor=cast("Any", self.executor), lines=lines, clock=self.clock)
+
+    def learn(self, pair: tuple[int, int], quota: int | None, *rows: Any) -> list[Any]:
+        return list(self.quota.learn(pair, quota, rows, began=self.clock.now))
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+@pytest.mark.parametrize(("room", "count", "quota"), [(8, 8, None), (8, 9, 8), (0, 1, 0), (-3, 1, 0)])
+def test_as_many_as_there_is_room_for(bench: Bench, room: int, count: int, quota: int | None) -> None:
+    bench.executor.room = room
+
+    assert bench.quota.of(PLAIN, count) == quota
+
+
+def test_where_no_handler_needs_a_thread_nothing_is_counted() -> None:
+    bench = Bench()
+    bench.quota.jobs = []
+
+    assert bench.quota.of(PLAIN, 500) is None
+
+
+@pytest.mark.parametrize(
+    ("quota", "rows", "has_left"),
+    [
+        (None, [IN_THREAD] * 3, False),
+        (2, [IN_THREAD, ASYNC], False),  # there was room for one more: there is none
+        (2, [IN_THREAD, ASYNC, IN_THREAD], True),
+        (0, [ASYNC], True),
+        (0, [], True),
+    ],
+)
+def test_some_may_have_been_left_where_the_quota_was_used_up(
+    bench: Bench, quota: int | None, rows: list[Any], has_left: bool
+) -> None:
+    passed = bench.learn(PLAIN, quota, *rows)
+
+    assert bench.quota.has_left(PLAIN) == has_left
+    assert passed == ([row for row in rows if row is IN_THREAD] if has_left else rows), "the line begins before these"
+
+
+def test_a_line_with_nothing_else_is_not_asked_all_the_time(bench: Bench) -> None:
+    bench.learn(PLAIN, 0)
+    assert not bench.quota.may_ask(PLAIN)
+    assert bench.quota.next_at == bench.clock.now + LOOK_AT_MOST_EVERY
+
+    bench.clock.now += LOOK_AT_MOST_EVERY
+    assert bench.quota.may_ask(PLAIN)
+    assert bench.quota.next_at == NEVER, "nobody has to be woken for it twice"
+
+
+def test_a_line_that_gave_something_else_may_be_asked_at_once(bench: Bench) -> None:
+    bench.learn(PLAIN, 0, ASYNC)
+
+    assert bench.quota.may_ask(PLAIN)
+
+
+def test_a_line_is_worth_asking_again_once_there_is_room(bench: Bench) -> None:
+    bench.learn(PLAIN, 0)
+    assert bench.quota.worth_asking() == []
+
+    bench.executor.room = 1
+    assert bench.quota.worth_asking() == [PLAIN]
+    assert bench.quota.may_ask(PLAIN)
+    assert bench.quota.worth_asking() == [], "once"
+
+
+def test_one_free_thread_does_not_make_every_line_worth_asking(bench: Bench) -> None:
+    other = (1, PLAIN[1])
+    bench.learn(PLAIN, 0)
+    bench.learn(other, 0)
+    bench.executor.room = 1
+
+    assert bench.quota.worth_asking() == [PLAIN], "who waits longest"
+    assert bench.quota.worth_asking() == []
+    bench.learn(PLAIN, 1)
+    assert bench.quota.worth_asking() == [other], "the first had nothing"
+
+
+def test_a_thread_is_kept_for_runs_that_may_not_wait(bench: Bench) -> None:
+    bench.executor.room = 3  # some may wait here, yet no thread is free
+    assert bench.quota.of(ONCE, 1) == 0
+    bench.learn(ONCE, 0)
+    assert bench.executor.kept == 1
+    assert bench.quota.worth_asking() == []
+
+    bench.executor.free = 1
+    assert bench.quota.worth_asking() == [ONCE]
+    assert bench.quota.of(ONCE, 1) is None
+    bench.learn(ONCE, None, IN_THREAD)
+    assert bench.executor.kept == 0
+
+
+def test_a_thread_that_is_spare_needs_not_be_kept(bench: Bench) -> None:
+    bench.executor.free = 1
+
+    assert bench.quota.of(ONCE, 1) is None
+    bench.learn(ONCE, None, IN_THREAD)
+    assert bench.executor.kept == 0
