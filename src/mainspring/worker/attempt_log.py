@@ -52,9 +52,11 @@ class AttemptLog:
         """The database has answered for these, and the worker still holds them."""
         is_debugging = log.is_enabled_for(logging.DEBUG)
         for each in batch:
+            if each.record[_OUTCOME] is Outcome.SUCCEEDED and not is_debugging:
+                continue  # almost always, so it is asked first
             event = _event_of(each)
             if event is None and not is_debugging:
-                continue  # almost always
+                continue
             work = self._leases.work_of(each)
             if each.run_id in settlement.overruled or work.handler is None:
                 continue
@@ -99,8 +101,6 @@ class _Kind:
 def _event_of(settled: Settled) -> str | None:
     """What to call it, if it is a failure or the bad end of a run."""
     record = settled.record
-    if settled.fate is Fate.END and record[_OUTCOME] is Outcome.SUCCEEDED:
-        return None
     return _ENDS.get(record[_STATE]) or _FAILURES.get(record[_OUTCOME])
 
 

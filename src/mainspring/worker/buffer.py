@@ -13,7 +13,7 @@ from mainspring.model.run import PRIORITIES
 from mainspring.store.columns import PRIORITY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from mainspring.store.instants import Micros
     from mainspring.worker.work import Work
@@ -32,11 +32,11 @@ class Buffer:
     def __len__(self) -> int:
         return self.in_line + self.aside
 
-    def add(self, works: Iterable[Work]) -> None:
+    def add(self, works: Sequence[Work]) -> None:
         in_line = self._in_line
+        self.in_line += len(works)
         for work in works:
             in_line[work.row[PRIORITY]].append(work)
-            self.in_line += 1
             if work.needs_thread:
                 self.need_thread += 1
 
@@ -48,20 +48,21 @@ class Buffer:
         for in_line, aside in zip(self._in_line, self._aside, strict=True):
             while aside and free > 0 and self._has_thread():
                 self.aside -= 1
-                free -= self._begin(aside.popleft())
+                free -= self._start_in_thread(aside.popleft())
             while in_line and free > 0:
                 work = in_line.popleft()
                 self.in_line -= 1
-                if work.needs_thread and not self._has_thread():
+                if not work.needs_thread:
+                    free -= not work.is_settled and self._start(work)
+                elif self._has_thread():
+                    free -= self._start_in_thread(work)
+                else:
                     aside.append(work)
                     self.aside += 1
-                else:
-                    free -= self._begin(work)
         return free
 
-    def _begin(self, work: Work) -> bool:
-        if work.needs_thread:
-            self.need_thread -= 1
+    def _start_in_thread(self, work: Work) -> bool:
+        self.need_thread -= 1
         return not work.is_settled and self._start(work)
 
     def take_out(self, claimed_until: Micros) -> Iterator[Work]:

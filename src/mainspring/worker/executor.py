@@ -224,7 +224,8 @@ class Executor:
         # Not by the loop's create_task: that makes up a name for each, which takes as long as the rest of it.
         work.task = asyncio.Task(self._execute(work, handler), name=handler.name)
         self._running.add(work)
-        self._in_threads += work.needs_thread
+        if work.needs_thread:
+            self._in_threads += 1
         return True
 
     async def _execute(self, work: Work, handler: Handler) -> None:
@@ -244,23 +245,24 @@ class Executor:
         if work.limit is not None:
             self.timekeeper.forget(work)
         if work in self._running:
-            self._end(work)
+            self._running.discard(work)
+            if work.needs_thread:
+                self._leave_thread()
             self._settle(settled)
         else:
             self._abandoned -= 1  # it was given up, and settled, a while ago
         self._rate.count += 1
-        self._thread_rate.count += work.needs_thread
         if self._waits.without_slot:
             self._waits.forget(work)
             self._fill_slots()
-        elif self._buffer:
+        elif self._buffer.in_line or self._buffer.aside:
             self._fill_slots()
         else:
             self.has_room.set()
 
-    def _end(self, work: Work) -> None:
-        self._running.discard(work)
-        self._in_threads -= work.needs_thread
+    def _leave_thread(self) -> None:
+        self._in_threads -= 1
+        self._thread_rate.count += 1
 
     # ── stopping ────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -295,7 +297,9 @@ class Executor:
     def _abandon(self, work: Work) -> None:
         """As much force as there is: killed if it can be; else settled, while code that would not stop runs on."""
         if work in self._running and not self._performer.kill(work):
-            self._end(work)
+            self._running.discard(work)
+            if work.needs_thread:
+                self._leave_thread()
             self._waits.forget(work)
             self._abandoned += 1
             self._settle(work.stopped(self.now()))
