@@ -35,7 +35,7 @@ async def run(seconds: float) -> Numbers:
 
 async def _round(server: EmbeddedServer, seconds: float) -> Numbers:
     url = await fresh_database(server, "isolation")
-    app.use(wiring.Place(url=url))
+    app.use(wiring.DatabaseLocation(url=url))
     try:
         await isolated_noop.submit_many([CALL] * (WARM_UP + int(seconds * MOST_PER_SECOND)))
     finally:

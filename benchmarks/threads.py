@@ -59,7 +59,7 @@ async def _round(server: EmbeddedServer, count: int, number: int) -> Numbers:
 
 async def _compute(server: EmbeddedServer, count: int, job: Any, settings: dict[str, int]) -> Numbers:
     url = await fresh_database(server, "threads")
-    app.use(wiring.Place(url=url))
+    app.use(wiring.DatabaseLocation(url=url))
     async with observer(url) as connection, app:
         with Worker(url, app="benchmarks.cpu_bound_jobs:app", slots=SLOTS, **settings):
             await urgent.submit()

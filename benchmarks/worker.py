@@ -13,7 +13,7 @@ from mainspring.worker.settings import WorkerSettings
 
 def main() -> None:
     settings = msgspec.json.decode(sys.argv[2], type=WorkerSettings)
-    sys.exit(uvloop.run(wiring.supervise(wiring.Place.chosen(), sys.argv[1], settings)))
+    sys.exit(uvloop.run(wiring.supervise(wiring.DatabaseLocation.chosen(), sys.argv[1], settings)))
 
 
 if __name__ == "__main__":

@@ -224,7 +224,7 @@ async def test_a_run_that_was_asked_to_stop_cannot_be_finished(
                 caught.append(error)
                 raise
 
-    dsn, loop = app.place.url or "", asyncio.get_running_loop()
+    dsn, loop = app.location.url or "", asyncio.get_running_loop()
     handle = await pay.submit()
     assert await run_until_idle(app) == {"cancelled": 1}
 
@@ -272,7 +272,7 @@ async def test_a_connection_without_a_transaction_is_refused(app: Mainspring, ow
         if library == "asyncpg":
             await context.finish(own)
         else:
-            with psycopg.connect(app.place.url or "", autocommit=True) as mine:
+            with psycopg.connect(app.location.url or "", autocommit=True) as mine:
                 await asyncio.to_thread(context.finish_sync, mine)
 
     for library in ("asyncpg", "psycopg"):

@@ -236,7 +236,7 @@ async def test_a_newer_schema_that_still_serves_the_program_is_fine(connection: 
 
 
 async def test_an_application_refuses_a_database_that_was_not_migrated(empty_url: str) -> None:
-    error = await refusal(wiring.open_store(wiring.Place(url=empty_url)))
+    error = await refusal(wiring.open_store(wiring.DatabaseLocation(url=empty_url)))
 
     assert error.code == "schema-missing"
 

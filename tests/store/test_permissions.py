@@ -241,13 +241,13 @@ async def test_a_role_without_select_is_told_what_to_ask_for(connection: Connect
 
 async def test_an_application_hears_the_same(url: str, new_role: NewRole) -> None:
     role = await new_role()
-    place = wiring.Place(url=url.replace("mainspring@", f"{role}@"))
-    app = Mainspring(place.url)
+    location = wiring.DatabaseLocation(url=url.replace("mainspring@", f"{role}@"))
+    app = Mainspring(location.url)
 
     @app.job
     async def work() -> None: ...
 
-    await denial(wiring.open_store(place))
+    await denial(wiring.open_store(location))
     assert "mainspring grants" in str(await denial(work.submit()))
 
 

@@ -14,4 +14,4 @@ from mainspring.worker.settings import WorkerSettings
 if __name__ == "__main__":
     sabotage.apply()
     settings = msgspec.json.decode(sys.argv[2], type=WorkerSettings)
-    sys.exit(uvloop.run(wiring.supervise(wiring.Place.chosen(), sys.argv[1], settings)))
+    sys.exit(uvloop.run(wiring.supervise(wiring.DatabaseLocation.chosen(), sys.argv[1], settings)))

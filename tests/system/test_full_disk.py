@@ -17,7 +17,7 @@ from tests.checker import Answer, CallLog
 
 from mainspring import Mainspring, MainspringError
 from mainspring.store.embedded.postmaster import visible_postmaster
-from mainspring.wiring import Place, open_store
+from mainspring.wiring import DatabaseLocation, open_store
 
 from .machinery import System, is_alive
 from .test_losing_the_database import _effects_table
@@ -54,7 +54,7 @@ def stop_what_is_left(data: Path) -> None:
 @pytest.fixture
 async def system(small_disk: Path) -> AsyncIterator[System]:
     """A durable server on the small disk, and workers for it."""
-    store = await open_store(Place(data_directory=small_disk / "data"))
+    store = await open_store(DatabaseLocation(data_directory=small_disk / "data"))
     assert store.server is not None
     system = System(store.server.dsn, await _effects_table(store.server.dsn))
     yield system

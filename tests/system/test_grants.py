@@ -107,7 +107,7 @@ async def test_a_workers_role_is_enough_for_supervised_workers_and_their_keepers
     system: System, jobs: Any, roles: Roles
 ) -> None:
     url = await roles.url(Kind.WORKER)
-    jobs.app.use(wiring.Place(url=await roles.url(Kind.CLIENT)))
+    jobs.app.use(wiring.DatabaseLocation(url=await roles.url(Kind.CLIENT)))
     settings: dict[str, Any] = {"url": url, "lease_time": SHORT_LEASE_TIME}
     expired = await jobs.quick.options(start_within=0.01).submit(1)
     held = await jobs.new_job.submit(2)
@@ -264,7 +264,7 @@ async def submit_in_transactions(shop: Shop, url: str) -> None:
 
 
 async def test_a_clients_role_may_stop_runs_and_drain_workers(system: System, jobs: Any, roles: Roles) -> None:
-    jobs.app.use(wiring.Place(url=await roles.url(Kind.CLIENT)))
+    jobs.app.use(wiring.DatabaseLocation(url=await roles.url(Kind.CLIENT)))
     tree = system.start()
     napping = await jobs.nap.submit(UNTIL_TOLD)
     assert await system.eventually(lambda: system.started(1))

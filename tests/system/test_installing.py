@@ -48,7 +48,7 @@ import asyncio, sys
 from mainspring import wiring
 from mainspring.worker.settings import WorkerSettings
 
-sys.exit(asyncio.run(wiring.supervise(wiring.Place.chosen(), "shop:app", WorkerSettings())))
+sys.exit(asyncio.run(wiring.supervise(wiring.DatabaseLocation.chosen(), "shop:app", WorkerSettings())))
 """
 CALENDAR = """
 from datetime import date

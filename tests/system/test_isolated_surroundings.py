@@ -32,8 +32,8 @@ class Printed(Ear):
 async def bench() -> AsyncIterator[Bench]:
     bench = Bench(surrounded_app)
     bench.ear = Printed()
-    place = wiring.Place(url="postgresql://nowhere.invalid/none")
-    bench.isolation = wiring.isolation("tests.system.surrounded_app:app", place)
+    location = wiring.DatabaseLocation(url="postgresql://nowhere.invalid/none")
+    bench.isolation = wiring.isolation("tests.system.surrounded_app:app", location)
     yield bench
     bench.isolation.close()
 

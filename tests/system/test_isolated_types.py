@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 async def bench() -> AsyncIterator[Bench]:
     bench = Bench(typed_app)
     bench.isolation = wiring.isolation(
-        "tests.system.typed_app:app", wiring.Place(url="postgresql://nowhere.invalid/none")
+        "tests.system.typed_app:app", wiring.DatabaseLocation(url="postgresql://nowhere.invalid/none")
     )
     yield bench
     bench.isolation.close()

@@ -51,8 +51,8 @@ class Bench:
     def __init__(self, jobs: Any = poison_app) -> None:
         self.ear = Ear()
         self._jobs = jobs
-        place = wiring.Place(url="postgresql://nowhere.invalid/none")
-        self.isolation = wiring.isolation("tests.system.poison_app:app", place)
+        location = wiring.DatabaseLocation(url="postgresql://nowhere.invalid/none")
+        self.isolation = wiring.isolation("tests.system.poison_app:app", location)
 
     async def run(self, job: str, **arguments: Any) -> Any:
         return await asyncio.wait_for(self.perform(self.work(job, **arguments)), PATIENCE)

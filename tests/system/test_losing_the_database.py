@@ -16,7 +16,7 @@ from tests.checker import Answer, CallLog
 
 from mainspring import Mainspring
 from mainspring.control.accepting import Acceptor
-from mainspring.wiring import Place, open_store
+from mainspring.wiring import DatabaseLocation, open_store
 
 from .faulty_app import UNTIL_TOLD
 from .machinery import SHORT_LEASE_TIME, System
@@ -272,7 +272,7 @@ def durable_directory(shared_directory: Path) -> Iterator[Path]:
 @pytest.fixture
 async def durable(durable_directory: Path) -> AsyncIterator[tuple[EmbeddedServer, System]]:
     """A durable server of one's own to kill, with a system on it."""
-    store = await open_store(Place(data_directory=durable_directory / "data"))
+    store = await open_store(DatabaseLocation(data_directory=durable_directory / "data"))
     assert store.server is not None
     system = System(store.server.dsn, await _effects_table(store.server.dsn))
     yield store.server, system

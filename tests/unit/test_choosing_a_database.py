@@ -9,8 +9,8 @@ import pytest
 
 from mainspring import Mainspring, wiring
 from mainspring.errors import DatabaseUnreachable, InvalidInput
-from mainspring.wiring import Place, explain_once
-from mainspring.wiring import place as places
+from mainspring.wiring import DatabaseLocation, explain_once
+from mainspring.wiring import location as places
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,33 +27,35 @@ def _nothing_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(places, "_explained", set())
 
 
-def explained(caplog: pytest.LogCaptureFixture, place: Place) -> list[tuple[int, str]]:
+def explained(caplog: pytest.LogCaptureFixture, location: DatabaseLocation) -> list[tuple[int, str]]:
     caplog.clear()
     with caplog.at_level(logging.INFO, "mainspring"):
-        explain_once(place)
+        explain_once(location)
     return [(record.levelno, record.getMessage()) for record in caplog.records]
 
 
 def test_a_database_that_nobody_named_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
-    place = Place.chosen()
+    location = DatabaseLocation.chosen()
 
-    ((level, words),) = explained(caplog, place)
+    ((level, words),) = explained(caplog, location)
 
     assert level == logging.WARNING
-    assert words.startswith(f"Mainspring uses the embedded PostgreSQL in {place.data_directory}, because neither a URL")
+    assert words.startswith(
+        f"Mainspring uses the embedded PostgreSQL in {location.data_directory}, because neither a URL"
+    )
     assert "MAINSPRING_DATABASE_URL=postgresql://" in words
-    assert not explained(caplog, Place.chosen())
+    assert not explained(caplog, DatabaseLocation.chosen())
 
 
 def test_a_database_that_was_named_is_told_of_quietly(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    given = explained(caplog, Place.chosen(URL))
-    directory = explained(caplog, Place.chosen(data_directory=tmp_path / "given"))
+    given = explained(caplog, DatabaseLocation.chosen(URL))
+    directory = explained(caplog, DatabaseLocation.chosen(data_directory=tmp_path / "given"))
     monkeypatch.setenv("MAINSPRING_DATA_DIR", str(tmp_path))
-    by_directory_variable = explained(caplog, Place.chosen())
+    by_directory_variable = explained(caplog, DatabaseLocation.chosen())
     monkeypatch.setenv("MAINSPRING_DATABASE_URL", "postgresql+asyncpg://ada:secret@db2/shop")
-    by_url_variable = explained(caplog, Place.chosen())
+    by_url_variable = explained(caplog, DatabaseLocation.chosen())
 
     sentences = [
         "Mainspring uses the server postgresql://ada:***@db/shop, because its URL was given.",
@@ -67,25 +69,25 @@ def test_a_database_that_was_named_is_told_of_quietly(
 async def test_an_application_tells_of_its_own_choice_and_not_of_what_it_was_given(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def unreachable(place: Place) -> Store:
+    async def unreachable(location: DatabaseLocation) -> Store:
         raise DatabaseUnreachable("this is a test of what comes before")
 
     monkeypatch.setattr(wiring, "open_store", unreachable)
     chose, was_given = Mainspring(), Mainspring()
-    was_given.use(Place(url=URL))
+    was_given.use(DatabaseLocation(url=URL))
 
     for app in (was_given, chose, chose):
         with caplog.at_level(logging.INFO, "mainspring"), pytest.raises(DatabaseUnreachable):
             await app.services()
 
-    assert [record.getMessage() for record in caplog.records] == [Place.chosen().explanation]
+    assert [record.getMessage() for record in caplog.records] == [DatabaseLocation.chosen().explanation]
 
 
 def test_a_wrong_url_names_the_variable_that_it_came_from(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MAINSPRING_DATABASE_URL", "mysql://ada:secret@db/shop")
 
     with pytest.raises(InvalidInput, match=r"^MAINSPRING_DATABASE_URL is 'mysql://ada:\*\*\*@db/shop'; it must begin"):
-        Place.chosen()
+        DatabaseLocation.chosen()
 
 
 @pytest.mark.parametrize("value", ["1", "true", "yes"])
@@ -96,18 +98,18 @@ def test_where_a_server_is_required_the_embedded_one_is_refused(
     monkeypatch.setenv("MAINSPRING_REQUIRE_SERVER", value)
 
     with pytest.raises(InvalidInput, match="Set MAINSPRING_DATABASE_URL=") as caught:
-        Place.chosen(data_directory=directory)
+        DatabaseLocation.chosen(data_directory=directory)
 
     assert caught.value.code == "server-required"
-    assert Place.chosen(URL).url == URL
+    assert DatabaseLocation.chosen(URL).url == URL
 
 
 @pytest.mark.parametrize("value", ["", "0", "false", "No", "off"])
 def test_a_server_may_be_not_required(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv("MAINSPRING_REQUIRE_SERVER", value)
 
-    assert Place.chosen().data_directory is not None
+    assert DatabaseLocation.chosen().data_directory is not None
 
 
 def test_a_choice_does_not_show_its_password() -> None:
-    assert "secret" not in f"{Place.chosen(URL)!r} {Place.chosen(URL)}"
+    assert "secret" not in f"{DatabaseLocation.chosen(URL)!r} {DatabaseLocation.chosen(URL)}"

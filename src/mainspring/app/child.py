@@ -120,8 +120,8 @@ class Child:
 
 async def _main(configuration: wiring.ChildConfiguration) -> int:
     app = load_app(configuration.app)
-    app.use(configuration.place)
-    store = await wiring.open_store(configuration.place)
+    app.use(configuration.location)
+    store = await wiring.open_store(configuration.location)
     channel = SupervisorChannel(socket.socket(fileno=configuration.channel))
     try:
         start = partial(
@@ -131,7 +131,7 @@ async def _main(configuration: wiring.ChildConfiguration) -> int:
             configuration.settings,
             clock=app.clock,
             worker_id=UUID(configuration.worker_id),
-            isolation=wiring.isolation(configuration.app, configuration.place),
+            isolation=wiring.isolation(configuration.app, configuration.location),
             announce=channel.announce,
         )
         return await Child(start, channel, configuration.settings.grace).run()

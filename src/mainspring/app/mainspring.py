@@ -85,7 +85,7 @@ class Mainspring:
         capture_level(capture_logs)
         self._url = None if database_url is None else checked_url(database_url)
         self._data_directory = data_directory
-        self._place: wiring.Place | None = None
+        self._location: wiring.DatabaseLocation | None = None
         self.actor = Actor(DEFAULT_TENANT, submitted_by or who_am_i())
         self._sessions = Sessions(self._open)
         self._background = BackgroundLoop()
@@ -97,12 +97,12 @@ class Mainspring:
         self.operations = OperationCollection(self)
 
     @property
-    def place(self) -> wiring.Place:
-        return self._place or wiring.Place.chosen(self._url, self._data_directory)
+    def location(self) -> wiring.DatabaseLocation:
+        return self._location or wiring.DatabaseLocation.chosen(self._url, self._data_directory)
 
-    def use(self, place: wiring.Place) -> None:
+    def use(self, location: wiring.DatabaseLocation) -> None:
         """Use this database from now on: inside a worker, handlers submit to where their runs come from."""
-        self._place = place
+        self._location = location
 
     # ── defining jobs ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -256,9 +256,9 @@ class Mainspring:
         return self._background.run(work)
 
     async def _open(self) -> wiring.Services:
-        if self._place is None:  # inside a worker, whoever started it knows
-            wiring.explain_once(self.place)
-        return wiring.services(await wiring.open_store(self.place), self.clock, self.registry)
+        if self._location is None:  # inside a worker, whoever started it knows
+            wiring.explain_once(self.location)
+        return wiring.services(await wiring.open_store(self.location), self.clock, self.registry)
 
     async def close(self) -> None:
         """Close what this application has open within the running event loop."""

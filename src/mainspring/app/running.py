@@ -23,7 +23,7 @@ NAMES = [field.name for field in fields(WorkerSettings) if field.name not in OF_
 @asynccontextmanager
 async def running(app: Mainspring, path: str | None, settings: Mapping[str, Any]) -> AsyncIterator[Mainspring]:
     chosen = settings_of(app, settings)
-    isolation = None if path is None else wiring.isolation(path, app.place)
+    isolation = None if path is None else wiring.isolation(path, app.location)
     store = (await app.services()).store
     async with wiring.worker_in_process(store, app.registry, chosen, clock=app.clock, isolation=isolation):
         yield app

@@ -35,7 +35,7 @@ log = structlog.get_logger()
 
 def _loaded(configuration: wiring.ZygoteConfiguration) -> Mainspring:
     app = load_app(configuration.app)
-    app.use(configuration.place)
+    app.use(configuration.location)
     return app
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mainspring.app.mainspring import Mainspring
     from mainspring.clock import Clock
     from mainspring.store.connection import Connection
-    from mainspring.wiring import Place, Store
+    from mainspring.wiring import DatabaseLocation, Store
 
 
 @Parameter(parse=False)
@@ -34,7 +34,7 @@ class Invocation:
     database_url: str | None
     data_directory: str | None
     output: Literal["table", "json", "ics"]
-    _explained: list[Place] = field(default_factory=list, init=False)
+    _explained: list[DatabaseLocation] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
         if self.database_url is not None and self.data_directory is not None:
@@ -59,46 +59,46 @@ class Invocation:
 
     # ── the database ────────────────────────────────────────────────────────────────────────────────────────
 
-    def place(self, application: Mainspring | None = None) -> Place:
+    def location(self, application: Mainspring | None = None) -> DatabaseLocation:
         """What was asked for here, else what the application says, else what the environment says."""
-        from mainspring.wiring import Place
+        from mainspring.wiring import DatabaseLocation
 
         if application is not None and self.database_url is None and self.data_directory is None:
-            place = application.place
+            location = application.location
         else:
-            place = Place.chosen(self.database_url, self.data_directory)
-        self._explain_once(place)
-        return place
+            location = DatabaseLocation.chosen(self.database_url, self.data_directory)
+        self._explain_once(location)
+        return location
 
-    def _explain_once(self, place: Place) -> None:
+    def _explain_once(self, location: DatabaseLocation) -> None:
         """Where a URL was forgotten, people would otherwise notice it by what is missing.
 
         Beside a running `up` nothing is said: the server that it started is the one that is meant.
         """
         from mainspring.store.embedded.postmaster import ready_postmaster
-        from mainspring.wiring.place import FORGOTTEN
+        from mainspring.wiring.location import FORGOTTEN
 
-        if place in self._explained or place.reason != FORGOTTEN or place.data_directory is None:
+        if location in self._explained or location.reason != FORGOTTEN or location.data_directory is None:
             return
-        self._explained.append(place)
-        if ready_postmaster(place.data_directory / "postgresql") is not None:
+        self._explained.append(location)
+        if ready_postmaster(location.data_directory / "postgresql") is not None:
             return
         if not self.wants_json:
-            self.say(place.explanation)
+            self.say(location.explanation)
             return
         import structlog
 
-        structlog.get_logger().warning(place.explanation)
+        structlog.get_logger().warning(location.explanation)
 
     @asynccontextmanager
     async def client(self, application: Mainspring | None = None) -> AsyncIterator[Mainspring]:
         """A Mainspring on the chosen database, for as long as one command takes."""
         from mainspring.app.mainspring import Mainspring, who_am_i
 
-        place = self.place(application)
+        location = self.location(application)
         registry = None if application is None else application.registry
         async with Mainspring(
-            place.url, data_directory=place.data_directory, submitted_by=who_am_i(), registry=registry
+            location.url, data_directory=location.data_directory, submitted_by=who_am_i(), registry=registry
         ) as client:
             yield client
 
@@ -107,7 +107,7 @@ class Invocation:
         """A connection to the chosen database, whatever is or is not in it yet."""
         from mainspring.wiring import open_database
 
-        store = await open_database(self.place(), self.say)
+        store = await open_database(self.location(), self.say)
         try:
             connection = await store.database.connect("command line")
             try:

@@ -18,7 +18,7 @@ from mainspring.cli.workers import DEFAULTS, LogLevel, Threads, announcement, ch
 from mainspring.errors import InvalidInput
 from mainspring.store.embedded import EmbeddedServer
 from mainspring.store.migrate import check_schema, migrate
-from mainspring.wiring import Place
+from mainspring.wiring import DatabaseLocation
 from mainspring.worker.settings import WorkerSettings
 from mainspring.worker.supervisor import stop_on_signals
 
@@ -67,17 +67,17 @@ async def up(
         threads=threads,
         processes=processes,
     )
-    place = invocation.place(application)
-    async with _store(place, parse_port(port), invocation) as store:
+    location = invocation.location(application)
+    async with _store(location, parse_port(port), invocation) as store:
         await _submit_at_start(invocation, application, submit)
         invocation.say(announcement(app, settings))
-        code = await _work_and_watch(store, place, app, settings, invocation)
+        code = await _work_and_watch(store, location, app, settings, invocation)
     invocation.say("stopped")
     return code
 
 
 async def _work_and_watch(
-    store: wiring.Store, place: Place, app: str, settings: WorkerSettings, invocation: Invocation
+    store: wiring.Store, location: DatabaseLocation, app: str, settings: WorkerSettings, invocation: Invocation
 ) -> int:
     watch = Watch(store.database, store.lanes, as_json=invocation.wants_json)
 
@@ -85,7 +85,7 @@ async def _work_and_watch(
         watch.clear()
         invocation.say(sentence)
 
-    supervisor = wiring.supervisor(store, place, app, settings, say=say)
+    supervisor = wiring.supervisor(store, location, app, settings, say=say)
     stop_on_signals(supervisor)
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, supervisor.stop)  # the terminal was closed
     watching = asyncio.create_task(watch.run())
@@ -100,11 +100,11 @@ async def _work_and_watch(
 
 
 @asynccontextmanager
-async def _store(place: Place, port: int | None, invocation: Invocation) -> AsyncIterator[wiring.Store]:
+async def _store(location: DatabaseLocation, port: int | None, invocation: Invocation) -> AsyncIterator[wiring.Store]:
     """The database, started and migrated."""
-    server = await _with_port(place, port, invocation)
+    server = await _with_port(location, port, invocation)
     try:
-        store = await wiring.open_database(place, invocation.say)
+        store = await wiring.open_database(location, invocation.say)
         try:
             connection = await store.database.connect("up")
             try:
@@ -120,18 +120,18 @@ async def _store(place: Place, port: int | None, invocation: Invocation) -> Asyn
             await asyncio.to_thread(server.release)
 
 
-async def _with_port(place: Place, port: int | None, invocation: Invocation) -> EmbeddedServer | None:
+async def _with_port(location: DatabaseLocation, port: int | None, invocation: Invocation) -> EmbeddedServer | None:
     """A first share in the embedded server that asks for a TCP port: those who join later get what runs."""
     if port is None:
         return None
-    if place.data_directory is None:
+    if location.data_directory is None:
         raise InvalidInput(
             "--port is for the embedded PostgreSQL, and a server was named by its URL.",
             code="invalid-port",
             hint="Leave out --port, or the URL.",
             field="port",
         )
-    server = await asyncio.to_thread(EmbeddedServer.acquire, place.data_directory, tcp_port=port, say=invocation.say)
+    server = await asyncio.to_thread(EmbeddedServer.acquire, location.data_directory, tcp_port=port, say=invocation.say)
     url = server.tcp_dsn
     invocation.say(f"psql and other programs reach it by {url}" if url else NO_PORT)
     return server

@@ -91,7 +91,7 @@ async def work(
         keeper=keeper,
     )
     invocation.say(announcement(app, settings))
-    return await wiring.supervise(invocation.place(application), app, settings, say=invocation.say)
+    return await wiring.supervise(invocation.location(application), app, settings, say=invocation.say)
 
 
 work.command("mainspring.cli.workers:list_workers", name="list", help="List workers.")

@@ -67,8 +67,8 @@ class Definitions:
         self._database = database
         self._lanes = lanes
         self._application = application
-        self._registered: dict[_Place, Registered] = {}
-        self._registering: dict[_Place, asyncio.Task[Registered]] = {}
+        self._registered: dict[_Key, Registered] = {}
+        self._registering: dict[_Key, asyncio.Task[Registered]] = {}
         self._refreshing = asyncio.Lock()
         self._installation = installation
         self.generation = 0  # how often all was forgotten
@@ -80,13 +80,13 @@ class Definitions:
 
     async def _register_once(self, actor: Actor, definition: JobDefinition, line: Line) -> Registered:
         """Make a job and its line known. A burst of first submissions registers once."""
-        place = (actor.tenant, definition.name, line)
-        registering = self._registering.get(place)
+        key = (actor.tenant, definition.name, line)
+        registering = self._registering.get(key)
         if registering is None:
             # In a context of its own: it is nobody's attempt, whoever happens to be the first.
             registering = asyncio.create_task(self._register(actor, definition, line), context=Context())
-            self._registering[place] = registering
-            registering.add_done_callback(lambda _: self._registering.pop(place, None))
+            self._registering[key] = registering
+            registering.add_done_callback(lambda _: self._registering.pop(key, None))
         return await asyncio.shield(registering)
 
     async def _register(self, actor: Actor, definition: JobDefinition, line: Line) -> Registered:
@@ -147,7 +147,7 @@ class Definitions:
             )
 
 
-_Place = tuple[int, str, "Line"]  # tenant, job, line
+_Key = tuple[int, str, "Line"]  # tenant, job, line
 
 
 def _registered(installation: str, name: str, reference: JobRef, line: Line, line_id: int) -> Registered:

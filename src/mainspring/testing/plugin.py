@@ -71,8 +71,8 @@ def mainspring_app(
             "Say which application is under test: mainspring_app = module:attribute, in pytest's ini."
         )
     app = load_app(name)
-    place, clock = app.place, app.clock
+    location, clock = app.location, app.clock
     mainspring_store.lend(app, mainspring_clock)
     yield app
-    app.use(place)
+    app.use(location)
     app.clock = clock

@@ -59,7 +59,7 @@ class TestStore:
 
     def lend(self, app: Mainspring, clock: FrozenClock) -> None:
         """Let an application use this store and this clock."""
-        app.use(wiring.Place(url=self.url))
+        app.use(wiring.DatabaseLocation(url=self.url))
         app.clock = clock
         clock.govern(app)
         _elsewhere(_freeze(self.url, clock))

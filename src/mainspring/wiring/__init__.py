@@ -1,7 +1,7 @@
 """The one place where concrete things are constructed and tied together."""
 
 from mainspring.wiring.in_process import worker_in_process
-from mainspring.wiring.place import Place, explain_once
+from mainspring.wiring.location import DatabaseLocation, explain_once
 from mainspring.wiring.processes import (
     CHILD_VARIABLE,
     ZYGOTE_MODULE,
@@ -21,7 +21,7 @@ __all__ = [
     "ZYGOTE_MODULE",
     "ZYGOTE_VARIABLE",
     "ChildConfiguration",
-    "Place",
+    "DatabaseLocation",
     "Services",
     "Store",
     "ZygoteConfiguration",

@@ -13,7 +13,7 @@ import msgspec
 from mainspring.clock import SystemClock
 from mainspring.store.migrate import check_server
 from mainspring.wiring.heartbeats import heartbeat_link
-from mainspring.wiring.place import Place
+from mainspring.wiring.location import DatabaseLocation
 from mainspring.wiring.store import open_store, say_nothing
 from mainspring.worker.isolation.isolation import Isolation
 from mainspring.worker.isolation.pool import ChildPool
@@ -42,8 +42,8 @@ class ProcessConfiguration:
     channel: int
 
     @property
-    def place(self) -> Place:
-        return Place(url=self.url, data_directory=Path(self.data_directory) if self.data_directory else None)
+    def location(self) -> DatabaseLocation:
+        return DatabaseLocation(url=self.url, data_directory=Path(self.data_directory) if self.data_directory else None)
 
     def command(self, module: str, variable: str) -> ProcessCommand:
         # In the environment, which only its owner may read: a URL can hold a password, and arguments are public.
@@ -72,27 +72,32 @@ class ZygoteConfiguration(ProcessConfiguration):
     preload: bool = True  # import the application before forking
 
 
-def isolation(app_path: str, place: Place) -> Isolation:
+def isolation(app_path: str, location: DatabaseLocation) -> Isolation:
     """Processes of their own for the runs of the application at `app_path`."""
 
     def command(channel: int) -> ProcessCommand:
-        directory = str(place.data_directory) if place.data_directory else None
-        configuration = ZygoteConfiguration(app=app_path, url=place.url, data_directory=directory, channel=channel)
+        directory = str(location.data_directory) if location.data_directory else None
+        configuration = ZygoteConfiguration(app=app_path, url=location.url, data_directory=directory, channel=channel)
         return configuration.command(ZYGOTE_MODULE, ZYGOTE_VARIABLE)
 
     return Isolation(ChildPool(command))
 
 
 def supervisor(
-    store: Store, place: Place, app_path: str, settings: WorkerSettings, *, say: Callable[[str], None] = say_nothing
+    store: Store,
+    location: DatabaseLocation,
+    app_path: str,
+    settings: WorkerSettings,
+    *,
+    say: Callable[[str], None] = say_nothing,
 ) -> Supervisor:
     """A supervisor whose children run the application at `app_path`."""
 
     def command(worker_id: UUID, channel: int) -> ProcessCommand:
         configuration = ChildConfiguration(
             app=app_path,
-            url=place.url,
-            data_directory=str(place.data_directory) if place.data_directory else None,
+            url=location.url,
+            data_directory=str(location.data_directory) if location.data_directory else None,
             settings=settings,
             worker_id=str(worker_id),
             channel=channel,
@@ -121,13 +126,13 @@ async def _check_writable(database: Database) -> None:
 
 
 async def supervise(
-    place: Place, app_path: str, settings: WorkerSettings, *, say: Callable[[str], None] = say_nothing
+    location: DatabaseLocation, app_path: str, settings: WorkerSettings, *, say: Callable[[str], None] = say_nothing
 ) -> int:
     """Run workers until a signal stops them; answers with an exit code."""
-    store = await open_store(place, say)
+    store = await open_store(location, say)
     try:
         await _check_writable(store.database)
-        supervising = supervisor(store, place, app_path, settings, say=say)
+        supervising = supervisor(store, location, app_path, settings, say=say)
         stop_on_signals(supervising)
         return await supervising.run()
     finally:

@@ -12,7 +12,7 @@ from mainspring.store.migrate import check_schema, installation_of, migrate
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mainspring.wiring.place import Place
+    from mainspring.wiring.location import DatabaseLocation
 
 
 class Store:
@@ -34,18 +34,18 @@ def say_nothing(sentence: str) -> None:
     """Nobody listens."""
 
 
-async def open_database(place: Place, say: Callable[[str], None] = say_nothing) -> Store:
+async def open_database(location: DatabaseLocation, say: Callable[[str], None] = say_nothing) -> Store:
     """Reach the database; an embedded server is started. Its schema is not looked at yet."""
-    if place.url is not None:
-        return Store(Database(place.url), 0, None)
-    assert place.data_directory is not None
-    server = await asyncio.to_thread(EmbeddedServer.acquire, place.data_directory, say=say)
+    if location.url is not None:
+        return Store(Database(location.url), 0, None)
+    assert location.data_directory is not None
+    server = await asyncio.to_thread(EmbeddedServer.acquire, location.data_directory, say=say)
     return Store(Database(server.dsn, revive=server.ensure_running), 0, server)
 
 
-async def open_store(place: Place, say: Callable[[str], None] = say_nothing) -> Store:
+async def open_store(location: DatabaseLocation, say: Callable[[str], None] = say_nothing) -> Store:
     """Open the database for work. The embedded one is migrated by whoever opens it; a server only on command."""
-    store = await open_database(place, say)
+    store = await open_database(location, say)
     try:
         connection = await store.database.connect("start")
         try:

@@ -20,7 +20,7 @@ log = logging.getLogger("mainspring")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class DatabaseLocation:
     """Which database to use."""
 
     url: str | None = field(default=None, repr=False)  # it may hold a password
@@ -28,7 +28,7 @@ class Place:
     reason: str = field(default="", compare=False)
 
     @classmethod
-    def chosen(cls, url: str | None = None, data_directory: Path | str | None = None) -> Place:
+    def chosen(cls, url: str | None = None, data_directory: Path | str | None = None) -> DatabaseLocation:
         """What was asked for, else what the environment says, else the embedded server's usual directory."""
         if url is not None:
             return cls(url=checked_url(url), reason="its URL was given")
@@ -49,15 +49,15 @@ class Place:
         return f"Mainspring uses {where}, because {self.reason}."
 
 
-_explained: set[Place] = set()
+_explained: set[DatabaseLocation] = set()
 
 
-def explain_once(place: Place) -> None:
+def explain_once(location: DatabaseLocation) -> None:
     """Tell whoever runs this process which database it uses: as a warning, which is seen, if nobody has named it."""
-    if place in _explained:
+    if location in _explained:
         return
-    _explained.add(place)
-    log.log(logging.WARNING if place.reason == FORGOTTEN else logging.INFO, "%s", place.explanation)
+    _explained.add(location)
+    log.log(logging.WARNING if location.reason == FORGOTTEN else logging.INFO, "%s", location.explanation)
 
 
 def _refuse_where_a_server_is_required() -> None:
