@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from typing import TYPE_CHECKING
 
 import pytest
 import structlog
 
+from mainspring import Mainspring
 from mainspring.app.logs import FORMAT_VARIABLE, LEVEL_VARIABLE, log_from, log_to_stderr
 from mainspring.errors import InvalidInput
 
@@ -81,3 +83,46 @@ def test_tracebacks_keep_their_lines(capsys: pytest.CaptureFixture[str]) -> None
     written = capsys.readouterr().err
     assert written.splitlines()[-1] == "ValueError: \\x1b[2Jgone"
     assert "\x1b" not in written
+
+
+# ── inside other people's programs ──────────────────────────────────────────────────────────────────────────────
+
+
+def test_in_a_program_of_somebody_else_lines_go_through_logging(
+    caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    structlog.reset_defaults()
+    Mainspring("postgresql://nowhere")
+
+    with caplog.at_level(logging.INFO):
+        log.warning("an attempt failed", error="\x1b[2J", left=2)
+        log.debug("nobody wants to know")
+
+    assert [(each.name, each.levelname, each.getMessage()) for each in caplog.records] == [
+        (__name__, "WARNING", r"an attempt failed error=\x1b[2J left=2")
+    ]
+    assert capfd.readouterr().out == ""
+
+
+def test_a_program_that_has_configured_structlog_keeps_its_configuration() -> None:
+    structlog.reset_defaults()
+    structlog.configure(processors=[structlog.processors.JSONRenderer()])
+    before = structlog.get_config()
+
+    Mainspring("postgresql://nowhere")
+
+    assert structlog.get_config() == before
+
+
+def test_what_an_error_was_travels_with_the_line(caplog: pytest.LogCaptureFixture) -> None:
+    structlog.reset_defaults()
+    Mainspring("postgresql://nowhere")
+
+    try:
+        raise ValueError("no such order")
+    except ValueError:
+        log.exception("this went wrong")
+
+    (record,) = caplog.records
+    assert record.exc_info is not None
+    assert isinstance(record.exc_info[1], ValueError)

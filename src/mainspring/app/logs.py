@@ -1,4 +1,6 @@
-"""Where log lines go, from which level on: to stderr, for stdout belongs to results."""
+"""Where log lines go. In our own programs to stderr, from a chosen level on, for stdout belongs to results; inside
+other people's programs through `logging`, like those of any library.
+"""
 
 from __future__ import annotations
 
@@ -46,6 +48,37 @@ def log_from(level: str) -> None:
     os.environ[LEVEL_VARIABLE] = level.lower()
     number = logging.getLevelNamesMapping()[level.upper()]
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(number))
+
+
+# ── inside other people's programs ──────────────────────────────────────────────────────────────────────────────
+
+
+def log_through_logging() -> None:
+    """Unless somebody has decided otherwise: structlog by itself would print every line to stdout."""
+    if not structlog.is_configured():
+        structlog.configure(
+            processors=[structlog.stdlib.filter_by_level, _as_record],
+            logger_factory=structlog.stdlib.LoggerFactory(),
+            wrapper_class=_LibraryLogger,
+        )
+
+
+class _LibraryLogger(structlog.stdlib.BoundLogger):
+    """Named after its module; whether a level is written is for the program's own configuration to say."""
+
+    def is_enabled_for(self, level: int) -> bool:
+        return bool(self._logger.isEnabledFor(level))
+
+
+def _as_record(
+    _logger: object, _method: str, fields: MutableMapping[str, Any]
+) -> tuple[tuple[str, str], dict[str, Any]]:
+    event, exc_info = fields.pop("event"), fields.pop("exc_info", None)
+    words = [event, *(f"{name}={escaped(str(value))}" for name, value in fields.items())]
+    return ("%s", " ".join(words)), {"exc_info": exc_info}
+
+
+# ── in ours ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _as_json() -> list[Any]:

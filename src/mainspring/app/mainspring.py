@@ -17,6 +17,7 @@ from mainspring.app.collections import (
     WorkerCollection,
 )
 from mainspring.app.job import Job
+from mainspring.app.logs import log_through_logging
 from mainspring.app.running import running, running_sync
 from mainspring.app.sessions import Sessions
 from mainspring.app.submitting import SubmittingToStore
@@ -79,6 +80,7 @@ class Mainspring:
         capture_logs: str = "INFO",
         registry: Registry | None = None,
     ) -> None:
+        log_through_logging()
         self.registry = registry or Registry()  # the jobs of another application, which this one then has, too
         self.clock = clock or SystemClock()
         self._capture_logs = capture_logs

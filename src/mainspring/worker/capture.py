@@ -15,6 +15,7 @@ from mainspring.worker.current import CURRENT_ATTEMPT
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+OURS = "mainspring."  # loggers of this package: what they say is no line of the handler
 _FORMATTER = logging.Formatter()
 
 
@@ -26,7 +27,7 @@ class Capture(logging.Handler):
         self._hear = hear
 
     def emit(self, record: logging.LogRecord) -> None:
-        if (attempt := CURRENT_ATTEMPT.get()) is not None:
+        if (attempt := CURRENT_ATTEMPT.get()) is not None and not record.name.startswith(OURS):
             self._hear(attempt, record)
         # Where nobody configured logging, only our being here keeps Python from printing warnings as it would.
         last = logging.lastResort
