@@ -7,6 +7,7 @@ import contextlib
 import fcntl
 import os
 import shutil
+import signal
 import uuid
 from hashlib import md5
 from pathlib import Path
@@ -51,8 +52,11 @@ def anyio_backend() -> tuple[str, dict[str, bool]]:
 def pytest_configure(config: pytest.Config) -> None:
     """Name this run before the test processes are started, so that the process that starts them can clean up.
 
-    What killed runs left behind is cleaned up here too.
+    What killed runs left behind is cleaned up here too. A run in the background of a shell ignores Ctrl-C, and so would
+    every program that is interrupted here.
     """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput"):
         config.option.testrunuid = getattr(config.option, "testrunuid", None) or uuid.uuid4().hex
         for root in {scratch_root(), DISK}:

@@ -114,7 +114,7 @@ async def test_without_the_comparison_the_other_installations_job_would_be_execu
     await other_job_with_number_one(migrated_url)
     connection = await Database(migrated_url).connect("test")
     theirs = await installation_of(connection)
-    monkeypatch.setattr("mainspring.app.submitting.document_of", lambda known: f'{{"installation": "{theirs}"}}')
+    monkeypatch.setattr("mainspring.control.submissions.document_of", lambda known: f'{{"installation": "{theirs}"}}')
     await submit_over(send_receipt, "asyncpg", migrated_url)
 
     jobs = await connection.fetch("select job.name from ready join job on job.id = ready.job_id")

@@ -321,7 +321,7 @@ async def test_an_operation_whose_filter_is_too_wide_is_not_started(
 ) -> None:
     await shop.waiting(30)
     monkeypatch.setattr(looking, "ROWS_PER_SCAN", 3)
-    monkeypatch.setattr(lists.Lists.count, "__defaults__", (1,))
+    monkeypatch.setattr(lists.Lists.count, "__kwdefaults__", {"bound": 1})
 
     with pytest.raises(FilterTooWide):
         await shop.app.operations.start("cancel", run_filter(tags=["x"]))

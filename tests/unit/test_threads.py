@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
+from tests.waiting import until
 
 from mainspring.clock import SystemClock
 from mainspring.model.actor import DEFAULT_TENANT
@@ -28,7 +29,7 @@ from mainspring.worker.waits import MOST_PER_SLOT, without_slot
 from .hands import claimed_row
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator
 
     from mainspring.store.leases import Settled
     from mainspring.worker.work import Work
@@ -87,12 +88,6 @@ class Bench:
         wanted = len(self.settled) + count
         self.gate.release(count)
         await until(lambda: len(self.settled) == wanted)
-
-
-async def until(condition: Callable[[], Any]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not condition():
-            await asyncio.sleep(0.001)
 
 
 def started(works: list[Work]) -> list[bool]:
