@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import pytest
 from tests.registering import registered_worker
+from tests.waiting import until
 
 from mainspring.model.ids import lane_of
 from mainspring.model.run import PRIORITIES
@@ -17,7 +18,7 @@ from mainspring.store import leases
 from .working import working
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator
 
     import asyncpg
 
@@ -63,17 +64,8 @@ async def jobs(app: Mainspring) -> AsyncIterator[Threaded]:
     threaded.gate.release(1_000)
 
 
-async def until(condition: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not await condition():
-            await asyncio.sleep(0.01)
-
-
 async def until_begun(jobs: Threaded, count: int) -> None:
-    async def have_begun() -> bool:
-        return len(jobs.begun) >= count
-
-    await until(have_begun)
+    await until(lambda: len(jobs.begun) >= count)
 
 
 async def test_async_runs_are_claimed_and_executed_while_all_threads_are_blocked(
