@@ -8,7 +8,9 @@ called, and the actor (of a handle, its run's id too) is filled in; signature an
 from __future__ import annotations
 
 import inspect
-from functools import partial
+import sys
+from contextlib import aclosing
+from types import MethodType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, overload
 
 from mainspring.model.event_loop import refuse_in_event_loop
@@ -61,42 +63,68 @@ class _Verb:
     def __init__(self, service: type[Any], method: Callable[..., Any], leading: int) -> None:
         self.service = service
         self.method = method
-        self.__name__, self.__doc__ = method.__name__, method.__doc__
+        self.__doc__ = method.__doc__
         whole = inspect.signature(method)
         own = list(whole.parameters.values())
         self.__signature__ = whole.replace(parameters=[own[0], *own[1 + leading :]])
+        self.function = _dressed(self._function(), self.__signature__, method.__name__, method.__doc__)
+
+    def _function(self) -> Callable[..., Any]:
+        raise NotImplementedError
 
 
 class Verb(_Verb, Generic[P, R]):
     """A service's method that is awaited."""
+
+    def _function(self) -> Callable[..., Any]:
+        async def call(instance: Bound, /, *args: Any, **kwargs: Any) -> Any:
+            service = (await instance.opener.services()).of(self.service)
+            return await self.method(service, *instance.leading, *args, **kwargs)
+
+        return call
 
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...
     @overload
     def __get__(self, instance: Any, owner: type) -> Callable[P, Coroutine[Any, Any, R]]: ...
     def __get__(self, instance: Any, owner: type) -> Any:
-        return self if instance is None else partial(self, instance)
+        return self if instance is None else MethodType(self.function, instance)
 
-    async def __call__(self, instance: Any, *args: P.args, **kwargs: P.kwargs) -> R:
-        service = (await instance.opener.services()).of(self.service)
-        answer: R = await self.method(service, *instance.leading, *args, **kwargs)
+    def __call__(self, instance: Any, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
+        answer: Coroutine[Any, Any, R] = self.function(instance, *args, **kwargs)
         return answer
 
 
 class Stream(_Verb, Generic[P, T]):
     """A service's method that is iterated over with `async for`."""
 
+    def _function(self) -> Callable[..., Any]:
+        async def call(instance: Bound, /, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+            service = (await instance.opener.services()).of(self.service)
+            async with aclosing(self.method(service, *instance.leading, *args, **kwargs)) as steps:
+                async for each in steps:
+                    yield each
+
+        return call
+
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...
     @overload
     def __get__(self, instance: Any, owner: type) -> Callable[P, AsyncIterator[T]]: ...
     def __get__(self, instance: Any, owner: type) -> Any:
-        return self if instance is None else partial(self, instance)
+        return self if instance is None else MethodType(self.function, instance)
 
-    async def __call__(self, instance: Any, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:
-        service = (await instance.opener.services()).of(self.service)
-        async for each in self.method(service, *instance.leading, *args, **kwargs):
-            yield each
+    def __call__(self, instance: Any, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:
+        answer: AsyncIterator[T] = self.function(instance, *args, **kwargs)
+        return answer
+
+
+def _dressed(function: Any, signature: inspect.Signature, name: str, doc: str | None) -> Callable[..., Any]:
+    """What `help` shows is what the service says."""
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    function.__signature__ = signature
+    return function  # type: ignore[no-any-return]
 
 
 def verb(service: type[S], method: Callable[Concatenate[S, Actor, P], Coroutine[Any, Any, R]]) -> Verb[P, R]:
@@ -125,26 +153,27 @@ def run_stream(
 
 
 class Blocking(Generic[P, R]):
-    """A method that runs its async twin in the application's background loop, and waits for it."""
+    """A method that runs its async twin in the application's background loop, and waits for it.
+
+    The twin is found by its name, so a subclass that has its own has its own blocking one, too.
+    """
 
     def __init__(self, twin: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]) -> None:
         self.twin = twin
 
     def __set_name__(self, owner: type, name: str) -> None:
-        self.__name__ = name
-        self.__doc__ = f"`{name.removesuffix('_sync')}` for code that is not async."
+        def call(instance: Bound, /, *args: Any, **kwargs: Any) -> Any:
+            _refuse(instance, name, "await ")
+            return instance.opener.blocking(getattr(instance, _twin_of(name))(*args, **kwargs))
+
+        self.function = _dressed(call, inspect.signature(self.twin), name, _of_twin(name))
 
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...
     @overload
     def __get__(self, instance: Any, owner: type) -> Callable[P, R]: ...
     def __get__(self, instance: Any, owner: type) -> Any:
-        return self if instance is None else partial(self._call, instance)
-
-    def _call(self, instance: Any, *args: P.args, **kwargs: P.kwargs) -> R:
-        _refuse(instance, self.__name__, "await ")
-        answer: R = instance.opener.blocking(self.twin(instance, *args, **kwargs))
-        return answer
+        return self if instance is None else MethodType(self.function, instance)
 
 
 class BlockingStream(Generic[P, T]):
@@ -154,19 +183,26 @@ class BlockingStream(Generic[P, T]):
         self.twin = twin
 
     def __set_name__(self, owner: type, name: str) -> None:
-        self.__name__ = name
-        self.__doc__ = f"`{name.removesuffix('_sync')}` for code that is not async."
+        def call(instance: Bound, /, *args: Any, **kwargs: Any) -> Iterator[Any]:
+            _refuse(instance, name, "async for … in ")
+            return _stepped(instance.opener, getattr(instance, _twin_of(name))(*args, **kwargs))
+
+        self.function = _dressed(call, inspect.signature(self.twin), name, _of_twin(name))
 
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...
     @overload
     def __get__(self, instance: Any, owner: type) -> Callable[P, Iterator[T]]: ...
     def __get__(self, instance: Any, owner: type) -> Any:
-        return self if instance is None else partial(self._call, instance)
+        return self if instance is None else MethodType(self.function, instance)
 
-    def _call(self, instance: Any, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
-        _refuse(instance, self.__name__, "async for … in ")
-        return _stepped(instance.opener, self.twin(instance, *args, **kwargs))
+
+def _twin_of(name: str) -> str:
+    return name.removesuffix("_sync")
+
+
+def _of_twin(name: str) -> str:
+    return f"`{_twin_of(name)}` for code that is not async."
 
 
 blocking = Blocking
@@ -179,15 +215,12 @@ def blocking_call(
     """The same for a function whose first argument is an application, or bound to one."""
 
     def call(bound: B, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        refuse_in_event_loop(name, f"await {twin.__name__}(…)")
+        refuse_in_event_loop(name, f"await {_twin_of(name)}(…)")
         answer: R = bound.opener.blocking(twin(bound, *args, **kwargs))
         return answer
 
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"`{twin.__name__}` for code that is not async."
     call.__module__ = twin.__module__
-    call.__signature__ = inspect.signature(twin)  # type: ignore[attr-defined]
-    return call
+    return _dressed(call, inspect.signature(twin), name, _of_twin(name))
 
 
 def _stepped(opener: Opener, steps: AsyncIterator[T]) -> Iterator[T]:
@@ -197,7 +230,8 @@ def _stepped(opener: Opener, steps: AsyncIterator[T]) -> Iterator[T]:
         while (step := opener.blocking(_next(steps, over))) is not over:
             yield step
     finally:
-        opener.blocking(_closed(steps))
+        if not sys.is_finalizing():  # else the program has ended, and no thread runs that could close anything
+            opener.blocking(_closed(steps))
 
 
 async def _next(steps: AsyncIterator[T], over: T) -> T:
@@ -209,4 +243,4 @@ async def _closed(steps: Any) -> None:
 
 
 def _refuse(instance: Bound, name: str, keyword: str) -> None:
-    refuse_in_event_loop(name, f"{keyword}{instance.called}.{name.removesuffix('_sync')}(…)")
+    refuse_in_event_loop(name, f"{keyword}{instance.called}.{_twin_of(name)}(…)")

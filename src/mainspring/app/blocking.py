@@ -10,15 +10,18 @@ import os
 import selectors
 import threading
 import weakref
+from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mainspring.errors import InvalidInput
+from mainspring.errors import InvalidInput, MainspringError
 from mainspring.model.event_loop import refuse_in_event_loop
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
 T = TypeVar("T")
+
+ENDING_SECONDS = 5.0  # how long to wait for what was told to end
 
 _all: weakref.WeakSet[BackgroundLoop] = weakref.WeakSet()
 
@@ -40,7 +43,16 @@ class BackgroundLoop:
         except InvalidInput:
             work.close()  # or Python complains that nobody awaited it
             raise
-        return asyncio.run_coroutine_threadsafe(work, self._running_loop()).result()
+        is_over = threading.Event()
+        future = asyncio.run_coroutine_threadsafe(_told_when_over(work, is_over), self._running_loop())
+        try:
+            return future.result()
+        except CancelledError:
+            raise _closed() from None
+        finally:
+            if not future.done():  # Ctrl-C: what nobody waits for any more ends, too
+                future.cancel()
+                is_over.wait(ENDING_SECONDS)
 
     def _running_loop(self) -> asyncio.AbstractEventLoop:
         with self._lock:
@@ -56,6 +68,8 @@ class BackgroundLoop:
         """End the loop and its thread; the next call starts another one."""
         with self._lock:
             if self._loop is not None and self._thread is not None:
+                # Those who wait in other threads are told: nobody would ever answer them.
+                asyncio.run_coroutine_threadsafe(_cancel_all_others(), self._loop).result()
                 self._loop.call_soon_threadsafe(self._loop.stop)
                 self._thread.join()
                 self._loop = self._thread = None
@@ -69,6 +83,29 @@ class BackgroundLoop:
             self._inherited.append(self._loop)
         self._loop = self._thread = None
         self._lock = threading.Lock()
+
+
+async def _told_when_over(work: Coroutine[Any, Any, T], is_over: threading.Event) -> T:
+    try:
+        return await work
+    finally:
+        is_over.set()
+
+
+async def _cancel_all_others() -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    if others:
+        await asyncio.wait(others, timeout=ENDING_SECONDS)
+
+
+def _closed() -> MainspringError:
+    return MainspringError(
+        "The application was closed while this call waited.",
+        code="application-closed",
+        hint="Close the application after the last call.",
+    )
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:
