@@ -68,6 +68,15 @@ async def test_the_same_submission_again_is_the_same_run(greet: Greet, connectio
     assert await connection.fetchval("select count(*) from ready") == 1
 
 
+async def test_the_same_submission_by_the_job_s_name_is_the_same_run(app: Mainspring) -> None:
+    @app.job
+    async def send(to: str, urgent: bool = False) -> None: ...
+
+    first = await send.options(key="k").submit(to="ada")
+
+    assert await app.jobs.submit("send", {"to": "ada"}, key="k") == first
+
+
 async def test_twenty_at_once_and_two_processes_make_one_run(
     greet: Greet, other_greet: Greet, connection: Connection
 ) -> None:

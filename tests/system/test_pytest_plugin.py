@@ -52,6 +52,14 @@ async def test_retries_take_no_time(mainspring_app, mainspring_clock):
     assert mainspring_clock.at > before
     await assert_submitted(shop.send, to="bob")
 
+@pytest.fixture
+def in_production(monkeypatch):
+    monkeypatch.setenv("MAINSPRING_REQUIRE_SERVER", "1")
+    monkeypatch.setattr(shop.app, "_url", None)
+
+async def test_that_the_embedded_server_is_forbidden_concerns_no_test(in_production, mainspring_app):
+    await shop.send.submit(to="ada")
+
 def test_code_that_is_not_async(mainspring_app):
     shop.send.submit_sync(to="eve")
     mainspring_app.close_sync()
@@ -90,7 +98,7 @@ def test_a_project_is_tested_with_the_plugin(project: Path) -> None:
     code, said = run_pytest(project)
 
     assert code == 0, said
-    assert "6 passed" in said
+    assert "7 passed" in said
 
 
 def test_a_project_that_does_not_name_its_application_is_told_how(project: Path) -> None:

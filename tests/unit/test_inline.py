@@ -197,3 +197,21 @@ def test_whoever_interrupts_the_tests_interrupts_them(app: Mainspring, kind: typ
 
     with inline(app), pytest.raises(kind):
         interrupt.submit_sync()
+
+
+def test_blocking_twins_of_an_inline_handle_need_no_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MAINSPRING_REQUIRE_SERVER", "1")
+    app = Mainspring()
+
+    @app.job
+    def greet(name: str) -> str:
+        return f"Hello {name}"
+
+    with inline(app):
+        handle = app.jobs.submit_sync("greet", {"name": "Ada"})
+
+        assert handle.result_sync() == "Hello Ada"
+        assert handle.logs_sync() == []
+        for act in (handle.find_sync, handle.watch_sync, handle.cancel_sync, handle.change_sync):
+            with pytest.raises((RunNotFound, RunAlreadyEnded)):
+                act()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from mainspring.app.binding import blocking, blocking_stream, stream, verb
 from mainspring.app.handle import Handle
+from mainspring.app.job import Job
 from mainspring.control.dead import DeadLetters
 from mainspring.control.jobs import Jobs
 from mainspring.control.lists import Lists
@@ -106,9 +107,12 @@ class JobCollection(Collection):
         Its arguments are checked here if the job is this application's, and when the run starts if it is not. Options
         are those of `job.options`.
         """
+        checked, given = SubmitOptions.checked(**options), arguments or {}
+        if name in self._app.registry:
+            job: Job[Any, Any] = Job(self._app, self._app.registry.find(name), checked)
+            return await self._app.submitting.submit(job, self._app.registry.encode(name, given))
         submissions = (await self._app.services()).submissions
-        checked = SubmitOptions.checked(**options)
-        return Handle(self._app, await submissions.submit_by_name(self._app.actor, name, arguments or {}, checked))
+        return Handle(self._app, await submissions.submit_by_name(self._app.actor, name, given, checked))
 
     find_sync = blocking(find)
     list_sync = blocking(list)

@@ -102,7 +102,12 @@ class Mainspring:
     def location(self) -> wiring.DatabaseLocation:
         return self._location or wiring.DatabaseLocation.chosen(self._url, self._data_directory)
 
-    def use(self, location: wiring.DatabaseLocation) -> None:
+    @property
+    def used_location(self) -> wiring.DatabaseLocation | None:
+        """What `use` was told last; None leaves the choice to URL, directory and environment."""
+        return self._location
+
+    def use(self, location: wiring.DatabaseLocation | None) -> None:
         """Use this database from now on: inside a worker, handlers submit to where their runs come from."""
         self._location = location
 

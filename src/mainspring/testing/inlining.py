@@ -101,8 +101,11 @@ class InlineHandle(Handle[R]):
     def watch(self) -> NoReturn:
         raise RunNotFound(f"Run {self.id} was executed inline and is kept nowhere.", hint="Ask for its logs.")
 
-    async def cancel(self, reason: str = "") -> NoReturn:
+    async def cancel(self, *, reason: str = "") -> NoReturn:
         raise RunAlreadyEnded(f"Run {self.id} is {self._end.state}; there is nothing to cancel.")
+
+    async def change(self, **changes: Any) -> NoReturn:
+        raise RunAlreadyEnded(f"Run {self.id} is {self._end.state}; there is nothing to change.")
 
 
 class _Performer:

@@ -71,7 +71,7 @@ def mainspring_app(
             "Say which application is under test: mainspring_app = module:attribute, in pytest's ini."
         )
     app = load_app(name)
-    location, clock = app.location, app.clock
+    location, clock = app.used_location, app.clock
     mainspring_store.lend(app, mainspring_clock)
     yield app
     app.use(location)

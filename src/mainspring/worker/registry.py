@@ -94,7 +94,7 @@ class Registry:
         handler = self._handlers.get(job)
         if handler is None:
             return encode(arguments, what="payload", limit=MAX_PAYLOAD_BYTES)
-        return handler.arguments.encode_mapping(arguments)
+        return handler.arguments.encode((), arguments)
 
     def returns_of(self, job: str) -> ReturnType:
         """How results of a job are read here: as plain JSON values, if it is none of this application's."""
@@ -103,6 +103,9 @@ class Registry:
 
     def __iter__(self) -> Iterator[Handler]:
         return iter(self._handlers.values())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._handlers
 
     def __len__(self) -> int:
         return len(self._handlers)
