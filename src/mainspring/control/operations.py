@@ -76,7 +76,7 @@ class Operations:
             self._write_down(
                 operation_id=operation_id,
                 tenant_id=actor.tenant,
-                kind=kind.value,
+                kind=kind.stored,
                 wanted=wanted.as_document(),
                 change=change,
                 actor=actor.name,

@@ -25,9 +25,13 @@ class OperationKind(StrEnum):
     PURGE = "purge"
     RERUN = "rerun"  # requeue what is dead, make a new run of what ended
 
+    @property
+    def stored(self) -> str:
+        """As the database knows it: programs that are still served know the older word for rerun."""
+        return "retry" if self is OperationKind.RERUN else self.value
+
     @classmethod
     def _missing_(cls, value: object) -> OperationKind | None:
-        """What programs before migration 0012 wrote."""
         return cls.RERUN if value == "retry" else None
 
 

@@ -496,8 +496,7 @@ create table operation (
     id uuid primary key,
     tenant_id int not null,
     kind text not null
-        constraint an_operation_is_of_a_known_kind
-        check (kind in ('cancel', 'retry', 'rerun', 'change', 'requeue', 'purge')),  -- retry: an older word for rerun
+        constraint an_operation_is_of_a_known_kind check (kind in ('cancel', 'retry', 'change', 'requeue', 'purge')),
     filter jsonb not null,                      -- which runs
     change jsonb not null default '{}',         -- what becomes of them
     actor text not null,
