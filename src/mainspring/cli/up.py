@@ -17,7 +17,6 @@ from mainspring.cli.parsing import parse_port, parse_words
 from mainspring.cli.workers import DEFAULTS, LogLevel, Threads, announcement, chosen_queues, load_with_jobs, weights_of
 from mainspring.errors import InvalidInput
 from mainspring.store.embedded import EmbeddedServer
-from mainspring.store.migrate import check_schema, migrate
 from mainspring.wiring import DatabaseLocation
 from mainspring.worker.settings import WorkerSettings
 from mainspring.worker.supervisor import stop_on_signals
@@ -104,14 +103,8 @@ async def _store(location: DatabaseLocation, port: int | None, invocation: Invoc
     """The database, started and migrated."""
     server = await _with_port(location, port, invocation)
     try:
-        store = await wiring.open_database(location, invocation.say)
+        store = await wiring.open_store(location, invocation.say, migrates=True)
         try:
-            connection = await store.database.connect("up")
-            try:
-                await migrate(connection, say=invocation.say)
-                store.lanes = await check_schema(connection)
-            finally:
-                await connection.close()
             yield store
         finally:
             await store.close()

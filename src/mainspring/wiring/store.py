@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from mainspring.store.database import Database
@@ -15,14 +16,14 @@ if TYPE_CHECKING:
     from mainspring.wiring.location import DatabaseLocation
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Store:
-    """An open database: how many lanes it has, and which installation it is."""
+    """An open database; once its schema was looked at, how many lanes it has, and which installation it is."""
 
-    def __init__(self, database: Database, lanes: int, server: EmbeddedServer | None) -> None:
-        self.database = database
-        self.lanes = lanes
-        self.server = server
-        self.installation = ""
+    database: Database
+    server: EmbeddedServer | None = None
+    lanes: int = 0
+    installation: str = ""
 
     async def close(self) -> None:
         await self.database.close()
@@ -37,25 +38,26 @@ def say_nothing(sentence: str) -> None:
 async def open_database(location: DatabaseLocation, say: Callable[[str], None] = say_nothing) -> Store:
     """Reach the database; an embedded server is started. Its schema is not looked at yet."""
     if location.url is not None:
-        return Store(Database(location.url), 0, None)
+        return Store(database=Database(location.url))
     assert location.data_directory is not None
     server = await asyncio.to_thread(EmbeddedServer.acquire, location.data_directory, say=say)
-    return Store(Database(server.dsn, revive=server.ensure_running), 0, server)
+    return Store(database=Database(server.dsn, revive=server.ensure_running), server=server)
 
 
-async def open_store(location: DatabaseLocation, say: Callable[[str], None] = say_nothing) -> Store:
-    """Open the database for work. The embedded one is migrated by whoever opens it; a server only on command."""
+async def open_store(
+    location: DatabaseLocation, say: Callable[[str], None] = say_nothing, *, migrates: bool = False
+) -> Store:
+    """Open the database for work. The embedded one is migrated by whoever opens it; a server only if told to."""
     store = await open_database(location, say)
     try:
         connection = await store.database.connect("start")
         try:
-            if store.server is not None:
+            if migrates or store.server is not None:
                 await migrate(connection, say=say)
-            store.lanes = await check_schema(connection)
-            store.installation = await installation_of(connection)
+            lanes, installation = await check_schema(connection), await installation_of(connection)
         finally:
             await connection.close()
     except BaseException:
         await store.close()
         raise
-    return store
+    return replace(store, lanes=lanes, installation=installation)
