@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from structlog.testing import capture_logs
 from tests.waiting import PATIENCE, until
 
 from mainspring import Mainspring
@@ -13,6 +14,7 @@ from mainspring.errors import InvalidInput, QueueNotFound
 from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.lifecycle import State
 from mainspring.store import workers
+from mainspring.worker import in_process
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -66,6 +68,31 @@ async def test_code_that_is_not_async_has_it_too(url: str) -> None:
             app.close_sync()
 
     assert await asyncio.to_thread(program) == 42
+
+
+async def test_a_worker_that_cannot_begin_anew_tries_again_and_says_so(
+    app: Mainspring, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(in_process, "AFTER_FAULT_SECONDS", 0.01)
+    starts: list[str] = []
+
+    @app.on_start
+    def fail_the_second_time() -> None:
+        starts.append("start")
+        if len(starts) == 2:
+            raise RuntimeError("not just now")
+
+    @app.job
+    async def greet() -> str:
+        return "Hello"
+
+    with capture_logs() as lines:
+        async with app.running(lease_time=1.5):
+            await connection.execute("update worker set state = 'lost', ended_at = clock_now()")
+            await until(lambda: len(starts) == 3)
+            assert await (await greet.submit()).result(PATIENCE) == "Hello"
+
+    assert "a worker could not begin anew; it is tried again" in [line["event"] for line in lines]
 
 
 async def test_what_is_running_at_the_end_may_finish(app: Mainspring) -> None:

@@ -73,7 +73,7 @@ class InProcessWorker:
         """One task from beginning to end: what is opened around handlers is closed by whoever opened it."""
         while not self._is_stopping:
             self.is_starting = True
-            worker = await self._start()
+            worker = await self._started()
             self.is_starting = False
             self._present = Incarnation(worker)
             self.has_started.set()
@@ -81,6 +81,17 @@ class InProcessWorker:
             if self._present.is_last:
                 return
             if ending is Ending.FAULT:
+                await asyncio.sleep(AFTER_FAULT_SECONDS)
+
+    async def _started(self) -> RunningWorker:
+        """Whoever asked for a worker is told why it cannot start; when it begins anew, nobody listens any more."""
+        while True:
+            try:
+                return await self._start()
+            except Exception:
+                if not self.has_started.is_set():
+                    raise
+                log.exception("a worker could not begin anew; it is tried again")
                 await asyncio.sleep(AFTER_FAULT_SECONDS)
 
     async def _work(self, worker: RunningWorker, present: Incarnation) -> Ending:
