@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from mainspring.model.job import JobDefinition
+from mainspring.worker.error_document import error_document
 from mainspring.worker.isolation.remote_error import crash_of, remote_error_of
 from mainspring.worker.isolation.wire import Failed
-from mainspring.worker.work import error_document
 
 PLAIN = JobDefinition(name="job", isolated=True)
 LIMITED = JobDefinition(name="job", isolated=True, memory=2**28, cpu=timedelta(seconds=90))

@@ -29,8 +29,8 @@ from mainspring.worker.capture import captured, words_of
 from mainspring.worker.carrying import await_carrying, call_carrying, unpacked
 from mainspring.worker.current import CURRENT_ATTEMPT
 from mainspring.worker.environment import NOTHING
+from mainspring.worker.error_document import error_document
 from mainspring.worker.finishing import not_finished
-from mainspring.worker.work import error_document
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

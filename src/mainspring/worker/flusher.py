@@ -17,7 +17,7 @@ from mainspring.store import leases
 from mainspring.store.columns import AttemptRecord
 from mainspring.store.failures import DATABASE_ERRORS
 from mainspring.store.leases import Fate
-from mainspring.worker.work import error_document
+from mainspring.worker.error_document import error_document
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import traceback
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from mainspring.errors import AttemptTimedOut, MainspringError
+from mainspring.errors import AttemptTimedOut
 from mainspring.model.lifecycle import Outcome, State
 from mainspring.model.line import Delivery
-from mainspring.model.payload import printable
 from mainspring.model.steering import Cancel, Retry, Snooze, Steering
 from mainspring.store.columns import ATTEMPT, BROUGHT, FENCE, ID, PAYLOAD, SPECIAL
 from mainspring.store.instants import micros_of
 from mainspring.store.leases import Fate, Settled
-from mainspring.worker.isolation.remote_error import RemoteError
+from mainspring.worker.error_document import error_document
 from mainspring.worker.limit import special_of
 
 if TYPE_CHECKING:
@@ -32,9 +28,6 @@ if TYPE_CHECKING:
     from mainspring.worker.registry import Handler
     from mainspring.worker.report import AttemptReport
     from mainspring.worker.waits import Waits
-
-MAX_ERROR_LENGTH = 2_000
-MAX_TRACEBACK_LENGTH = 8_000
 
 
 class Work:
@@ -294,30 +287,3 @@ def _never_again(fate: Fate, state: State) -> tuple[Fate, State]:
             return Fate.BURY, State.DEAD
         case Fate.GIVE_BACK | Fate.HOLD:
             return Fate.END, State.LOST
-
-
-def error_document(error: BaseException) -> str:
-    """An error as history keeps it: cleaned, bounded, as JSON text."""
-    echoed = error.traceback_text if isinstance(error, RemoteError) else None
-    document = {
-        "type": printable(type(error).__qualname__, 200),
-        "message": printable(message_of(error), MAX_ERROR_LENGTH),
-        "traceback": printable((echoed or traceback_of(error))[-MAX_TRACEBACK_LENGTH:], MAX_TRACEBACK_LENGTH),
-    }
-    if isinstance(error, (MainspringError, RemoteError, Steering)) and error.code is not None:
-        document["code"] = printable(error.code, 100)
-    return msgspec.json.encode(document).decode()
-
-
-def message_of(error: BaseException) -> str:
-    try:
-        return str(error)
-    except BaseException:  # a hostile __str__ must not fail the worker
-        return "(the error's text cannot be had)"
-
-
-def traceback_of(error: BaseException) -> str:
-    try:
-        return "".join(traceback.format_exception(error))
-    except BaseException:  # hostile notes, or a cause that is: the same
-        return "(the error's traceback cannot be had)"

@@ -22,11 +22,11 @@ from mainspring.worker.carrying import call_carrying, unpacked
 from mainspring.worker.command import become
 from mainspring.worker.current import CURRENT_ATTEMPT
 from mainspring.worker.environment import NOTHING
+from mainspring.worker.error_document import MAX_ERROR_LENGTH, MAX_TRACEBACK_LENGTH, message_of, traceback_of
 from mainspring.worker.event_loop import run_in_loop
 from mainspring.worker.isolation import processes
 from mainspring.worker.isolation.sender import ChildAttempt, ReportSender, captured_here
 from mainspring.worker.isolation.wire import Done, Failed, Frames, Notice, Reply, Request, Start, framed, to_child
-from mainspring.worker.work import MAX_ERROR_LENGTH, MAX_TRACEBACK_LENGTH, message_of, traceback_of
 
 if TYPE_CHECKING:
     import socket
