@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from mainspring.errors import InvalidInput
 from mainspring.model.event_loop import refuse_in_event_loop
@@ -10,11 +10,12 @@ from mainspring.model.options import NO_OPTIONS, SubmitOptions
 from mainspring.store.callers import callers_connection
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Coroutine, Iterable, Mapping
     from datetime import datetime, timedelta
 
     from mainspring.app.handle import Handle
     from mainspring.app.mainspring import Mainspring
+    from mainspring.model.context import Context
     from mainspring.model.job import JobDefinition
     from mainspring.model.policy import RetryPolicy
     from mainspring.store.callers import CallersConnection
@@ -153,3 +154,18 @@ class Job(Generic[P, R]):
     @property
     def opener(self) -> Mainspring:
         return self._app
+
+
+class JobDecorator:
+    """What `app.job(…)` returns, for type checkers."""
+
+    @overload
+    def __call__(self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /) -> Job[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Job[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[Concatenate[Context, P], R], /) -> Job[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> Job[P, R]: ...
+    def __call__(self, function: Any, /) -> Any:
+        raise TypeError("a job decorator is a plain function")

@@ -16,7 +16,7 @@ from mainspring.app.collections import (
     RunCollection,
     WorkerCollection,
 )
-from mainspring.app.job import Job
+from mainspring.app.job import Job, JobDecorator
 from mainspring.app.logs import log_through_logging
 from mainspring.app.running import running, running_sync
 from mainspring.app.sessions import Sessions
@@ -293,21 +293,6 @@ def _readied(options: Mapping[str, Any]) -> dict[str, Any]:
     if "memory" in given:
         given["memory"] = checked_memory(given["memory"])
     return given
-
-
-class JobDecorator:
-    """What `app.job(…)` returns, for type checkers."""
-
-    @overload
-    def __call__(self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /) -> Job[P, R]: ...
-    @overload
-    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Job[P, R]: ...
-    @overload
-    def __call__(self, function: Callable[Concatenate[Context, P], R], /) -> Job[P, R]: ...
-    @overload
-    def __call__(self, function: Callable[P, R], /) -> Job[P, R]: ...
-    def __call__(self, function: Any, /) -> Any:
-        raise TypeError("a job decorator is a plain function")
 
 
 def who_am_i() -> str:

@@ -11,9 +11,8 @@ import contextlib
 import contextvars
 import math
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-import msgspec
 import structlog
 
 from mainspring.clock import instant
@@ -22,15 +21,11 @@ from mainspring.errors import (
     InvalidInput,
     MainspringError,
     ResultTimeout,
-    RunCancelled,
-    RunExpired,
-    RunFailed,
-    RunLost,
-    RunNotSucceeded,
     shortened,
 )
 from mainspring.model.ids import lane_of, made_at
 from mainspring.model.lifecycle import State
+from mainspring.model.results import RunEnd
 from mainspring.store import history, lists
 from mainspring.store.confirming import confirm
 from mainspring.store.failures import DATABASE_ERRORS
@@ -45,7 +40,6 @@ if TYPE_CHECKING:
     from mainspring.control.application import Application
     from mainspring.control.runs import Runs
     from mainspring.model.actor import Actor
-    from mainspring.model.results import ReturnType
     from mainspring.store.connection import Record
     from mainspring.store.database import Database
 
@@ -56,42 +50,7 @@ AT_ONCE = 1_000
 LAST_LOOK_SECONDS = 10.0  # how long someone whose time is over waits for the one look that everyone gets
 YOUNG = timedelta(minutes=1)  # the transaction that submits so young a run may still be open
 
-_REASONS: dict[State, type[RunNotSucceeded]] = {
-    State.DEAD: RunFailed,
-    State.CANCELLED: RunCancelled,
-    State.EXPIRED: RunExpired,
-    State.LOST: RunLost,
-}
-
-
 Wanted = tuple[int, "UUID"]  # whose run, and which
-
-
-class End(NamedTuple):
-    """How a run ended."""
-
-    state: State
-    result: bytes | None
-    error: str | None
-    job: str
-
-    def value(self, run_id: UUID, returns: ReturnType) -> Any:
-        """The handler's return value, or the error that tells why there is none."""
-        if self.state is State.SUCCEEDED:
-            return returns.decode(self.result)
-        error = {} if self.error is None else msgspec.json.decode(self.error)
-        raise _REASONS[self.state](
-            f"Run {run_id} is {self.state}: {self._cause(error)}",
-            hint=f"See: mainspring run show {run_id}",
-            run_id=str(run_id),
-            state=self.state.value,
-            error=error,
-        )
-
-    def _cause(self, error: dict[str, str]) -> str:
-        """In the words of a traceback's last line, if something was raised: what cancels a run is no error."""
-        names = ("type", "message") if self.state is State.DEAD else ("message",)
-        return ": ".join(filter(None, map(error.get, names))) or self.state.value
 
 
 class Waiter:
@@ -104,14 +63,14 @@ class Waiter:
         self.run_id = run_id
         self.made_at = made_at(run_id)
         self.timeout = timeout
-        self.end: asyncio.Future[End] = asyncio.get_running_loop().create_future()
+        self.end: asyncio.Future[RunEnd] = asyncio.get_running_loop().create_future()
         self.is_over = False  # its time is: the next look has the last word
 
     @property
     def wanted(self) -> Wanted:
         return self.tenant, self.run_id
 
-    def tell(self, end: End) -> None:
+    def tell(self, end: RunEnd) -> None:
         if not self.end.done():
             self.end.set_result(end)
 
@@ -169,7 +128,7 @@ class Results:
                 end = await self._wait(actor, parsed, patience)
         return end.value(parsed, self._application.returns_of(end.job))
 
-    async def _wait(self, actor: Actor, run_id: UUID, timeout: float | None) -> End:
+    async def _wait(self, actor: Actor, run_id: UUID, timeout: float | None) -> RunEnd:
         """How a run ended, once it has."""
         waiter = Waiter(actor.tenant, run_id, timeout)
         self._waiting.setdefault(waiter.wanted, []).append(waiter)
@@ -248,7 +207,7 @@ class Results:
     def _tell(self, tenant: int, row: Record) -> None:
         for waiter in self._waiting.pop((tenant, row["run_id"]), ()):
             try:
-                waiter.tell(End(State(row["state"]), row["result"], row["error"], row["job"]))
+                waiter.tell(RunEnd(State(row["state"]), row["result"], row["error"], row["job"]))
             except ValueError as error:  # a newer program wrote it: that is between this run and who waits for it
                 waiter.refuse(error)
 

@@ -5,18 +5,28 @@ from __future__ import annotations
 from functools import reduce
 from operator import or_
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Never, NoReturn, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any, NamedTuple, Never, NoReturn, Union, get_args, get_origin
 
 import msgspec
 
-from mainspring.errors import InvalidResult, shortened
+from mainspring.errors import (
+    InvalidResult,
+    RunCancelled,
+    RunExpired,
+    RunFailed,
+    RunLost,
+    RunNotSucceeded,
+    shortened,
+)
 from mainspring.model.conversion import decoder_of, misfit_of, shown
+from mainspring.model.lifecycle import State
 from mainspring.model.line import Delivery
 from mainspring.model.payload import MAX_RESULT_BYTES, decode, encode
 from mainspring.model.steering import Steering
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from uuid import UUID
 
 _ANYTHING = (Any, object, NoReturn, Never)
 _ALWAYS_FIT = (str, int, bool, float, list, dict)  # what is exactly of this type comes back from JSON as this type
@@ -100,3 +110,38 @@ def _takes_none(decoder: msgspec.json.Decoder[Any]) -> bool:
         return decoder.decode(b"null") is None
     except Exception:
         return False
+
+
+_REASONS: dict[State, type[RunNotSucceeded]] = {
+    State.DEAD: RunFailed,
+    State.CANCELLED: RunCancelled,
+    State.EXPIRED: RunExpired,
+    State.LOST: RunLost,
+}
+
+
+class RunEnd(NamedTuple):
+    """How a run ended."""
+
+    state: State
+    result: bytes | None
+    error: str | None
+    job: str
+
+    def value(self, run_id: UUID, returns: ReturnType) -> Any:
+        """The handler's return value, or the error that tells why there is none."""
+        if self.state is State.SUCCEEDED:
+            return returns.decode(self.result)
+        error = {} if self.error is None else msgspec.json.decode(self.error)
+        raise _REASONS[self.state](
+            f"Run {run_id} is {self.state}: {self._cause(error)}",
+            hint=f"See: mainspring run show {run_id}",
+            run_id=str(run_id),
+            state=self.state.value,
+            error=error,
+        )
+
+    def _cause(self, error: dict[str, str]) -> str:
+        """In the words of a traceback's last line, if something was raised: what cancels a run is no error."""
+        names = ("type", "message") if self.state is State.DEAD else ("message",)
+        return ": ".join(filter(None, map(error.get, names))) or self.state.value

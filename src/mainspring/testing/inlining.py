@@ -16,13 +16,13 @@ from uuid import UUID
 
 from mainspring.app.handle import Handle
 from mainspring.clock import instant
-from mainspring.control.results import End
 from mainspring.errors import RunAlreadyEnded, RunNotFound, RunNotSucceeded
 from mainspring.model.context import Context
 from mainspring.model.event_loop import refuse_in_event_loop
 from mainspring.model.ids import run_id_bytes
 from mainspring.model.lifecycle import State
 from mainspring.model.line import Delivery
+from mainspring.model.results import RunEnd
 from mainspring.model.steering import Cancel, Steering
 from mainspring.testing.reported import Reported
 from mainspring.worker.capture import captured, words_of
@@ -71,7 +71,7 @@ class InlineHandle(Handle[R]):
     __slots__ = ("_cause", "_end", "reported")
 
     def __init__(
-        self, app: Mainspring, run_id: UUID, end: End, reported: Reported, cause: BaseException | None
+        self, app: Mainspring, run_id: UUID, end: RunEnd, reported: Reported, cause: BaseException | None
     ) -> None:
         super().__init__(app, run_id)
         self.reported = reported
@@ -147,7 +147,7 @@ class _Performer:
     def _failed(self, attempt: _Attempt, error: BaseException) -> Handle[Any]:
         return self._ended(attempt, attempt.failed(error), cause=error)
 
-    def _ended(self, attempt: _Attempt, end: End, cause: BaseException | None = None) -> Handle[Any]:
+    def _ended(self, attempt: _Attempt, end: RunEnd, cause: BaseException | None = None) -> Handle[Any]:
         handle: Handle[Any] = InlineHandle(self._app, attempt.run_id, end, attempt.reported, cause)
         self.handles.append(handle)
         return handle
@@ -214,15 +214,15 @@ class _Attempt:
             positional = (self._context, *positional)
         return partial(handler.function, *positional, **named, **surroundings.given(handler.arguments.injected))
 
-    def succeeded(self, result: Any) -> End:
+    def succeeded(self, result: Any) -> RunEnd:
         if isinstance(result, Steering):
             return self.failed(result)
         if self.finisher is None:
-            return End(State.SUCCEEDED, self._job.handler.returns.encode(result), None, self._job.name)
+            return RunEnd(State.SUCCEEDED, self._job.handler.returns.encode(result), None, self._job.name)
         if not self.finisher.is_finished:
             raise not_finished(result)
-        return End(State.SUCCEEDED, self.finisher.result, None, self._job.name)
+        return RunEnd(State.SUCCEEDED, self.finisher.result, None, self._job.name)
 
-    def failed(self, error: BaseException) -> End:
+    def failed(self, error: BaseException) -> RunEnd:
         state = State.CANCELLED if isinstance(error, Cancel) else State.DEAD
-        return End(state, None, error_document(error), self._job.name)
+        return RunEnd(state, None, error_document(error), self._job.name)
