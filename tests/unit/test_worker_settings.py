@@ -9,7 +9,7 @@ import pytest
 from mainspring.cli.parsing import parse_weights, parse_words
 from mainspring.cli.workers import announcement, chosen_queues, weights_of
 from mainspring.errors import InvalidInput
-from mainspring.worker.settings import MOST_THREADS, WorkerSettings
+from mainspring.worker.settings import MOST_THREADS, THREADS_PER_CORE, WorkerSettings
 
 
 @pytest.mark.parametrize(
@@ -38,6 +38,16 @@ def test_what_makes_no_sense_is_refused(options: dict[str, Any], code: str) -> N
 def test_there_are_a_few_threads_for_each_core_unless_told() -> None:
     assert 1 <= WorkerSettings().thread_count <= MOST_THREADS
     assert WorkerSettings(threads=200).thread_count == 200
+
+
+@pytest.mark.parametrize(("cores", "threads"), [(3, 3 * THREADS_PER_CORE), (None, THREADS_PER_CORE)])
+def test_where_a_process_cannot_ask_which_cores_it_has_all_of_them_count(
+    monkeypatch: pytest.MonkeyPatch, cores: int | None, threads: int
+) -> None:
+    monkeypatch.delattr("os.sched_getaffinity", raising=False)  # as on macOS
+    monkeypatch.setattr("os.cpu_count", lambda: cores)
+
+    assert WorkerSettings().thread_count == threads
 
 
 @pytest.mark.parametrize(

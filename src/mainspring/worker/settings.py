@@ -67,11 +67,18 @@ class WorkerSettings:
 
     @property
     def thread_count(self) -> int:
-        return self.threads or min(MOST_THREADS, THREADS_PER_CORE * len(os.sched_getaffinity(0)))
+        return self.threads or min(MOST_THREADS, THREADS_PER_CORE * _cores())
 
     @property
     def heartbeat_every(self) -> float:
         return self.heartbeat_interval if self.heartbeat_interval is not None else self.lease_time / 6
+
+
+def _cores() -> int:
+    """As many as this process may use, where the system tells; else all of them."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _check_autoscale(least: int, most: int) -> None:
