@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,9 +18,21 @@ from mainspring.store import workers
 from mainspring.worker import in_process
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from uuid import UUID
 
     from mainspring.store.connection import Connection
+
+
+APART = """
+from mainspring import Mainspring
+
+app = Mainspring()
+
+@app.job(isolated=True)
+def apart(number: int) -> int:
+    return number + 1
+"""
 
 
 class Nap:
@@ -176,6 +189,25 @@ async def test_isolated_jobs_are_refused_unless_their_processes_can_import_them(
         async with app.running():
             pytest.fail("it must not start")
     assert caught.value.code == "isolation-needs-a-path"
+
+
+async def test_isolated_runs_have_processes_after_a_worker_began_anew(
+    app: Mainspring, connection: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "apart_app.py").write_text(APART)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *filter(None, [os.getenv("PYTHONPATH")])]))
+
+    @app.job(isolated=True)
+    def apart(number: int) -> int:
+        raise AssertionError(f"{number} was to be executed elsewhere")
+
+    async with app.running(path="apart_app:app", lease_time=3.0):
+        assert await (await apart.submit(number=1)).result(PATIENCE) == 2
+        (former,) = await live_workers(connection)
+        assert await workers.lose_if_silent(connection, former, None)
+        await until(lambda: connection.fetchval("select exists (select from worker where state = 'live')"))
+
+        assert await (await apart.submit(number=2)).result(PATIENCE) == 3
 
 
 async def test_hooks_and_resources_are_opened_and_closed_around_it(app: Mainspring) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import socket
 
 import pytest
 
@@ -25,3 +26,18 @@ async def test_a_child_whose_files_found_no_room_here_is_not_taken_for_one() -> 
     assert not pool._idle
     assert not pool._alive
     os.close(theirs)
+
+
+async def test_a_pool_that_is_closed_has_no_children_to_give() -> None:
+    pool = ChildPool(lambda channel: ProcessCommand(["/bin/true"], {}))
+    pool.start()
+    ours, theirs = socket.socketpair()
+    (out, out_end), (err, err_end) = os.pipe(), os.pipe()
+    pool._act_on(ControlMessage(zygote.FORKED, 1), [ours.detach(), out, err])
+    assert len(pool._idle) == 1
+
+    pool.close()
+    assert not pool._idle
+    theirs.close()
+    for fd in (out_end, err_end):
+        os.close(fd)

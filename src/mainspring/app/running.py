@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import fields
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mainspring import wiring
@@ -23,7 +24,7 @@ NAMES = [field.name for field in fields(WorkerSettings) if field.name not in OF_
 @asynccontextmanager
 async def running(app: Mainspring, path: str | None, settings: Mapping[str, Any]) -> AsyncIterator[Mainspring]:
     chosen = settings_of(app, settings)
-    isolation = None if path is None else wiring.isolation(path, app.location)
+    isolation = None if path is None else partial(wiring.isolation, path, app.location)
     store = (await app.services()).store
     async with wiring.worker_in_process(store, app.registry, chosen, clock=app.clock, isolation=isolation):
         yield app

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import TYPE_CHECKING
 
 from mainspring.errors import InvalidInput
@@ -14,21 +13,30 @@ from mainspring.worker.heartbeats import HeartbeatLoop
 from mainspring.worker.in_process import InProcessWorker
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from mainspring.clock import Clock
     from mainspring.wiring.store import Store
     from mainspring.worker.heartbeats import LivingWorker
     from mainspring.worker.isolation.isolation import Isolation
     from mainspring.worker.registry import Registry
+    from mainspring.worker.running import RunningWorker
     from mainspring.worker.settings import WorkerSettings
 
 
 @asynccontextmanager
 async def worker_in_process(
-    store: Store, registry: Registry, settings: WorkerSettings, *, clock: Clock, isolation: Isolation | None = None
+    store: Store,
+    registry: Registry,
+    settings: WorkerSettings,
+    *,
+    clock: Clock,
+    isolation: Callable[[], Isolation] | None = None,
 ) -> AsyncIterator[None]:
-    """Execute runs here for as long as this lasts; what runs at its end has the settings' grace to finish."""
+    """Execute runs here for as long as this lasts; what runs at its end has the settings' grace to finish.
+
+    A worker closes its isolation when it ends, so `isolation` makes one for each that begins anew.
+    """
     if isolation is None:
         _refuse_isolated(registry)
 
@@ -36,7 +44,10 @@ async def worker_in_process(
         link = heartbeat_link(store.database, clock, settings)
         return HeartbeatLoop(link=link, clock=clock, settings=settings, living=lambda: [worker])
 
-    start = partial(start_worker, store, registry, settings, clock=clock, isolation=isolation)
+    def start() -> Awaitable[RunningWorker]:
+        own = None if isolation is None else isolation()
+        return start_worker(store, registry, settings, clock=clock, isolation=own)
+
     worker = InProcessWorker(start=start, heartbeats_for=heartbeats_for, grace=settings.grace)
     running = asyncio.create_task(worker.run())
     try:

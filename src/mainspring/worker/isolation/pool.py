@@ -242,5 +242,6 @@ class ChildPool:
         self._control = None
         for child in self._idle:
             child.close()
+        self._idle.clear()
         with contextlib.suppress(ProcessLookupError):
             self._reaped()
