@@ -11,6 +11,7 @@ import pytest
 from tests.registering import registered_worker
 from tests.waiting import until
 
+from mainspring.errors import DatabaseUnreachable
 from mainspring.model.ids import lane_of
 from mainspring.model.run import PRIORITIES
 from mainspring.store import leases
@@ -124,6 +125,30 @@ async def test_runs_that_may_not_wait_in_a_worker_get_a_thread_in_their_turn(app
             await until_begun(jobs, len(jobs.begun) + 1)
 
         assert len(jobs.begun) < BACKLOG + 1, "it did not have to wait for all of them"
+        jobs.gate.release(1_000)
+
+
+async def test_a_thread_is_not_kept_for_a_claim_that_failed(
+    app: Mainspring, jobs: Threaded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await jobs.block.submit_many([{}] * BACKLOG)
+    async with working(app, slots=100, threads=1) as worker:
+        await until_begun(jobs, 1)
+        handle = await jobs.block_once.submit()
+        executor, lines = worker.parts.executor, worker.parts.lines
+        await until(lambda: executor._kept_threads)
+        claim, failures = leases.claim, [DatabaseUnreachable("connection lost")]
+
+        async def fail_once(connection: Connection, *, line: int, **how: Any) -> Any:
+            if failures and lines[line].is_claimed_singly and executor.free_threads():
+                await handle.cancel()  # so nothing is there when the line is asked again
+                raise failures.pop()
+            return await claim(connection, line=line, **how)
+
+        monkeypatch.setattr(leases, "claim", fail_once)
+        jobs.gate.release()
+        await until(lambda: not failures)
+        await until_begun(jobs, 2)
         jobs.gate.release(1_000)
 
 

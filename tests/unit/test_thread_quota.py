@@ -143,6 +143,24 @@ def test_a_thread_is_kept_for_runs_that_may_not_wait(bench: Bench) -> None:
     assert bench.executor.kept == 0
 
 
+def test_a_claim_that_failed_keeps_no_thread_and_its_line_is_asked_again(bench: Bench) -> None:
+    bench.learn(ONCE, 0)
+    bench.executor.free = 1
+    assert bench.quota.worth_asking() == [ONCE]
+
+    bench.quota.failed(ONCE)
+    assert bench.executor.kept == 0
+    assert bench.quota.worth_asking() == [ONCE], "again"
+
+
+def test_a_claim_that_failed_takes_no_thread_from_those_who_wait_for_one(bench: Bench) -> None:
+    bench.learn(ONCE, 0)
+    bench.quota.failed(PLAIN)
+
+    assert bench.executor.kept == 1
+    assert not bench.quota.has_left(PLAIN)
+
+
 def test_a_thread_that_is_spare_needs_not_be_kept(bench: Bench) -> None:
     bench.executor.free = 1
 

@@ -238,20 +238,24 @@ class Claimer:
     ) -> tuple[list[Record], Sequence[Record]]:
         """Answers with what was claimed, and with those of it before which nothing was left in line."""
         lease_id, began, quota = new_uuid(), self._clock.monotonic(), self._quota.of(pair, count)
-        connection = await self._link.get()
-        self.under_way[lease_id] = pair
-        rows = await leases.claim(
-            connection,
-            lane=pair[0],
-            line=pair[1],
-            priorities=order,
-            fronts=[0 if from_the_front else front.ranks[priority] for priority in order],
-            count=count,
-            lease_id=lease_id,
-            worker_id=self._worker_id,
-            jobs_in_threads=() if quota is None else self._quota.jobs,
-            threads=quota or 0,
-        )
+        try:
+            connection = await self._link.get()
+            self.under_way[lease_id] = pair
+            rows = await leases.claim(
+                connection,
+                lane=pair[0],
+                line=pair[1],
+                priorities=order,
+                fronts=[0 if from_the_front else front.ranks[priority] for priority in order],
+                count=count,
+                lease_id=lease_id,
+                worker_id=self._worker_id,
+                jobs_in_threads=() if quota is None else self._quota.jobs,
+                threads=quota or 0,
+            )
+        except Exception:
+            self._quota.failed(pair)
+            raise
         self._answered(lease_id, pair, rows)
         return rows, self._quota.learn(pair, quota, rows, began)
 

@@ -53,9 +53,8 @@ class ThreadQuota:
         """This is what a claim took; answers with those runs before which none was left in line."""
         self._left.pop(pair, None)
         self._to_be_asked.discard(pair)
-        if pair == self._kept and quota != 0:
-            self._kept = None
-            self._executor.release_thread()
+        if quota != 0:
+            self._release(pair)
         if quota is None:
             return rows
         in_threads = [row for row in rows if row[JOB] in self._known]
@@ -69,6 +68,18 @@ class ThreadQuota:
         if self._kept is None and self._lines[pair[1]].is_claimed_singly:
             self._kept = pair
             self._executor.keep_a_thread()
+
+    def failed(self, pair: Pair) -> None:
+        """A claim was not answered: the pair waits for a thread as before, and none is kept for it meanwhile."""
+        if pair in self._to_be_asked:
+            self._to_be_asked.discard(pair)
+            self._left[pair] = self._clock.monotonic()
+        self._release(pair)
+
+    def _release(self, pair: Pair) -> None:
+        if pair == self._kept:
+            self._kept = None
+            self._executor.release_thread()
 
     def has_left(self, pair: Pair) -> bool:
         return pair in self._left
