@@ -54,13 +54,13 @@ class SyncLoop:
 
     async def run(self) -> None:
         while True:
+            self._listener.wants_sync.clear()  # before: what is notified during a round may be news to it
             try:
                 await self.sync()
             except ALL_DATABASE_ERRORS as error:
                 log.warning("synchronising waits for the database", cause=str(error))
                 await self._link.mend(error)
                 continue
-            self._listener.wants_sync.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._every):
                     await self._listener.wants_sync.wait()
