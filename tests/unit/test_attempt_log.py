@@ -182,6 +182,14 @@ def test_of_a_flood_some_lines_are_written_and_the_others_counted(bench: Bench) 
     assert len(bench.note(failed(ValueError()))) == 1, "a new span has lines of its own"
 
 
+def test_a_count_has_the_level_of_what_it_counts(bench: Bench) -> None:
+    bench.note(*[failed(ValueError())] * 5_000, spent=2)
+
+    assert [(line["event"], line["log_level"]) for line in bench.sum_up(at_once=True)] == [
+        ("a run is dead, and more like it", "error")
+    ]
+
+
 def test_a_flood_of_one_job_hides_neither_another_job_nor_dead_runs(bench: Bench) -> None:
     bench.note(*[failed(ValueError())] * 5_000)
 

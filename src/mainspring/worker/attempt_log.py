@@ -62,13 +62,13 @@ class AttemptLog:
                 continue
             if event is None:
                 log.debug("an attempt ended", **_about(work, each))
-            elif self._may_write(event, work.handler.name):
-                _write(event, work, each)
+            elif self._may_write(event, work.handler.name, level := _level_of(each)):
+                log.log(level, event, **_about(work, each), **_what_follows(work, each))
 
-    def _may_write(self, event: str, job: str) -> bool:
+    def _may_write(self, event: str, job: str, level: int) -> bool:
         kind = self._kinds.get((event, job))
         if kind is None:
-            kind = self._kinds[event, job] = _Kind(self._clock.monotonic())
+            kind = self._kinds[event, job] = _Kind(self._clock.monotonic(), level)
         kind.count += 1
         return kind.count <= LINES_PER_SPAN
 
@@ -85,16 +85,18 @@ class AttemptLog:
                 continue
             del self._kinds[event, job]
             if (more := kind.count - LINES_PER_SPAN) > 0:
-                log.warning(f"{event}, and more like it", job=job, more=more, seconds=round(now - kind.since, 1))
+                seconds = round(now - kind.since, 1)
+                log.log(kind.level, f"{event}, and more like it", job=job, more=more, seconds=seconds)
 
 
 class _Kind:
     """Lines of one kind about one job, in the present span."""
 
-    __slots__ = ("count", "since")
+    __slots__ = ("count", "level", "since")
 
-    def __init__(self, since: float) -> None:
+    def __init__(self, since: float, level: int) -> None:
         self.since = since
+        self.level = level
         self.count = 0
 
 
@@ -104,9 +106,8 @@ def _event_of(settled: Settled) -> str | None:
     return _ENDS.get(record[_STATE]) or _FAILURES.get(record[_OUTCOME])
 
 
-def _write(event: str, work: Work, settled: Settled) -> None:
-    write = log.warning if settled.fate is Fate.RETRY else log.error
-    write(event, **_about(work, settled), **_what_follows(work, settled))
+def _level_of(settled: Settled) -> int:
+    return logging.WARNING if settled.fate is Fate.RETRY else logging.ERROR
 
 
 def _about(work: Work, settled: Settled) -> dict[str, Any]:
