@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,9 @@ from structlog.testing import capture_logs
 from mainspring import Context, RetryPolicy
 from mainspring.errors import RunFailed
 from mainspring.testing import run_until_idle
+from mainspring.worker import attempt_log
+
+from .working import working
 
 if TYPE_CHECKING:
     from mainspring import Mainspring
@@ -66,3 +70,20 @@ async def test_a_run_that_finished_in_its_own_transaction_is_no_failure(app: Mai
         await run_until_idle(app)
     assert [line[0] for line in about_runs(lines)] == ["an attempt failed", "a run is dead"]
     await own.close()
+
+
+async def test_a_log_that_cannot_be_written_is_not_worth_the_worker(
+    app: Mainspring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    @app.job(retry=TWICE)
+    async def send() -> None:
+        raise ConnectionError("no route to host")
+
+    handle = await send.submit()
+    monkeypatch.setattr(attempt_log, "_about", fail)
+    async with working(app, keeper=True):
+        with pytest.raises(RunFailed):
+            await handle.result(timeout=PATIENCE)

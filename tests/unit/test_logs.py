@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
 import logging
 import os
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -43,6 +46,18 @@ def test_lines_below_the_chosen_level_are_not_written(
     say_everything()
 
     assert len(capsys.readouterr().err.splitlines()) == count
+
+
+@pytest.mark.parametrize("call", ["write", "flush"])
+def test_a_line_that_cannot_be_written_is_not_worth_the_program(monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    monkeypatch.setattr(sys.stderr, call, fail)
+    log_to_stderr(as_json=True)
+
+    say_everything()
 
 
 def test_the_level_is_info_unless_told_and_child_processes_inherit_it(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,10 +4,11 @@ other people's programs through `logging`, like those of any library.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import structlog
 
@@ -36,7 +37,7 @@ def log_to_stderr(*, as_json: bool | None = None) -> None:
             structlog.processors.format_exc_info,
             *(_as_json() if as_json else _for_people()),
         ],
-        logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
+        logger_factory=structlog.WriteLoggerFactory(file=cast("TextIO", _Stderr(sys.stderr))),
     )
     log_from(os.environ.get(LEVEL_VARIABLE) or DEFAULT_LEVEL)
 
@@ -79,6 +80,21 @@ def _as_record(
 
 
 # ── in ours ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Stderr:
+    """A line that cannot be written, to a full disk or to nobody, is lost: it is not worth a worker."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    def write(self, text: str) -> None:
+        with contextlib.suppress(OSError):
+            self._file.write(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError):
+            self._file.flush()
 
 
 def _as_json() -> list[Any]:

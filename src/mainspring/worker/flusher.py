@@ -163,9 +163,9 @@ class Flusher:
         self._under_way -= len(batch)
         self.accepted += settlement.accepted + settlement.before
         self.stale += settlement.stale
+        self._settled(batch, settlement)
         if settlement.stale:
             log.warning("results came too late and were refused", results=settlement.stale)
-        self._settled(batch, settlement)
 
 
 def _is_replaced(batch: list[Settled]) -> bool:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
+
+import structlog
 
 from mainspring.store.leases import Fate
 
@@ -14,6 +17,9 @@ if TYPE_CHECKING:
     from mainspring.worker.active_leases import ActiveLeases
     from mainspring.worker.attempt_log import AttemptLog
     from mainspring.worker.statistics import LineStatistics
+
+
+log = structlog.get_logger()
 
 
 class SettlementLog:
@@ -35,7 +41,11 @@ class SettlementLog:
         self._heard_of_later = heard_of_later
 
     def note(self, batch: list[Settled], settlement: Settlement) -> None:
-        self._attempts.note(batch, settlement)
+        try:
+            self._attempts.note(batch, settlement)  # while the leases still know its runs
+        except Exception:  # other people's programs write to anything
+            with contextlib.suppress(Exception):
+                log.exception("what became of attempts could not be logged")
         self._leases.settled(batch)
         self._statistics.add(batch)
         self._has_room.set()
