@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from structlog.testing import capture_logs
-from tests.waiting import PATIENCE, until
+from tests.waiting import PATIENCE, Calls, until
 
 from mainspring import Mainspring
 from mainspring.errors import InvalidInput, QueueNotFound
@@ -151,6 +151,51 @@ async def test_a_worker_that_was_declared_lost_begins_anew_and_repeats_its_run(
         assert await handle.result(PATIENCE) == "rested"
     outcomes = [attempt.outcome for attempt in (await handle.find()).attempts]
     assert outcomes in (["interrupted", "succeeded"], ["crashed", "succeeded"])  # as the rescuer is later or sooner
+
+
+async def test_a_worker_that_is_declared_lost_while_it_drains_waits_for_nothing(
+    app: Mainspring, connection: Connection
+) -> None:
+    nap = Nap(app)
+    async with asyncio.timeout(PATIENCE), app.running(lease_time=3.0, grace=10 * PATIENCE):
+        await nap.job.submit()
+        await nap.has_begun.wait()
+        (worker_id,) = await live_workers(connection)
+        assert await workers.lose_if_silent(connection, worker_id, None)  # it hears of it in a moment
+
+
+async def test_a_drain_that_is_cancelled_waits_for_nothing(app: Mainspring, connection: Connection) -> None:
+    nap = Nap(app)
+
+    async def program() -> None:
+        async with app.running(grace=10 * PATIENCE):
+            await nap.job.submit()
+            await nap.has_begun.wait()
+            ends.set()
+
+    ends = asyncio.Event()
+    running = asyncio.create_task(program())
+    await ends.wait()
+    running.cancel()
+    async with asyncio.timeout(PATIENCE):
+        await asyncio.wait([running])
+    assert running.cancelled()
+    assert await connection.fetchval("select state from worker") == "stopped"
+    assert await connection.fetchval("select count(*) from ready") == 1
+
+
+async def test_a_worker_that_said_good_bye_is_not_called_lost_while_it_closes(
+    app: Mainspring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heartbeats = Calls(workers.beat_if_live)
+    monkeypatch.setattr(workers, "beat_if_live", heartbeats)
+    Nap(app)
+    app.on_stop(heartbeats.more)
+
+    with capture_logs() as lines:
+        async with app.running(lease_time=0.6):
+            pass
+    assert lines == []
 
 
 async def test_a_worker_that_is_asked_to_drain_is_not_replaced(app: Mainspring, connection: Connection) -> None:

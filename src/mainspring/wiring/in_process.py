@@ -57,7 +57,7 @@ async def worker_in_process(
         worker.stop()
         if worker.is_starting:
             running.cancel()
-        await asyncio.wait([running])
+        await _until_ended(worker, running)
     if not running.cancelled():
         running.result()
 
@@ -71,6 +71,16 @@ async def _until_started(worker: InProcessWorker, running: asyncio.Task[None]) -
         started.cancel()
     if running.done():
         running.result()
+
+
+async def _until_ended(worker: InProcessWorker, running: asyncio.Task[None]) -> None:
+    """Whoever is cancelled while it waits for a drain wants it to be over."""
+    try:
+        await asyncio.wait([running])
+    except asyncio.CancelledError:
+        worker.stop()
+        await asyncio.wait([running])
+        raise
 
 
 def _refuse_isolated(registry: Registry) -> None:

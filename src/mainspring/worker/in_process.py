@@ -29,7 +29,7 @@ class Incarnation:
     def __init__(self, worker: RunningWorker) -> None:
         self._worker = worker
         self.has_to_end = asyncio.Event()
-        self.is_lost = False
+        self.hurry = asyncio.Event()  # its handlers have no time to finish
         self.is_last = False
 
     @property
@@ -45,10 +45,11 @@ class Incarnation:
         self.has_to_end.set()
 
     def declared_lost(self) -> None:
-        if not self.is_lost:
+        """Even in the middle of a drain somebody else has its runs by now. Who has departed is not lost, only gone."""
+        if not self.hurry.is_set() and not self._worker.has_departed:
             log.warning("a worker was declared lost and begins anew", worker=str(self.worker_id))
-            self.is_lost = True
-            self.has_to_end.set()
+        self.hurry.set()
+        self.has_to_end.set()
 
 
 class InProcessWorker:
@@ -98,14 +99,16 @@ class InProcessWorker:
         heartbeats = asyncio.create_task(self._heartbeats_for(present).run())
         try:
             ending = await worker.until_it_has_to_end(present.has_to_end)
-            await worker.drain(0.0 if ending.is_urgent or present.is_lost else self._grace)
+            await worker.drain(0.0 if ending.is_urgent else self._grace, present.hurry)
         finally:
             heartbeats.cancel()
             await asyncio.gather(heartbeats, return_exceptions=True)
         return ending
 
     def stop(self) -> None:
-        """Let what is running finish within the grace, and end."""
-        self._is_stopping = True
+        """Let what is running finish within the grace, and end; at the second call, end at once."""
         if self._present is not None:
             self._present.drain()
+            if self._is_stopping:
+                self._present.hurry.set()
+        self._is_stopping = True

@@ -89,6 +89,7 @@ class RunningWorker:
         surroundings: contextlib.AsyncExitStack,
     ) -> None:
         self.id = worker.id
+        self.has_departed = False  # whoever misses its heartbeats from then on is told so by the database
         self.parts = parts
         self._clock = worker.clock
         self._database = database
@@ -170,6 +171,7 @@ class RunningWorker:
 
     async def _depart(self) -> None:
         """Say good-bye. What could not be given back is taken over, and nobody calls it a crash."""
+        self.has_departed = True
         try:
             async with asyncio.timeout(DEPARTURE_SECONDS), self._database.acquire() as connection:
                 await workers.stop_if_live(connection, self.id)
