@@ -92,6 +92,37 @@ async def test_an_urgent_run_goes_before_whatever_waits_for_a_thread(app: Mainsp
         jobs.gate.release(1_000)
 
 
+async def test_an_urgent_run_gets_the_next_thread(
+    app: Mainspring, jobs: Threaded, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Although it was asked for in vain while all of them were taken."""
+    claim, asked = leases.claim, list[int]()
+
+    async def spied(*connection: Any, **how: Any) -> Any:
+        rows = await claim(*connection, **how)
+        asked.append(len(how["priorities"]))
+        return rows
+
+    @app.job
+    def hasten() -> None:
+        jobs.begun.append("hasten")
+
+    monkeypatch.setattr(leases, "claim", spied)
+    await jobs.block.submit_many([{}] * BACKLOG)
+    async with working(app, slots=100, threads=1) as worker:
+        await until_begun(jobs, 1)
+        lane = lane_of((await hasten.options(priority=0).submit()).id)
+        line = await connection.fetchval("select line_id from ready where priority = 0")
+        await until(lambda: (lane, line) in worker.parts.claimer._fronts)
+        worker.parts.claimer.stir(lane, line, 0)  # as a wake-up does, unless one was sent for the line just before
+        await until(lambda: 1 in asked)
+
+        jobs.gate.release()
+        await until_begun(jobs, 2)
+        assert jobs.begun[1] == "hasten"
+        jobs.gate.release(1_000)
+
+
 async def test_runs_that_cannot_start_stay_in_line_for_other_workers(
     app: Mainspring, jobs: Threaded, connection: asyncpg.Connection[asyncpg.Record]
 ) -> None:

@@ -129,6 +129,15 @@ def test_one_free_thread_does_not_make_every_line_worth_asking(bench: Bench) -> 
     assert bench.quota.worth_asking() == [other], "the first had nothing"
 
 
+def test_a_free_thread_is_for_the_urgent_before_it_is_for_who_waits_longest(bench: Bench) -> None:
+    other = (1, PLAIN[1])
+    bench.learn(PLAIN, 0)
+    bench.learn(other, 0)
+    bench.executor.room = 1
+
+    assert bench.quota.worth_asking({other}) == [other]
+
+
 def test_a_thread_is_kept_for_runs_that_may_not_wait(bench: Bench) -> None:
     bench.executor.room = 3  # some may wait here, yet no thread is free
     assert bench.quota.of(ONCE, 1) == 0

@@ -98,10 +98,13 @@ class Claimer:
                 self._hot.add(pair, self._lines[line].queue, first=True)
             is_single = self._lines[line].is_claimed_singly
             if not is_single and pair in self._fronts and priority < self._fronts[pair].last_priority:
-                self._urgent[pair] = max(priority, self._urgent.get(pair, priority))
+                self._ask_out_of_turn(pair, priority)
             soon = self._clock.monotonic() + ECHO_SECONDS
             self._look_at = min(self._look_at, max(soon, self._looked_at + pause_after(self._look_cost)))
             self._executor.has_room.set()
+
+    def _ask_out_of_turn(self, pair: Pair, priority: int) -> None:
+        self._urgent[pair] = max(priority, self._urgent.get(pair, priority))
 
     def stop(self) -> None:
         self._is_stopping = True
@@ -119,7 +122,7 @@ class Claimer:
                 await self._link.mend(error)
 
     async def _step(self) -> None:
-        for pair in self._quota.worth_asking():
+        for pair in self._quota.worth_asking(self._urgent):
             self._hot.add(pair, self._lines[pair[1]].queue)
         if self._kept is not None and self._executor.free_slots() > 0 and self._unsettled_room() > 0:
             await self._claim_one(self._kept)
@@ -177,12 +180,13 @@ class Claimer:
 
     async def _claim_urgent(self, pair: Pair) -> None:
         """Fetch what is more urgent than the rest of its line, and only that; the pair's turn comes as before."""
-        self._urgent_claims += 1
-        order = PRIORITIES[: self._urgent.pop(pair) + 1]
+        order = PRIORITIES[: self._urgent[pair] + 1]
         front, wanted = self._fronts[pair], min(MAX_BATCH, self._room())
         from_the_front = self._is_front_look_due(front)
         rows, passed = await self._claim(pair, front, order, wanted, from_the_front=from_the_front)
         front.advance(passed)
+        if rows or not self._quota.has_left(pair):  # who waits for a thread takes nothing from the others
+            self._urgent_claims += 1
         self._hot.charge(self._lines[pair[1]].queue, len(rows))
 
     async def _claim_next(self, pair: Pair) -> None:
@@ -220,8 +224,6 @@ class Claimer:
 
     async def _claim_turn(self, pair: Pair, front: Front, count: int, *, from_the_front: bool) -> int:
         began, order = self._clock.monotonic(), front.order()
-        if order is PRIORITIES:
-            self._urgent.pop(pair, None)
         rows, passed = await self._claim(pair, front, order, count, from_the_front=from_the_front)
         front.learn(passed, from_the_front=from_the_front, began=began, now=self._clock.monotonic())
         if from_the_front:
@@ -238,6 +240,7 @@ class Claimer:
     ) -> tuple[list[Record], Sequence[Record]]:
         """Answers with what was claimed, and with those of it before which nothing was left in line."""
         lease_id, began, quota = new_uuid(), self._clock.monotonic(), self._quota.of(pair, count)
+        urgent = self._urgent.pop(pair, None) if _is_by_urgency(order) else None
         try:
             connection = await self._link.get()
             self.under_way[lease_id] = pair
@@ -255,9 +258,14 @@ class Claimer:
             )
         except Exception:
             self._quota.failed(pair)
+            if urgent is not None:
+                self._ask_out_of_turn(pair, urgent)
             raise
         self._answered(lease_id, pair, rows)
-        return rows, self._quota.learn(pair, quota, rows, began)
+        passed = self._quota.learn(pair, quota, rows, began)
+        if urgent is not None and self._quota.has_left(pair):
+            self._ask_out_of_turn(pair, urgent)  # what was left for want of a thread is as urgent as before
+        return rows, passed
 
     def _answered(self, lease_id: UUID, pair: Pair, rows: list[Record]) -> None:
         del self.under_way[lease_id]
@@ -276,3 +284,7 @@ class Claimer:
             if rows:
                 await confirm(connection, [pair[0]])  # or a failover would give them to someone else as well
             self._answered(lease_id, pair, rows)
+
+
+def _is_by_urgency(order: Sequence[int]) -> bool:
+    return tuple(order) == PRIORITIES[: len(order)]

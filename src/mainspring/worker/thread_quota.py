@@ -14,7 +14,7 @@ from mainspring.store.columns import JOB
 from mainspring.worker.front import pause_after
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Sequence
 
     from mainspring.clock import Clock
     from mainspring.store.connection import Record
@@ -87,12 +87,15 @@ class ThreadQuota:
     def may_ask(self, pair: Pair) -> bool:
         return pair not in self._left or self._clock.monotonic() >= self._left[pair]
 
-    def worth_asking(self) -> list[Pair]:
-        """Where runs were left for which there is a thread now: no more pairs than threads, whoever waits longest."""
+    def worth_asking(self, urgent: Container[Pair] = ()) -> list[Pair]:
+        """Where runs were left for which there is a thread now: no more pairs than threads, the urgent ones first, then
+        whoever waits longest.
+        """
         if not self._left:
             return []
         most = max(self._executor.thread_room(), self._executor.free_threads()) - len(self._to_be_asked)
-        found = [pair for pair in self._left if self._room(pair) > 0][: max(0, most)]
+        ready = [pair for pair in self._left if self._room(pair) > 0]
+        found = sorted(ready, key=lambda pair: pair not in urgent)[: max(0, most)]
         for pair in found:
             del self._left[pair]
         self._to_be_asked.update(found)
