@@ -226,6 +226,13 @@ async def test_a_setting_that_means_nothing_here_is_refused(app: Mainspring, set
     assert hint is None or hint in str(caught.value.hint)
 
 
+async def test_an_application_without_jobs_is_refused(app: Mainspring) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        async with app.running():
+            pytest.fail("it must not start")
+    assert caught.value.code == "no-jobs"
+
+
 async def test_isolated_jobs_are_refused_unless_their_processes_can_import_them(app: Mainspring) -> None:
     @app.job(isolated=True)
     async def apart() -> None: ...

@@ -24,6 +24,7 @@ NAMES = [field.name for field in fields(WorkerSettings) if field.name not in OF_
 @asynccontextmanager
 async def running(app: Mainspring, path: str | None, settings: Mapping[str, Any]) -> AsyncIterator[Mainspring]:
     chosen = settings_of(app, settings)
+    _refuse_without_jobs(app)
     isolation = None if path is None else partial(wiring.isolation, path, app.location)
     store = (await app.services()).store
     async with wiring.worker_in_process(store, app.registry, chosen, clock=app.clock, isolation=isolation):
@@ -46,6 +47,16 @@ async def _entered(worker: AbstractAsyncContextManager[Mainspring]) -> None:
 
 async def _left(worker: AbstractAsyncContextManager[Mainspring]) -> None:
     await worker.__aexit__(None, None, None)
+
+
+def _refuse_without_jobs(app: Mainspring) -> None:
+    if not app.registry.names:
+        raise InvalidInput(
+            "This application has no jobs, so its worker would have nothing to do.",
+            code="no-jobs",
+            hint="Define some with @app.job; if they are in other modules, import those before.",
+            field="app",
+        )
 
 
 def settings_of(app: Mainspring, given: Mapping[str, Any]) -> WorkerSettings:
