@@ -16,9 +16,15 @@ EXAMPLE = "postgresql://user:password@host:5432/database"
 ENCODE = "In user and password, write @ as %40, : as %3A, / as %2F, ? as %3F, # as %23 and a blank as %20."
 MOST_PORT = 65_535
 
-_SCHEME = re.compile(r"[\w+.-]+://")
-_SECRET = re.compile(r"(password|passwd|pwd)=[^&\s]*", re.IGNORECASE)
-_NO_PORT = re.compile(r":(?!\d*(?:[/?,]|$))[^/?,]*")  # after a host, and no number: it could be a password
+SHOWN = {"user", "host", "hostaddr", "port", "dbname", "database", "sslmode", "ssl", "application_name"}
+
+# Others are none: `ada://secret@db` may be a user and a password that begins with slashes.
+_SCHEME = re.compile(r"(?:postgres(?:ql)?|mysql|mariadb|sqlite|oracle|mssql|redis|https?)(?:\+\w+)?://", re.IGNORECASE)
+_HOST = r"(?:\[[\da-fA-F:.]*\]|[^:,/\[\]]*)(?::\d{0,5})?"
+_PLACE = re.compile(rf"{_HOST}(?:,{_HOST})*(?:/[^:]*)?")  # any other colon could be followed by a password
+_KEYWORD = re.compile(r"(pass\w*|pwd?|secret|token)\s*=.*", re.IGNORECASE | re.DOTALL)
+_PASSWORD = re.compile(r"\w*pass(?:word|wd)|pwd", re.IGNORECASE)
+_PLAIN = re.compile(r"[\w.,:/%+-]*")
 
 
 def checked_url(url: object, field: str = "database_url") -> str:
@@ -29,8 +35,11 @@ def checked_url(url: object, field: str = "database_url") -> str:
     text = url.strip()
     scheme, _, rest = text.partition("://")
     dialect, _, driver = scheme.lower().partition("+")
-    if dialect not in ("postgresql", "postgres") or not rest:
+    if dialect not in ("postgresql", "postgres") or "://" not in text:
         rule = "must begin with postgresql:// (Mainspring keeps its data in PostgreSQL, and in nothing else)"
+        raise _refused(field, _shown(text), rule, f"Write it like this: {EXAMPLE}")
+    if not rest:
+        rule = "must name a server or a database after postgresql://"
         raise _refused(field, _shown(text), rule, f"Write it like this: {EXAMPLE}")
     if driver == "asyncpg":
         rest = re.sub(r"([?&])ssl=", r"\1sslmode=", rest)  # as SQLAlchemy has it
@@ -40,12 +49,31 @@ def checked_url(url: object, field: str = "database_url") -> str:
 
 
 def without_password(url: str) -> str:
-    """A URL as it may be shown. Also of what is none: whatever could be a password is left out."""
+    """A URL as it may be shown. Also of what is none: whatever could be a part of a password is left out."""
     scheme = found[0] if (found := _SCHEME.match(url)) else ""
-    credentials, at, place = url.removeprefix(scheme).rpartition("@")
+    front, mark, query = url.removeprefix(scheme).partition("?")
+    if _KEYWORD.search(front):  # as in `host=db password='se cret'`: where a value ends is anybody's guess
+        return scheme + _shown_front(_KEYWORD.sub(r"\1=***", front))
+    if "@" in query:  # of a bare ? in the password before it, or of a bare @ in the query
+        return f"{scheme}{re.split('[:/@]', front)[0]}:***"
+    return f"{scheme}{_shown_front(front)}{mark}{'&'.join(map(_shown_pair, query.split('&') if mark else ()))}"
+
+
+def _shown_front(front: str) -> str:
+    """Of user, password, hosts and path all but the password."""
+    credentials, at, place = front.rpartition("@")
     user, colon, _ = credentials.partition(":")
-    place = place if at else _NO_PORT.sub(":***", place)
-    return _SECRET.sub(r"\1=***", f"{scheme}{user}{':***' if colon else ''}{at}{place}")
+    if not at and not _PLACE.fullmatch(place):
+        place = f"{place.partition(':')[0]}:***"
+    return f"{user}{':***' if colon else ''}{at}{place}"
+
+
+def _shown_pair(pair: str) -> str:
+    """Of a query's `name=value` what is known to be no secret. Names, too, may be written in many ways."""
+    name, _, value = pair.partition("=")
+    if name in SHOWN and _PLAIN.fullmatch(value):
+        return pair
+    return f"{name}=***" if name in SHOWN or _PASSWORD.fullmatch(name) else "***"
 
 
 def _broken_rules(rest: str) -> Iterator[str]:
