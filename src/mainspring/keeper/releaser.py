@@ -10,12 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mainspring.model.actor import DEFAULT_TENANT
-from mainspring.store import jobs, notify, runs, workers
+from mainspring.store import notify, runs, workers
 
 if TYPE_CHECKING:
     from mainspring.clock import Clock
-    from mainspring.model.line import Line
     from mainspring.store.connection import Connection
     from mainspring.store.runs import HeldGroup
     from mainspring.store.workers import Server
@@ -26,9 +24,8 @@ SHARED_PAUSE = 5.0  # how long a run stays held at least while some worker that 
 
 
 class Releaser:
-    def __init__(self, *, lanes: int, clock: Clock, tenant_id: int = DEFAULT_TENANT) -> None:
+    def __init__(self, *, lanes: int, clock: Clock) -> None:
         self._lanes = lanes
-        self._tenant_id = tenant_id
         self._quietener = notify.Quietener(clock)
 
     def forget(self) -> None:
@@ -39,28 +36,24 @@ class Releaser:
         if not lanes:
             return EVERY
         servers = await workers.servers(connection)
-        lines = {number: line for line, number in (await jobs.lines(connection, tenant_id=self._tenant_id)).items()}
-        released = [await self._release(connection, lane, servers, lines) for lane in lanes]
+        released = [await self._release(connection, lane, servers) for lane in lanes]
         return 0.0 if max(released) >= BATCH else EVERY
 
-    async def _release(self, connection: Connection, lane: int, servers: list[Server], lines: dict[int, Line]) -> int:
+    async def _release(self, connection: Connection, lane: int, servers: list[Server]) -> int:
         """One batch of one lane, and no more: who serves a line may change meanwhile."""
-        pauses = pauses_of(await runs.held_groups(connection, lane), servers, lines)
+        pauses = pauses_of(await runs.held_groups(connection, lane), servers)
         groups = await runs.release(connection, lane, pauses, BATCH) if pauses else []
         wake_ups = [notify.ready(lane, group["line_id"], group["priority"]) for group in groups]
         notify.send(connection, self._quietener.pass_on(wake_ups))
         return sum(group["runs"] for group in groups)
 
 
-def pauses_of(groups: list[HeldGroup], servers: list[Server], lines: dict[int, Line]) -> dict[tuple[int, int], float]:
+def pauses_of(groups: list[HeldGroup], servers: list[Server]) -> dict[tuple[int, int], float]:
     """How many seconds runs stay held at least, by job and line; those that no worker would execute are left out."""
     pauses = {}
     for group in groups:
-        line = lines.get(group.line_id)
         knowing = [
-            group.job in server.handlers
-            for server in servers
-            if line is not None and line.is_served_by(server.queues, server.labels)
+            group.job in server.handlers for server in servers if group.line.is_served_by(server.queues, server.labels)
         ]
         if any(knowing):
             pauses[group.job_id, group.line_id] = 0.0 if all(knowing) else SHARED_PAUSE

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mainspring.model.ids import lane_of, made_at
 from mainspring.model.lifecycle import HoldReason
+from mainspring.model.line import Line
 from mainspring.model.payload import JSON_CODEC
 from mainspring.model.run import PRIORITIES
 from mainspring.store.history import HOST_CLOCK_SLACK
@@ -131,6 +132,7 @@ class HeldGroup(NamedTuple):
     job_id: int
     job: str
     line_id: int
+    line: Line
 
 
 async def lanes_with_held(connection: Connection, lanes: int) -> list[int]:
@@ -139,7 +141,8 @@ async def lanes_with_held(connection: Connection, lanes: int) -> list[int]:
 
 
 async def held_groups(connection: Connection, lane: int) -> list[HeldGroup]:
-    return [HeldGroup(*row) for row in await load("runs/held_groups").fetch(connection, lane=lane)]
+    rows = await load("runs/held_groups").fetch(connection, lane=lane)
+    return [HeldGroup(row["job_id"], row["job"], row["line_id"], Line.of(row["queue"], row["labels"])) for row in rows]
 
 
 async def release(

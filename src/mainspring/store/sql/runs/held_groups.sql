@@ -1,4 +1,4 @@
--- Of which jobs, and in which lines, runs are held in one lane: one step of the index for each, however many they are.
+-- Of which jobs, and in which lines, runs are held in one lane, of every tenant: one step of the index for each, however many they are.
 -- Index: held_list_idx.
 with recursive found as (
     (select held.job_id, held.line_id from held
@@ -12,4 +12,5 @@ with recursive found as (
           and (held.job_id, held.line_id) > (found.job_id, found.line_id)
         order by held.job_id, held.line_id, held.id limit 1) as following
 )
-select found.job_id, job.name as job, found.line_id from found join job on job.id = found.job_id
+select found.job_id, job.name as job, found.line_id, line.queue, line.labels
+from found join job on job.id = found.job_id join line on line.id = found.line_id
