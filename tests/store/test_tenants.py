@@ -73,10 +73,11 @@ async def test_the_tables_with_a_tenant_are_known(connection: Connection) -> Non
     assert {row["table_name"] for row in rows} <= OF_TENANTS
 
 
-def test_no_function_of_the_store_has_a_tenant_of_its_own() -> None:
-    source = {file.name: file.read_text() for file in (PACKAGE / "store").glob("*.py")}
+def test_only_who_puts_an_application_or_a_worker_together_chooses_a_tenant() -> None:
+    choosing = {"model/actor.py", "app/mainspring.py", "wiring/worker.py", "worker/supervisor.py"}
+    files = {str(file.relative_to(PACKAGE)): file.read_text() for file in PACKAGE.rglob("*.py")}
 
-    assert [name for name, text in source.items() if "DEFAULT_TENANT" in text] == []
+    assert {name for name, text in files.items() if "DEFAULT_TENANT" in text} <= choosing
 
 
 def _reads_tenants(name: str) -> bool:

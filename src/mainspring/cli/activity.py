@@ -17,7 +17,6 @@ import msgspec
 import structlog
 
 from mainspring.cli.text import as_json, as_span, safe
-from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.store import health
 from mainspring.store.failures import DATABASE_ERRORS
 
@@ -66,9 +65,10 @@ class Status:
 class Watch:
     """Looks at the database now and then, and shows what it sees."""
 
-    def __init__(self, database: Database, lanes: int, *, as_json: bool) -> None:
+    def __init__(self, database: Database, lanes: int, *, tenant_id: int, as_json: bool) -> None:
         self._database = database
         self._lanes = lanes
+        self._tenant_id = tenant_id
         self._as_json = as_json
         self._is_live = sys.stdout.isatty() and not as_json
         self._seen_until: datetime | None = None
@@ -92,15 +92,15 @@ class Watch:
 
     async def _look(self) -> Status:
         async with self._database.acquire() as connection:
-            row = await health.activity(connection, self._lanes, BOUND, tenant_id=DEFAULT_TENANT)
+            row = await health.activity(connection, self._lanes, BOUND, tenant_id=self._tenant_id)
             until = row["now"] - VISIBLE
             after, self._seen_until = self._seen_until or until, until
-            rows = await health.finished_between(connection, self._lanes, after, until, tenant_id=DEFAULT_TENANT)
+            rows = await health.finished_between(connection, self._lanes, after, until, tenant_id=self._tenant_id)
             finished = sum(each["count"] for each in rows)
             latest: Sequence[Record] = ()
             if self._is_live and finished:
                 latest = await health.latest_attempts(
-                    connection, self._lanes, after, until, RUNS_PER_LOOK, tenant_id=DEFAULT_TENANT
+                    connection, self._lanes, after, until, RUNS_PER_LOOK, tenant_id=self._tenant_id
                 )
         for each in rows:
             self._totals[each["outcome"]] += each["count"]

@@ -70,16 +70,20 @@ async def up(
     async with _store(location, parse_port(port), invocation) as store:
         await _submit_at_start(invocation, application, submit)
         invocation.say(announcement(app, settings))
-        code = await _work_and_watch(store, location, app, settings, invocation)
+        watch = Watch(store.database, store.lanes, tenant_id=application.actor.tenant, as_json=invocation.wants_json)
+        code = await _work_and_watch(store, location, app, settings, watch, invocation)
     invocation.say("stopped")
     return code
 
 
 async def _work_and_watch(
-    store: wiring.Store, location: DatabaseLocation, app: str, settings: WorkerSettings, invocation: Invocation
+    store: wiring.Store,
+    location: DatabaseLocation,
+    app: str,
+    settings: WorkerSettings,
+    watch: Watch,
+    invocation: Invocation,
 ) -> int:
-    watch = Watch(store.database, store.lanes, as_json=invocation.wants_json)
-
     def say(sentence: str) -> None:
         watch.clear()
         invocation.say(sentence)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mainspring.app.binding import blocking_call
-from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.store import jobs, runs
 
 if TYPE_CHECKING:
@@ -41,8 +40,8 @@ async def submissions(job: Job[Any, Any]) -> list[Submission]:
     """Every run of a job, in the order of submission."""
     store = (await job.app.services()).store
     async with store.database.acquire() as connection:
-        rows = await runs.of_job(connection, job.name, tenant_id=DEFAULT_TENANT)
-        queues = await jobs.queue_names(connection, tenant_id=DEFAULT_TENANT)
+        rows = await runs.of_job(connection, job.name, tenant_id=job.app.actor.tenant)
+        queues = await jobs.queue_names(connection, tenant_id=job.app.actor.tenant)
     return [
         Submission(
             run_id=row["id"],

@@ -12,7 +12,6 @@ from mainspring.app.binding import blocking_call
 from mainspring.errors import InvalidInput, NotIdle
 from mainspring.keeper.promoter import Promoter
 from mainspring.keeper.releaser import Releaser
-from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.lifecycle import Outcome
 from mainspring.model.run import PRIORITIES
 from mainspring.store import history, jobs, runs
@@ -80,7 +79,7 @@ run_until_idle_sync = blocking_call("run_until_idle_sync", run_until_idle)
 async def _all_labels(app: Mainspring, store: wiring.Store) -> tuple[str, ...]:
     """Whatever a run may require, this worker has it."""
     async with store.database.acquire() as connection:
-        lines = {*await jobs.lines(connection, tenant_id=DEFAULT_TENANT), *app.registry.lines}
+        lines = {*await jobs.lines(connection, tenant_id=app.actor.tenant), *app.registry.lines}
     return tuple({label for line in lines for label in line.labels})
 
 
@@ -98,6 +97,7 @@ class _Work:
     ) -> None:
         self._travels = travels
         self._clock = app.clock
+        self._tenant_id = app.actor.tenant
         self._worker = worker
         self._connection = connection
         self._lanes = lanes
@@ -117,7 +117,7 @@ class _Work:
 
     async def _stir(self) -> bool:
         """Tell the worker which lines have something in them."""
-        self._worker.parts.lines.learn(await jobs.lines(self._connection, tenant_id=DEFAULT_TENANT))
+        self._worker.parts.lines.learn(await jobs.lines(self._connection, tenant_id=self._tenant_id))
         pairs = [(lane, line) for lane in range(self._lanes) for line in self._worker.parts.lines]
         rows = await runs.waiting_lines(self._connection, pairs)
         for row in rows:
