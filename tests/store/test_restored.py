@@ -311,7 +311,7 @@ async def test_leases_of_a_worker_that_ended_or_is_not_listed_any_more_are_taken
 
 
 def let_beat(monkeypatch: pytest.MonkeyPatch, here: Installation, worker_id: UUID) -> None:
-    """The worker beats once after each look at it."""
+    """The worker sends a heartbeat after each look at it."""
     pulses = workers.pulses
 
     async def look(connection: Connection) -> Any:
@@ -327,14 +327,14 @@ async def contents(here: Installation) -> list[Any]:
     return [await here.value(f"select array_agg({name}::text order by {name}::text) from {name}") for name in tables]  # noqa: S608
 
 
-async def test_it_is_refused_while_a_worker_beats_and_nothing_has_happened(
+async def test_it_is_refused_while_a_worker_sends_heartbeats_and_nothing_has_happened(
     here: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs = await one_in_each_place(here)
     alive, before = await registered(here.connection, lease_seconds=600), await contents(here)
     let_beat(monkeypatch, here, alive)
 
-    with pytest.raises(Conflict, match=rf"1 worker of this database still beats, {alive} for one") as caught:
+    with pytest.raises(Conflict, match=rf"1 worker of this database still sends heartbeats, {alive} for one") as caught:
         await here.restored()
 
     assert (caught.value.code, caught.value.fields) == ("workers-alive", {"workers": [str(alive)]})
@@ -348,11 +348,13 @@ async def test_it_is_refused_when_a_worker_begins_meanwhile(here: Installation) 
     await here.until("query like '%beat%'")
     await registered(here.connection)
 
-    with pytest.raises(Conflict, match="still beats"):
+    with pytest.raises(Conflict, match="still sends heartbeats"):
         await work
 
 
-async def test_by_force_also_a_worker_that_beats_is_lost(here: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_by_force_also_a_worker_that_sends_heartbeats_is_lost(
+    here: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
     runs = await one_in_each_place(here)
     alive = await registered(here.connection, lease_seconds=600)
     let_beat(monkeypatch, here, alive)

@@ -129,7 +129,7 @@ async def test_it_says_what_it_will_do_and_what_it_did(url: str) -> None:
     done = mainspring(*options, "--yes")
 
     assert planned.out.splitlines() == [
-        "0 workers listed as live: declared lost, unless they beat",
+        "0 workers listed as live: declared lost, unless they send a heartbeat",
         "0 runs held by workers: back in line, or lost if delivered at most once",
         "0 waiting runs: fences lifted above any that was handed out",
         "this installation: a new id",

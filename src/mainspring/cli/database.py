@@ -63,7 +63,7 @@ async def restored(
     reason: Annotated[str, Parameter(help="Why, and which backup; kept in the audit.")],
     yes: Annotated[bool, Flag, Parameter(help="Do not ask.")] = False,
     dry_run: Annotated[bool, Flag, Parameter(help="Only say what there is to do.")] = False,
-    force: Annotated[bool, Flag, Parameter(help="Declare lost also workers that still beat.")] = False,
+    force: Annotated[bool, Flag, Parameter(help="Declare lost also workers that still send heartbeats.")] = False,
     invocation: Invocation,
 ) -> None:
     """Make a database safe to work on that was restored from a backup.
@@ -87,7 +87,7 @@ async def restored(
         if not yes:
             confirm(invocation, "Was this database restored from a backup?")
         if outlook.workers and not force:
-            invocation.say(f"watching for {outlook.watch_seconds:.0f} s whether one of these workers beats")
+            invocation.say(f"watching {outlook.watch_seconds:.0f} s for heartbeats of these workers")
         done = await _work(invocation, client, reason, force=force)
     _print_end(invocation, done)
 
@@ -101,7 +101,7 @@ def _print_outlook(invocation: Invocation, outlook: Outlook) -> None:
 
 def _sentences(outlook: Outlook) -> tuple[str, ...]:
     return (
-        f"{_number(outlook.workers, 'worker')} listed as live: declared lost, unless they beat",
+        f"{_number(outlook.workers, 'worker')} listed as live: declared lost, unless they send a heartbeat",
         f"{_number(outlook.running, 'run')} held by workers: back in line, or lost if delivered at most once",
         f"{_number(outlook.waiting, 'waiting run')}: fences lifted above any that was handed out",
         "this installation: a new id",

@@ -45,7 +45,7 @@ class Outlook:
     """What there is to do in a restored database."""
 
     workers: int  # that it lists as live
-    watch_seconds: float  # to see whether one of them beats
+    watch_seconds: float  # to see whether one of them sends a heartbeat
     running: int
     waiting: int
 
@@ -84,7 +84,7 @@ class Restoration:
         return Outlook(workers=len(pulses), watch_seconds=_longest_pause(pulses), running=running, waiting=waiting.runs)
 
     async def work(self, actor: Actor, *, reason: str, force: bool = False) -> AsyncIterator[Restored]:
-        """Do all there is to do; tells how far it is. With `force`, workers that still beat are declared lost, too."""
+        """Do all there is to do; tells how far it is. With `force`, live workers are declared lost, too."""
         reason = checked_text(reason, "reason", 1000)
         async with self._connection() as connection:
             pulses = await workers.pulses(connection) if force else await self._silent(connection)
@@ -123,7 +123,7 @@ class Restoration:
     # ── workers and their leases ────────────────────────────────────────────────────────────────────────────
 
     async def _silent(self, connection: Connection) -> list[Pulse]:
-        """The workers listed as live, none of which beats: watched for as long as a living one may take to do so."""
+        """The workers listed as live, none of which sends heartbeats: watched for as long as one may take."""
         first = {pulse.worker_id: pulse for pulse in await workers.pulses(connection)}
         until = self._clock.monotonic() + _longest_pause(first.values())
         while first:
@@ -137,8 +137,9 @@ class Restoration:
     def _refuse_if_alive(self, alive: list[UUID]) -> None:
         if alive:
             raise Conflict(
-                f"{len(alive)} worker{'s' * (len(alive) > 1)} of this database still beat{'s' * (len(alive) == 1)},"
-                f" {alive[0]} for one: what they claim meanwhile would keep a fence that was handed out before.",
+                f"{len(alive)} worker{'s' * (len(alive) > 1)} of this database still send{'s' * (len(alive) == 1)}"
+                f" heartbeats, {alive[0]} for one: what they claim meanwhile would keep a fence that was handed out"
+                " before.",
                 code="workers-alive",
                 hint="Stop all workers, then repeat this. (--force declares them lost instead.)",
                 workers=[str(worker_id) for worker_id in alive],
@@ -191,7 +192,7 @@ class Restoration:
 
 
 def _longest_pause(pulses: Iterable[Pulse]) -> float:
-    """How long a living worker may take from beat to beat: a third of its lease time, and some patience."""
+    """How long a living worker may take between heartbeats: a third of its lease time, and some patience."""
     return max((pulse.lease_seconds / 2 for pulse in pulses), default=0.0)
 
 

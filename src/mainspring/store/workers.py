@@ -1,4 +1,4 @@
-"""Workers: incarnations that beat, and what happens to the leases of those that stop."""
+"""Workers: incarnations that send heartbeats, and what happens to the leases of those that stop."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ async def register(
 
 
 async def beat_if_live(connection: Connection, worker_ids: Sequence[UUID]) -> dict[UUID, bool]:
-    """Beat for these workers; answers with those that are still live, and whether someone asked them to drain."""
+    """Send heartbeats of these workers; answers with those that are still live, and whether they are to drain."""
     rows = await load("workers/beat").fetch(connection, workers=list(worker_ids))
     return {row["id"]: row["is_to_drain"] for row in rows}
 
@@ -86,10 +86,10 @@ async def pulses(connection: Connection) -> list[Pulse]:
 
 
 async def lose_if_silent(connection: Connection, worker_id: UUID, beat: int | None) -> bool:
-    """Declare a worker lost unless it has beaten since; None when its death is certain.
+    """Declare a worker lost unless it has sent a heartbeat since; None when its death is certain.
 
-    Raises DatabaseBusy rather than wait behind a lock: what holds us back may hold its beats back, too, and they must
-    come first when it lets go.
+    Raises DatabaseBusy rather than wait behind a lock: what holds us back may hold its heartbeats back, too, and they
+    must come first when it lets go.
     """
     async with transaction(connection):
         await _wait_briefly_for_locks(connection)
@@ -97,7 +97,7 @@ async def lose_if_silent(connection: Connection, worker_id: UUID, beat: int | No
 
 
 async def check_writable(connection: Connection) -> None:
-    """Raise DatabaseBusy if a lock keeps beats from coming: silence says nothing then."""
+    """Raise DatabaseBusy if a lock keeps heartbeats from coming: silence says nothing then."""
     async with transaction(connection):
         await _wait_briefly_for_locks(connection)
         await load("workers/check_writable").execute(connection)

@@ -81,7 +81,7 @@ create table line (
     constraint lines_are_unique_per_tenant unique (tenant_id, queue, labels)
 );
 
--- One incarnation of a worker process. Beats are counters: a rescuer judges by its own clock whether they move.
+-- One incarnation of a worker process. Heartbeats are counters: a rescuer judges by its own clock whether they move.
 create table worker (
     id uuid primary key,
     state worker_state not null default 'live',
@@ -114,7 +114,7 @@ create table queue (
     constraint a_paused_queue_says_by_whom check ((paused_at is null) = (paused_by is null))
 );
 
--- What a worker has done for a line so far, as it says at its beats. Rates are differences between two looks.
+-- What a worker has done for a line so far, as it says with its heartbeats. Rates are differences between two looks.
 -- Workers long gone are added up under the nil UUID.
 create table tally (
     worker_id uuid not null,

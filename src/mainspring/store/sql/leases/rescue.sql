@@ -47,8 +47,8 @@ with blame as materialized (
                 then jsonb_build_object('code', 'worker-gave-up', 'message',
                                         'The worker could not settle its results and ended; its runs were taken over.')
                 else jsonb_build_object('code', 'worker-lost', 'message', case when state = 'lost'
-                                        then 'The worker stopped beating; delivered at most once, it does not start again.'
-                                        else 'The worker stopped beating; its runs were taken over.' end) end
+                                        then 'The worker sent no more heartbeats; delivered at most once, it does not start again.'
+                                        else 'The worker sent no more heartbeats; its runs were taken over.' end) end
     from unfinished
 )
 select (select count(*) from ended) as leases, count(*) filter (where state = 'ready') as rescued,

@@ -1,2 +1,2 @@
--- Take the lock that a beat takes, and change nothing. Whoever cannot have it knows that beats cannot come either.
+-- Take the lock that a heartbeat takes, and change nothing. Whoever cannot have it knows that heartbeats cannot come either.
 update worker set beat = beat where false

@@ -1,2 +1,2 @@
--- The beats of all live workers: read, compared and judged by the reader's own clock.
+-- The heartbeats of all live workers: read, compared and judged by the reader's own clock.
 select id, beat, lease_seconds from worker where state = 'live'

@@ -1,4 +1,4 @@
--- Ask a live worker to finish what it holds and end; its supervisor hears of it at the next beat.
+-- Ask a live worker to finish what it holds and end; its supervisor hears of it at the next heartbeat.
 with asked as (
     update worker set drain_requested_at = least(drain_requested_at, clock_now())   -- the first time someone asked
     where id = :worker::uuid and state = 'live'
