@@ -65,7 +65,7 @@ class Workers:
         self._database = database
 
     async def list(self, actor: Actor, *, ended_within: float = 3_600.0) -> list[WorkerSummary]:
-        """Every worker that lives or ended lately, whoever asks: a worker belongs to no tenant."""
+        """Every worker that lives or ended lately, in the whole installation."""
         async with self._database.acquire() as connection:
             return await workers.list_workers(connection, ended_within)
 
