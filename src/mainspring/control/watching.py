@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from mainspring.clock import EPOCH
 from mainspring.model.ids import parse_run_id
 from mainspring.model.lifecycle import ENDS, State
 from mainspring.model.report import LogLine
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 LOOK_SECONDS = 0.25
 Part = tuple[int, int]  # which part of the log was read last: its fence and its number
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +91,7 @@ def _decoded(part: Record) -> list[LogLine]:
     said = msgspec.json.decode(part["lines"], type=list[tuple[int, str, str, str]])
     return [
         LogLine(
-            at=_EPOCH + timedelta(microseconds=at),
+            at=EPOCH + timedelta(microseconds=at),
             level=level,
             logger=logger,
             text=text,

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from mainspring.clock import EPOCH
 from mainspring.errors import InvalidInput
 from mainspring.model.limits import checked_cpu, checked_memory
 from mainspring.model.line import Delivery, Line
@@ -24,7 +25,7 @@ MAX_TAG_LENGTH = 100
 MAX_KEY_LENGTH = 200
 MAX_LABELS = 10
 MAX_DELAY = timedelta(days=366 * 10)
-EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
+EARLIEST, LATEST = EPOCH, datetime(9000, 1, 1, tzinfo=UTC)
 
 _NAME = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9_.:/-]{{0,{MAX_NAME_LENGTH - 1}}}")
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 import base64
 import binascii
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
+from mainspring.clock import EPOCH
 from mainspring.errors import InvalidInput
 from mainspring.model.job import LATEST
 from mainspring.model.payload import quoted
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from mainspring.model.lifecycle import State
 
 MOST_PER_PAGE = 1_000
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LAST_ID = UUID(int=(1 << 128) - 1)
 
 # ── positions ───────────────────────────────────────────────────────────────────────────────────────────────────
