@@ -77,6 +77,22 @@ def test_what_a_model_cannot_hold_in_json_is_refused_before_it_is_stored() -> No
         Arguments("measure", taking(Reading)).encode((Reading(degrees=float("nan")),), {})
 
 
+class Opened(pydantic.BaseModel):
+    key: pydantic.SecretStr
+    token: Annotated[pydantic.SecretStr, pydantic.PlainSerializer(lambda token: token.get_secret_value())]
+
+    @pydantic.field_serializer("key", when_used="json")
+    def _as_it_is(self, key: pydantic.SecretStr) -> str:
+        return key.get_secret_value()
+
+
+def test_a_secret_that_its_model_writes_as_it_is_comes_back() -> None:
+    arguments = Arguments("send", taking(Opened))
+    opened = Opened(key=pydantic.SecretStr("a"), token=pydantic.SecretStr("b"))
+
+    assert arguments.decode(arguments.encode((opened,), {})) == ((opened,), {})
+
+
 def test_pydantic_is_not_imported_for_those_who_do_not_use_it() -> None:
     program = """
         import sys
@@ -114,6 +130,43 @@ class Checked:
     number: int
 
 
+class Forgetful(pydantic.BaseModel):
+    number: int = pydantic.Field(7, exclude=True)
+
+
+class Login(pydantic.BaseModel):
+    password: pydantic.SecretStr
+
+
+class Keys(pydantic.BaseModel):
+    keys: dict[str, list[pydantic.SecretBytes] | None] = {}
+
+
+class Sealed(pydantic.BaseModel):
+    day: pydantic.Secret[datetime]
+
+
+class Logins(pydantic.BaseModel):
+    by_name: dict[str, list[Login]]
+
+
+class Later(pydantic.BaseModel):
+    of: MadeLater | None = None
+
+
+class MadeLater(pydantic.BaseModel):
+    secret: Annotated[pydantic.SecretStr, pydantic.Field(min_length=3)]
+
+
+@dataclass
+class Account:
+    login: Login
+
+
+class Accounts(pydantic.BaseModel):
+    accounts: list[Account]
+
+
 REFUSED: list[tuple[Any, str]] = [
     (
         Fraction,
@@ -133,6 +186,17 @@ REFUSED: list[tuple[Any, str]] = [
     (dict[Address, str], "a key of a JSON object is one text"),
     (set[Unhashable], "Unhashable is not hashable, and cannot be in a set"),
     (Checked, "Checked is a dataclass of pydantic, whose validation would be passed over: use a model"),
+    (Forgetful, "Forgetful has the field 'number', which the model leaves out of its JSON"),
+    (dict[str, list[Forgetful]], "Forgetful has the field 'number', which the model leaves out of its JSON"),
+    (Login, "Login has the secret 'password', which the model writes as asterisks"),
+    (list[Login | None], "Login has the secret 'password', which the model writes as asterisks"),
+    (Account, "Login has the secret 'password', which the model writes as asterisks"),
+    (Accounts, "Login has the secret 'password', which the model writes as asterisks"),
+    (Logins, "Login has the secret 'password', which the model writes as asterisks"),
+    (Keys, "Keys has the secret 'keys', which the model writes as asterisks"),
+    (Sealed, "Sealed has the secret 'day', which the model writes as asterisks"),
+    (Later, "MadeLater has the secret 'secret', which the model writes as asterisks"),
+    (pydantic.SecretStr, "SecretStr has no form in JSON"),
     (Annotated[int, pydantic.Field(gt=0)], "constraints of pydantic count within its models only"),
     (list[pydantic.PositiveInt], "constraints of pydantic count within its models only"),
 ]

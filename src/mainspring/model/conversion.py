@@ -2,7 +2,8 @@
 
 msgspec knows most types: numbers, texts, dates, enums, dataclasses, attrs, structs, TypedDict, NamedTuple, and lists,
 sets, tuples and dicts of them. Two hooks add paths and pydantic's models. pydantic itself is never imported: a model
-brings all that is needed. What cannot come back from JSON as it went in is refused when it is annotated.
+brings all that is needed. What cannot come back from JSON as it went in is refused when its annotation tells, such as
+fields that a model leaves out. Nobody can tell what a serializer of a model's own does, nor what is in an `Any`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import msgspec
 from msgspec import inspect as msgspec_types
 
 from mainspring.errors import InvalidInput
+from mainspring.model.pydantic_fields import REMEDIES, lossy_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -105,7 +107,7 @@ def _remedy(reason: str) -> str:
         return (
             "Use one of these types, or a class of your own for each with a tag: msgspec.Struct, or a pydantic model."
         )
-    return SUPPORTED
+    return next((remedy for what, remedy in REMEDIES.items() if what in reason), SUPPORTED)
 
 
 def _objection_to(annotation: Any) -> str | None:
@@ -129,6 +131,8 @@ def _objections(info: msgspec_types.Type) -> Iterator[str]:
         match each:
             case msgspec_types.CustomType(cls=kind) if not (kind is object or _is_path(kind) or _is_pydantic(kind)):
                 yield f"{shown(kind)} has no form in JSON"
+            case msgspec_types.CustomType(cls=kind) if _is_pydantic(kind):
+                yield from lossy_fields(kind)
             case msgspec_types.DataclassType(cls=kind) if hasattr(kind, "__pydantic_validator__"):
                 yield f"{shown(kind)} is a dataclass of pydantic, whose validation would be passed over: use a model"
             case msgspec_types.DictType(key_type=key) if not _is_key(key):
