@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from mainspring.model.lifecycle import ENDS, MOVES, VERBS, State, allows
+from mainspring.model.lifecycle import ENDS, MOVES, VERBS, State
 
 # `submit` makes a run; it acts on none.
 ACTING = tuple(move.verb for move in MOVES if move.sources)
@@ -14,6 +14,11 @@ SETTLING = frozenset({"complete", "retry", "snooze", "bury", "hold", "give_back"
 
 # Verbs of keepers and claimers take what they find and pass over what somebody else holds at that moment.
 PASSING_OVER = frozenset({"promote", "release", "claim", "rescue", "expire"})
+
+
+def allows(verb: str, source: State) -> bool:
+    """Whether `verb` may act on a run in `source`."""
+    return source in VERBS[verb].sources
 
 
 class Expected(NamedTuple):

@@ -9,9 +9,9 @@ import pytest
 from tests.checker import check
 
 from mainspring.errors import RunAlreadyEnded, RunAlreadyStarted, RunNotDead
-from mainspring.model.lifecycle import ENDS, MOVES, PLACES, State, allows
+from mainspring.model.lifecycle import ENDS, MOVES, PLACES, State
 
-from .moves import ACTING, SETTLING, Expected, after
+from .moves import ACTING, SETTLING, Expected, after, allows
 from .verbs import VERBS, WAYS, obey
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import msgspec
 from mainspring.errors import InvalidArguments, InvalidInput, shortened
 from mainspring.model.context import Context
 from mainspring.model.conversion import decoder_of, from_json, misfit_of, shown
-from mainspring.model.payload import MAX_PAYLOAD_BYTES, check_encoded, encode
+from mainspring.model.payload import MAX_PAYLOAD_BYTES, encode
 from mainspring.model.resource import injected_into
 
 if TYPE_CHECKING:
@@ -74,10 +74,6 @@ class Arguments:
         payload = encode(named, what="payload", limit=MAX_PAYLOAD_BYTES)
         self._check(payload)
         return payload
-
-    def check_payload(self, payload: bytes) -> None:
-        check_encoded(payload, what="payload", limit=MAX_PAYLOAD_BYTES)
-        self._check(payload)
 
     def decode(self, payload: bytes) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Positional and named arguments for the handler."""

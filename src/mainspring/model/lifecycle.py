@@ -110,8 +110,3 @@ MOVES = (
 )
 
 VERBS = {each.verb: each for each in MOVES}
-
-
-def allows(verb: str, source: State) -> bool:
-    """Whether `verb` may act on a run in `source`."""
-    return source in VERBS[verb].sources

@@ -2,8 +2,7 @@
 
 The set is kept in *groups*: schedules that mean the same instants (equal in all they say, equal numbers in place of H)
 are one group with a weight, so that ten million schedules cost as much as the few thousand different ones among them. A
-group is walked once; what it found is remembered, so that adding to it again and taking away from it are plain
-additions.
+group is walked once; what it found is remembered, so that adding to it again is plain addition.
 
 A spread is counted as what is to be expected: each occurrence in equal shares over its window. Which job of a herd gets
 which second is known to the job's own schedule; where the herd as a whole goes is what a forecast wants to know.
@@ -79,11 +78,15 @@ class Load:
 
     def add(self, schedule: Schedule, *, weight: int = 1, job: str = "") -> None:
         """Count a schedule, `weight` times."""
-        self._count(Group.of(schedule, job), weight)
-
-    def subtract(self, schedule: Schedule, *, weight: int = 1, job: str = "") -> None:
-        """Take away what was counted before."""
-        self._count(Group.of(schedule, job), -weight)
+        if weight < 1:
+            raise broken_rule("weight", weight, "must be at least 1", code="invalid-weight")
+        group = Group.of(schedule, job)
+        self._weights[group] += weight
+        windows, changes = self._windows_of(group), self._changes
+        for place in range(0, len(windows), 3):
+            first, last, share = windows[place : place + 3]
+            changes[first] += share * weight
+            changes[last] -= share * weight
 
     @property
     def schedules(self) -> int:
@@ -104,19 +107,6 @@ class Load:
     def __iter__(self) -> Iterator[Bucket]:
         """Every bucket that is not empty."""
         return (Bucket(self.begin + place * self.step, count) for place, count in enumerate(self.counts()) if count)
-
-    def _count(self, group: Group, weight: int) -> None:
-        if weight == 0 or self._weights[group] + weight < 0:
-            rule = f"must not be 0, and of this schedule {self._weights[group]:,} can be taken away"
-            raise broken_rule("weight", weight, rule, code="invalid-weight")
-        self._weights[group] += weight
-        if not self._weights[group]:
-            del self._weights[group]
-        windows, changes = self._windows_of(group), self._changes
-        for place in range(0, len(windows), 3):
-            first, last, share = windows[place : place + 3]
-            changes[first] += share * weight
-            changes[last] -= share * weight
 
     def _windows_of(self, group: Group) -> array[int]:
         """Bucket after bucket: the first, the one after the last, and the share that falls on each."""
