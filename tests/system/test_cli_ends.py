@@ -147,8 +147,8 @@ def test_an_application_without_jobs_is_refused(tmp_path: Path, command: str) ->
 def test_a_database_that_nobody_chose_is_named_with_the_reason(shared_directory: Path) -> None:
     home = shared_directory / f"home-{uuid4().hex[:8]}"
     code = (
-        "import pathlib, sys, mainspring.wiring.place as place\n"
-        f"place.default_data_directory = lambda: pathlib.Path({str(home)!r})\n"
+        "import pathlib, sys, mainspring.wiring.location as location\n"
+        f"location.default_data_directory = lambda: pathlib.Path({str(home)!r})\n"
         "from mainspring.cli.__main__ import run\n"
         "sys.exit(run(sys.argv[1:]))\n"
     )

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
+from structlog.testing import capture_logs
 from tests.system import poison_app
+from tests.waiting import until
 
 from mainspring import wiring
 from mainspring.errors import MainspringError, ProcessCrashed
@@ -205,7 +207,7 @@ async def test_a_zygote_that_cannot_start_is_tried_again(
 
 
 async def test_a_child_that_cannot_import_the_application_says_why(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pool: ChildPool = bench.isolation._pool
 
@@ -216,11 +218,8 @@ async def test_a_child_that_cannot_import_the_application_says_why(
         return configuration.command(wiring.ZYGOTE_MODULE, wiring.ZYGOTE_VARIABLE)
 
     monkeypatch.setattr(pool, "_command", command)
-    pool.start()
-    said = ""
-    async with asyncio.timeout(PATIENCE):
-        while "an isolated process ended before it was needed" not in said:
-            await asyncio.sleep(0.05)
-            said += "".join(capfd.readouterr())
+    with capture_logs() as lines:
+        pool.start()
+        await until(lambda: any(line["event"] == "an isolated process ended before it was needed" for line in lines))
 
-    assert "no_such_app" in said
+    assert "no_such_app" in str(lines)
