@@ -79,7 +79,7 @@ def test_urls_are_understood_whoever_they_were_written_for(url: str, understood:
         ("postgresql://ada:secret", "must have a number from 1 to 65535 as its port"),
         ("postgresql://ada:secret@db:99999/shop", "must have a number from 1 to 65535 as its port"),
         ("postgresql://ada:secret@db:/shop?port=x", "must have a number from 1 to 65535 as its port"),
-        ("postgresql://ada:secret@[::1/shop", "must be a URL"),
+        ("postgresql://ada:secret@[::1/shop", "brackets around IPv6"),
         ("postgresql://ada:secret@db/shop?sslmode", "must be a URL"),
     ],
 )

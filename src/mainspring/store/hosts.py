@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, unquote
 
 import asyncpg
 
 from mainspring.errors import DatabaseUnreachable, MainspringError
 from mainspring.store.connection import Connection
 from mainspring.store.failures import translated, unreachable
+from mainspring.store.urls import split_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -36,7 +37,7 @@ class Hosts:
     def __init__(self, url: str) -> None:
         self._url = url
         self._hosts = hosts_of(url)
-        self._has_said_which = "target_session_attrs" in parse_qs(urlsplit(url).query)
+        self._has_said_which = "target_session_attrs" in parse_qs(split_url(url).query)
 
     async def connect(self, **settings: Any) -> Connection:
         if len(self._hosts) < 2:
@@ -58,8 +59,9 @@ class Hosts:
     async def _try(self, host: Host | None, seconds: float, settings: dict[str, Any]) -> Connection:
         where = {} if host is None else {"host": host.name, "port": host.port}
         asked = settings | where
+        url = self._url if host is None else split_url(self._url).without_hosts()
         try:
-            return await asyncpg.connect(self._url, timeout=seconds, connection_class=Connection, **asked)
+            return await asyncpg.connect(url, timeout=seconds, connection_class=Connection, **asked)
         except asyncpg.ProtocolViolationError as error:
             if "startup parameter" in str(error):  # PgBouncer says so, in English only
                 raise StartupRefused from error
@@ -76,14 +78,13 @@ class Hosts:
 
 def hosts_of(url: str) -> list[Host]:
     """The hosts a URL names, in its order: before the database's name, or as `host=` and `port=` after it."""
-    parts = urlsplit(url)
+    parts = split_url(url)
     query = parse_qs(parts.query)
     if "host" in query:
         names = query["host"][0].split(",")
         ports = query.get("port", [""])[0].split(",")
         return [_host(name, port) for name, port in zip(names, _as_many(ports, names), strict=True)]
-    listed = parts.netloc.rpartition("@")[2]
-    return [_host(unquote(each)) for each in listed.split(",") if each]
+    return [_host(unquote(each)) for each in parts.hosts.split(",") if each]
 
 
 def _host(text: str, port: str = "") -> Host:

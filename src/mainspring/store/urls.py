@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
-from urllib.parse import SplitResult, parse_qs, urlsplit
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import parse_qs
 
 from mainspring.errors import InvalidInput, shortened
 
@@ -24,7 +24,30 @@ _HOST = r"(?:\[[\da-fA-F:.]*\]|[^:,/\[\]]*)(?::\d{0,5})?"
 _PLACE = re.compile(rf"{_HOST}(?:,{_HOST})*(?:/[^:]*)?")  # any other colon could be followed by a password
 _KEYWORD = re.compile(r"(pass\w*|pwd?|secret|token)\s*=.*", re.IGNORECASE | re.DOTALL)
 _PASSWORD = re.compile(r"\w*pass(?:word|wd)|pwd", re.IGNORECASE)
+_BRACKETS = re.compile(r"\[[\w:.%]+\](:[^\[\]]*)?|[^\[\]]*")
 _PLAIN = re.compile(r"[\w.,:/%+-]*")
+
+
+class UrlParts(NamedTuple):
+    """A URL of PostgreSQL. Not by `urlsplit`, which knows of one host only: some versions refuse an IPv6 address among
+    several.
+    """
+
+    credentials: str  # with the @ behind them
+    hosts: str
+    path: str  # with the / before it
+    query: str
+
+    def without_hosts(self) -> str:
+        """For whoever names the host apart."""
+        return f"postgresql://{self.credentials}{self.path}{self.query and '?'}{self.query}"
+
+
+def split_url(url: str) -> UrlParts:
+    front, _, query = url.partition("://")[2].partition("?")
+    netloc, slash, path = front.partition("/")
+    credentials, at, hosts = netloc.rpartition("@")
+    return UrlParts(credentials + at, hosts, slash + path, query)
 
 
 def checked_url(url: object, field: str = "database_url") -> str:
@@ -83,19 +106,21 @@ def _broken_rules(rest: str) -> Iterator[str]:
     if "#" in rest:
         yield "must have no # in it"
     try:
-        parts = urlsplit(f"postgresql://{rest}")
+        parts = split_url(f"postgresql://{rest}")
         query = parse_qs(parts.query, strict_parsing=bool(parts.query))
     except ValueError:
-        yield "must be a URL (its brackets or what follows the ? cannot be read)"
+        yield "must be a URL (what follows the ? cannot be read)"
         return
-    if parts.netloc.count("@") > 1 or ("@" in parts.path and "@" not in parts.netloc):
+    if not all(map(_BRACKETS.fullmatch, [parts.credentials, *parts.hosts.split(",")])):
+        yield "must have brackets around IPv6 addresses, and nowhere else"
+    if parts.credentials.count("@") > 1 or ("@" in parts.path and not parts.credentials):
         yield "must have no bare @ or / in its user or password"
     if not all(_is_port(port) for port in _ports(parts, query)):
         yield f"must have a number from 1 to {MOST_PORT} as its port"
 
 
-def _ports(parts: SplitResult, query: dict[str, list[str]]) -> Iterator[str]:
-    for host in parts.netloc.rpartition("@")[2].split(","):
+def _ports(parts: UrlParts, query: dict[str, list[str]]) -> Iterator[str]:
+    for host in parts.hosts.split(","):
         yield host.rpartition("]")[2].partition(":")[2]  # an IPv6 address has brackets around it
     yield from query.get("port", [""])[-1].split(",")
 
