@@ -10,7 +10,8 @@ import pytest
 
 from mainspring import Mainspring, wiring
 from mainspring.clock import SystemClock
-from mainspring.control.doctor import Finding, Level, examine
+from mainspring.control.doctor import examine
+from mainspring.control.findings import Finding, Level
 from mainspring.errors import DatabaseUnsuitable, PermissionMissing, ValueNotStorable
 from mainspring.keeper.partitioner import Partitioner
 from mainspring.store import health

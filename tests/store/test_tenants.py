@@ -31,7 +31,7 @@ PACKAGE = Path(mainspring.__file__).parent
 STRANGER = DEFAULT_TENANT + 1
 
 # Those who work for all tenants: `restored` and `doctor` look after the installation.
-FOR_ALL_TENANTS = ("restored", "doctor")
+FOR_ALL_TENANTS = ("restored", "doctor", "server_checks", "schema_checks")
 # Statements that read rows of tenants, are reached from control/, and name no tenant.
 WITHOUT = {
     "runs/exists": "looks for runs whose ids this process made a moment ago",

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mainspring.clock import SystemClock
-from mainspring.control.doctor import Level, examine
+from mainspring.control.doctor import examine
+from mainspring.control.findings import Level
 from mainspring.store.database import Database
 
 from .proxy import Proxy

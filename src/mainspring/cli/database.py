@@ -11,7 +11,8 @@ from mainspring.app.mainspring import Mainspring
 from mainspring.cli.bulk import confirm
 from mainspring.cli.command import Flag, Invocation, command
 from mainspring.cli.text import safe
-from mainspring.control.doctor import Finding, Level, examine, not_reached
+from mainspring.control.doctor import examine, not_reached
+from mainspring.control.findings import Finding, Level
 from mainspring.control.restored import Outlook, Restored
 from mainspring.errors import StoreError
 from mainspring.store import health

@@ -8,7 +8,8 @@ import asyncpg
 import pytest
 
 from mainspring.clock import SystemClock
-from mainspring.control.doctor import Level, examine
+from mainspring.control.doctor import examine
+from mainspring.control.findings import Level
 from mainspring.store.database import Database
 from mainspring.store.migrate import migrate
 
@@ -17,7 +18,7 @@ from .users import query
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mainspring.control.doctor import Finding
+    from mainspring.control.findings import Finding
     from mainspring.store.embedded import EmbeddedServer
 
 ORDINARY = {"search_path": '"$user", public'}  # what a server of one's own does by default
