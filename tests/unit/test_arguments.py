@@ -139,3 +139,15 @@ def test_annotations_that_exist_only_for_type_checkers_are_refused() -> None:
 
     assert error.code == "invalid-handler"
     assert "Fraction" in error.message
+
+
+def test_equal_sets_become_equal_payloads() -> None:
+    """Else one idempotency key would mean two contents: processes hash texts, and so order sets, differently."""
+
+    async def notify(groups: set[int]) -> None: ...
+
+    one, other = {8, 0}, {0, 8}  # the same bucket of a small set: the order is that of insertion
+    assert list(one) != list(other)
+    arguments = Arguments("notify", notify)
+    assert arguments.encode((one,), {}) == arguments.encode((other,), {}) == b'{"groups":[0,8]}'
+    assert arguments.encode_mapping({"groups": one}) == arguments.encode_mapping({"groups": other})

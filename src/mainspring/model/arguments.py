@@ -15,7 +15,7 @@ import msgspec
 
 from mainspring.errors import InvalidArguments, InvalidInput, shortened
 from mainspring.model.context import Context
-from mainspring.model.conversion import decoder_of, from_json, misfit_of, shown
+from mainspring.model.conversion import decoder_of, from_json, has_sets, misfit_of, shown
 from mainspring.model.payload import MAX_PAYLOAD_BYTES, encode
 from mainspring.model.resource import injected_into
 
@@ -38,6 +38,7 @@ class Arguments:
         self.wants_context, self._signature = _without_context(job, _without(readable, self.injected))
         self._struct = _struct_of(job, self._signature)
         self._decoder = msgspec.json.Decoder(self._struct, dec_hook=from_json)
+        self._has_sets = has_sets(self._struct)
         self._keyword_only = tuple(
             name
             for name, parameter in self._signature.parameters.items()
@@ -65,13 +66,13 @@ class Arguments:
             call = self._struct(*positional, **named)
         except TypeError as error:
             raise self._not_callable(positional, named, error) from error
-        payload = encode(call, what="payload", limit=MAX_PAYLOAD_BYTES)
+        payload = encode(call, what="payload", limit=MAX_PAYLOAD_BYTES, sorts=self._has_sets)
         self._check(payload)
         return payload
 
     def encode_mapping(self, named: Mapping[str, Any]) -> bytes:
         """The payload for arguments that came as data, from a command line or over the wire."""
-        payload = encode(named, what="payload", limit=MAX_PAYLOAD_BYTES)
+        payload = encode(named, what="payload", limit=MAX_PAYLOAD_BYTES, sorts=self._has_sets)
         self._check(payload)
         return payload
 

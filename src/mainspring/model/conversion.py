@@ -144,6 +144,12 @@ def _objections(info: msgspec_types.Type) -> Iterator[str]:
                 pass
 
 
+def has_sets(annotation: Any) -> bool:
+    """Whether values of a type may contain sets: those have no order that two processes agree on."""
+    sets = (msgspec_types.SetType, msgspec_types.FrozenSetType)
+    return any(isinstance(each, sets) for each in _within(msgspec_types.type_info(annotation), set()))
+
+
 def _is_key(info: msgspec_types.Type) -> bool:
     if isinstance(info, msgspec_types.LiteralType):
         return all(type(value) in (str, int) for value in info.values)

@@ -21,12 +21,16 @@ _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 _UNPRINTABLE = re.compile("[\x00\ud800-\udfff]")
 
 _encoder = msgspec.json.Encoder(enc_hook=as_json)
+_sorting_encoder = msgspec.json.Encoder(enc_hook=as_json, order="deterministic")
 
 
-def encode(value: Any, *, what: str, limit: int) -> bytes:
-    """`value` as JSON, or an error that says why it cannot be kept. `what` is "payload" or "result"."""
+def encode(value: Any, *, what: str, limit: int, sorts: bool = False) -> bytes:
+    """`value` as JSON, or an error that says why it cannot be kept. `what` is "payload" or "result".
+
+    `sorts` is for values with sets, whose order differs between processes: equal values become equal bytes.
+    """
     try:
-        data = _encoder.encode(value)
+        data = (_sorting_encoder if sorts else _encoder).encode(value)
     except UnicodeEncodeError as error:
         raise _refused(what, "not-storable", "it contains a lone surrogate", "Replace or remove it.") from error
     except RecursionError as error:
