@@ -17,7 +17,7 @@ from mainspring.store import leases
 from mainspring.store.database import Database
 from mainspring.store.migrate import check_schema
 from mainspring.worker.claimer import MAX_BATCH
-from mainspring.worker.front import Front
+from mainspring.worker.turns import Front
 
 if TYPE_CHECKING:
     from mainspring.model.run import NewRun

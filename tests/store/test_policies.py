@@ -22,8 +22,7 @@ from mainspring.model.run import PRIORITIES
 from mainspring.model.steering import Steering
 from mainspring.store import jobs, leases, runs, workers
 from mainspring.testing import run_until_idle
-from mainspring.worker.limit import PLAIN, Special, special_of
-from mainspring.worker.timekeeper import Timekeeper
+from mainspring.worker.time_limits import PLAIN, Special, Timekeeper, special_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

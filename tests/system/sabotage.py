@@ -12,13 +12,13 @@ from mainspring.keeper.rescuer import Rescuer
 from mainspring.store import callers, leases, workers
 from mainspring.store.statements import load
 from mainspring.worker import outcomes
+from mainspring.worker.active_leases import LeaseReconciler
 from mainspring.worker.claimer import Claimer
 from mainspring.worker.executor import Executor
 from mainspring.worker.flusher import Flusher
-from mainspring.worker.reconciler import LeaseReconciler
 from mainspring.worker.supervised import SupervisedProcess
 from mainspring.worker.supervisor import Supervisor
-from mainspring.worker.timekeeper import Timekeeper
+from mainspring.worker.time_limits import Timekeeper
 
 
 def apply() -> None:
@@ -120,9 +120,9 @@ def _no_fence() -> None:
 
 
 def _no_disconnect_stop() -> None:
-    from mainspring.worker import overlap
+    from mainspring.worker import time_limits
 
-    overlap.DISCONNECT_MARGIN = -1_000.0
+    time_limits.DISCONNECT_MARGIN = -1_000.0
 
 
 def _no_blame() -> None:

@@ -19,8 +19,8 @@ from mainspring.model.steering import Retry, Snooze
 from mainspring.store.leases import Lease, Settlement
 from mainspring.worker.active_leases import ActiveLeases
 from mainspring.worker.attempt_log import LINES_PER_SPAN, MAX_ERROR_LENGTH, SPAN_SECONDS, AttemptLog
-from mainspring.worker.limit import Limit
 from mainspring.worker.registry import handler_of
+from mainspring.worker.time_limits import Limit
 from mainspring.worker.work import Work
 
 from .hands import HandClock, claimed_row

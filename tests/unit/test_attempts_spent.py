@@ -13,8 +13,8 @@ from mainspring.model.lifecycle import Outcome
 from mainspring.model.steering import Cancel, Fail, Retry, Snooze
 from mainspring.store.columns import AttemptRecord
 from mainspring.store.leases import Fate, Lease, Settled
-from mainspring.worker.limit import Limit
 from mainspring.worker.registry import handler_of
+from mainspring.worker.time_limits import Limit
 from mainspring.worker.work import Work
 
 from .hands import claimed_row

@@ -6,8 +6,8 @@ import pytest
 
 from mainspring.errors import InvalidInput
 from mainspring.model.capacity import LineLoad, Room, Sample, lacking_slots, measured, wanted_slots
-from mainspring.worker.autoscaler import DOWN_AFTER_SECONDS, Autoscaler
 from mainspring.worker.settings import WorkerSettings
+from mainspring.worker.supervisor import DOWN_AFTER_SECONDS, Autoscaler
 
 
 def line(now: Sample, then: Sample | None = None, *, number: int = 1, oldest: float | None = None) -> LineLoad:

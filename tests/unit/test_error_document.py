@@ -5,8 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from mainspring.worker.carrying import call_carrying
-from mainspring.worker.error_document import error_document
+from mainspring.worker.handler_errors import call_carrying, error_document
 
 
 def handler() -> None:

@@ -16,7 +16,7 @@ from mainspring.model.line import Line
 from mainspring.store.columns import AttemptRecord
 from mainspring.store.leases import Fate, Lease, Settled
 from mainspring.worker.executor import Executor
-from mainspring.worker.identity import WorkerIdentity
+from mainspring.worker.registration import WorkerIdentity
 from mainspring.worker.registry import handler_of
 from mainspring.worker.settings import WorkerSettings
 

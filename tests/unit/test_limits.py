@@ -11,9 +11,8 @@ import pytest
 
 from mainspring.model.job import JobDefinition
 from mainspring.store.instants import UNIX_TO_POSTGRES
-from mainspring.worker import timekeeper
-from mainspring.worker.limit import Limit, limit_of, special_of
-from mainspring.worker.timekeeper import NEVER, Timekeeper
+from mainspring.worker import time_limits
+from mainspring.worker.time_limits import NEVER, Limit, Timekeeper, limit_of, special_of
 
 from .hands import HandClock
 
@@ -90,7 +89,7 @@ class Watched:
     """A timekeeper on a clock moved by hand, and what it said."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(timekeeper, "SWEEP_SECONDS", 0.0)
+        monkeypatch.setattr(time_limits, "SWEEP_SECONDS", 0.0)
         self.clock = HandClock(now=100.0)
         self.said: list[tuple[str, str]] = []
         self.announced: list[float] = []

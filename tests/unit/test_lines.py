@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mainspring.model.line import Delivery, Line
-from mainspring.worker.lines import Lines
+from mainspring.worker.registration import Lines
 
 PLAIN, GPU, GPU_IN_EUROPE = Line("mail"), Line("mail", ("gpu",)), Line("mail", ("eu", "gpu"))
 ONCE = Line("mail", ("gpu",), Delivery.AT_MOST_ONCE)

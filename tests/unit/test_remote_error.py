@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from mainspring.model.job import JobDefinition
-from mainspring.worker.error_document import error_document
+from mainspring.worker.handler_errors import error_document
 from mainspring.worker.isolation.remote_error import crash_of, remote_error_of
 from mainspring.worker.isolation.wire import Failed
 

@@ -16,9 +16,8 @@ from mainspring.store.columns import ID
 from mainspring.store.database import Database
 from mainspring.store.leases import Lease
 from mainspring.worker.executor import Executor
-from mainspring.worker.identity import WorkerIdentity
-from mainspring.worker.lines import Lines
 from mainspring.worker.performer import Performer
+from mainspring.worker.registration import Lines, WorkerIdentity
 from mainspring.worker.registry import handler_of
 from mainspring.worker.reporter import Reporter
 from mainspring.worker.settings import WorkerSettings

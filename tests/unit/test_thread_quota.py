@@ -8,9 +8,8 @@ import pytest
 
 from mainspring.model.line import Delivery, Line
 from mainspring.store.columns import JOB
-from mainspring.worker.front import LOOK_AT_MOST_EVERY
-from mainspring.worker.lines import Lines
-from mainspring.worker.thread_quota import NEVER, ThreadQuota
+from mainspring.worker.registration import Lines
+from mainspring.worker.turns import LOOK_AT_MOST_EVERY, NEVER, ThreadQuota
 
 from .hands import HandClock
 

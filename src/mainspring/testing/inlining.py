@@ -25,12 +25,10 @@ from mainspring.model.line import Delivery
 from mainspring.model.results import RunEnd
 from mainspring.model.steering import Cancel, Steering
 from mainspring.testing.reported import Reported
-from mainspring.worker.capture import captured, words_of
-from mainspring.worker.carrying import await_carrying, call_carrying, unpacked
-from mainspring.worker.current import CURRENT_ATTEMPT
+from mainspring.worker.current_attempt import CURRENT_ATTEMPT, captured, words_of
 from mainspring.worker.environment import NOTHING
-from mainspring.worker.error_document import error_document
 from mainspring.worker.finishing import not_finished
+from mainspring.worker.handler_errors import await_carrying, call_carrying, error_document, unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -14,26 +14,20 @@ from mainspring.store.failures import DATABASE_ERRORS
 from mainspring.store.link import Link
 from mainspring.store.submissions import new_uuid
 from mainspring.wiring.keeper import keeper
-from mainspring.worker.active_leases import ActiveLeases
+from mainspring.worker.active_leases import ActiveLeases, LeaseReconciler
 from mainspring.worker.attempt_log import AttemptLog
-from mainspring.worker.capture import captured
 from mainspring.worker.claimer import Claimer
+from mainspring.worker.current_attempt import captured
 from mainspring.worker.environment import NOTHING
 from mainspring.worker.executor import Executor, tell_nobody
 from mainspring.worker.flusher import Flusher
-from mainspring.worker.identity import WorkerIdentity
-from mainspring.worker.listener import NotificationListener
-from mainspring.worker.overlap import OverlapGuard
 from mainspring.worker.performer import Performer
-from mainspring.worker.reconciler import LeaseReconciler
-from mainspring.worker.registration import Registration
+from mainspring.worker.registration import Registration, WorkerIdentity
 from mainspring.worker.reporter import Reporter
 from mainspring.worker.running import RunningWorker, WorkerParts
-from mainspring.worker.settlement_monitor import SettlementMonitor
-from mainspring.worker.settlements import SettlementLog
-from mainspring.worker.statistics import LineStatistics
-from mainspring.worker.status import StatusWriter
-from mainspring.worker.sync import SyncLoop
+from mainspring.worker.settlements import LineStatistics, SettlementLog, SettlementMonitor, StatusWriter
+from mainspring.worker.sync import NotificationListener, SyncLoop
+from mainspring.worker.time_limits import OverlapGuard
 from mainspring.worker.waits import MOST_PER_SLOT
 
 if TYPE_CHECKING:

@@ -24,9 +24,15 @@ from mainspring.store.confirming import confirm
 from mainspring.store.failures import ALL_DATABASE_ERRORS
 from mainspring.store.leases import Lease
 from mainspring.store.submissions import new_uuid
-from mainspring.worker.front import LOOK_AT_LEAST_EVERY, LOOK_SHARE, OLDEST_FIRST_EVERY, Front, pause_after
-from mainspring.worker.thread_quota import ThreadQuota
-from mainspring.worker.turns import Turns
+from mainspring.worker.turns import (
+    LOOK_AT_LEAST_EVERY,
+    LOOK_SHARE,
+    OLDEST_FIRST_EVERY,
+    Front,
+    ThreadQuota,
+    Turns,
+    pause_after,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,8 +43,7 @@ if TYPE_CHECKING:
     from mainspring.worker.active_leases import ActiveLeases
     from mainspring.worker.executor import Executor
     from mainspring.worker.flusher import Flusher
-    from mainspring.worker.identity import WorkerIdentity
-    from mainspring.worker.lines import Lines
+    from mainspring.worker.registration import Lines, WorkerIdentity
     from mainspring.worker.settings import WorkerSettings
     from mainspring.worker.turns import Pair
 

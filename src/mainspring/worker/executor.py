@@ -18,9 +18,9 @@ from mainspring.store.columns import ID, JOB
 from mainspring.store.instants import UNIX_TO_POSTGRES
 from mainspring.worker import outcomes
 from mainspring.worker.buffer import Buffer
-from mainspring.worker.carrying import unpacked
+from mainspring.worker.handler_errors import unpacked
 from mainspring.worker.rate import Rate
-from mainspring.worker.timekeeper import Timekeeper
+from mainspring.worker.time_limits import Timekeeper
 from mainspring.worker.waits import MOST_PER_SLOT, Waits
 from mainspring.worker.work import Work
 
@@ -30,9 +30,8 @@ if TYPE_CHECKING:
     from mainspring.store.connection import Record
     from mainspring.store.instants import Micros
     from mainspring.store.leases import Lease, Settled
-    from mainspring.worker.identity import WorkerIdentity
-    from mainspring.worker.lines import Lines
     from mainspring.worker.performer import Performer
+    from mainspring.worker.registration import Lines, WorkerIdentity
     from mainspring.worker.registry import Handler
     from mainspring.worker.settings import WorkerSettings
 

@@ -17,14 +17,14 @@ from mainspring.store import leases
 from mainspring.store.columns import AttemptRecord
 from mainspring.store.failures import DATABASE_ERRORS
 from mainspring.store.leases import Fate
-from mainspring.worker.error_document import error_document
+from mainspring.worker.handler_errors import error_document
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mainspring.store.leases import Settled, Settlement
     from mainspring.store.link import Link
-    from mainspring.worker.identity import WorkerIdentity
+    from mainspring.worker.registration import WorkerIdentity
 
 log = structlog.get_logger()
 

@@ -13,7 +13,7 @@ from mainspring.model.steering import Steering
 from mainspring.store.columns import EXPIRES_AT, SPECIAL
 from mainspring.worker.finishing import not_finished
 from mainspring.worker.isolation.remote_error import RemoteError
-from mainspring.worker.limit import limit_of
+from mainspring.worker.time_limits import limit_of
 
 if TYPE_CHECKING:
     from mainspring.store.instants import Micros

@@ -17,11 +17,10 @@ from mainspring.errors import InvalidInput
 from mainspring.model.context import Context
 from mainspring.model.payload import JSON_CODEC
 from mainspring.store.columns import ATTEMPT, CODEC, FENCE, HEADERS, ID, PAYLOAD
-from mainspring.worker.capture import words_of
-from mainspring.worker.carrying import call_carrying
-from mainspring.worker.current import CURRENT_ATTEMPT
+from mainspring.worker.current_attempt import CURRENT_ATTEMPT, words_of
 from mainspring.worker.environment import NOTHING
 from mainspring.worker.finishing import finishing_of
+from mainspring.worker.handler_errors import call_carrying
 from mainspring.worker.isolation.receiver import ReportReceiver
 
 if TYPE_CHECKING:

@@ -1,9 +1,10 @@
-"""Makes an application's jobs, their lines and the worker itself known to the database, before anything is claimed."""
+"""Who a worker is, what it makes known to the database before anything is claimed, and the lines it serves."""
 
 from __future__ import annotations
 
 import os
 import socket
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
@@ -20,16 +21,62 @@ from mainspring.store import jobs, workers
 from mainspring.store.confirming import REGISTRATIONS_LANE, confirm
 from mainspring.store.link import Link
 from mainspring.store.migrate import installation_of
-from mainspring.worker.lines import Lines
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from uuid import UUID
+
+    from mainspring.clock import Clock
+    from mainspring.model.line import Line
     from mainspring.store.connection import Connection
     from mainspring.store.database import Database
-    from mainspring.worker.identity import WorkerIdentity
     from mainspring.worker.registry import Handler, Registry
     from mainspring.worker.settings import WorkerSettings
 
 log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerIdentity:
+    """Its id, the tenant it works for, how many lanes the database has, and the clock it goes by."""
+
+    id: UUID
+    tenant_id: int
+    lanes: int
+    clock: Clock
+
+
+class Lines:
+    """The lines a worker serves, by number: those of its queues whose labels it has. They come and never go."""
+
+    def __init__(self, *, queues: Iterable[str], labels: Iterable[str]) -> None:
+        self._queues = frozenset(queues)
+        self._labels = frozenset(labels)
+        self._served: dict[int, Line] = {}
+        self._met: set[int] = set()  # also those that are not for us: there is no need to look at them again
+
+    def learn(self, found: Mapping[Line, int]) -> None:
+        """These are the lines there are."""
+        self._met.update(found.values())
+        for line, number in found.items():
+            if line.is_served_by(self._queues, self._labels):
+                self._served[number] = line
+
+    def is_news(self, number: int) -> bool:
+        """Whether this line was never heard of; asked twice about the same one, the second time it is no news."""
+        if number in self._met:
+            return False
+        self._met.add(number)
+        return True
+
+    def __contains__(self, number: int) -> bool:
+        return number in self._served
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._served)
+
+    def __getitem__(self, number: int) -> Line:
+        return self._served[number]
 
 
 class RegisteredWorker(NamedTuple):
@@ -40,6 +87,8 @@ class RegisteredWorker(NamedTuple):
 
 
 class Registration:
+    """Makes an application's jobs, their lines and the worker itself known to the database."""
+
     def __init__(
         self,
         *,

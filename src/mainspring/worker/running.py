@@ -23,13 +23,12 @@ if TYPE_CHECKING:
     from mainspring.worker.claimer import Claimer
     from mainspring.worker.executor import Executor
     from mainspring.worker.flusher import Flusher
-    from mainspring.worker.identity import WorkerIdentity
-    from mainspring.worker.lines import Lines
-    from mainspring.worker.overlap import OverlapGuard
     from mainspring.worker.performer import Performer
+    from mainspring.worker.registration import Lines, WorkerIdentity
     from mainspring.worker.reporter import Reporter
-    from mainspring.worker.settlement_monitor import SettlementMonitor
+    from mainspring.worker.settlements import SettlementMonitor
     from mainspring.worker.sync import SyncLoop
+    from mainspring.worker.time_limits import OverlapGuard
 
 log = structlog.get_logger()
 

@@ -1,23 +1,27 @@
-"""What a worker notes when the database has answered for a batch of results."""
+"""What a worker notes when the database has answered for a batch of results, and what it says about itself."""
 
 from __future__ import annotations
 
 import contextlib
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 import structlog
 
+from mainspring.store import queues, workers
+from mainspring.store.columns import AttemptRecord
 from mainspring.store.leases import Fate
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
+    from uuid import UUID
 
+    from mainspring.store.connection import Connection
     from mainspring.store.leases import Settled, Settlement
     from mainspring.worker.active_leases import ActiveLeases
     from mainspring.worker.attempt_log import AttemptLog
-    from mainspring.worker.statistics import LineStatistics
-
+    from mainspring.worker.flusher import Flusher
 
 log = structlog.get_logger()
 
@@ -51,3 +55,80 @@ class SettlementLog:
         self._has_room.set()
         if any(each.fate is Fate.RETRY for each in batch):
             self._heard_of_later()
+
+
+_LINE, _STARTED, _FINISHED = (AttemptRecord._fields.index(name) for name in ("line_id", "started_at", "finished_at"))
+
+
+class LineStatistics:
+    """Counts what a worker finished for each line and how long it took, and tells the database now and then."""
+
+    def __init__(self, worker_id: UUID) -> None:
+        self._worker_id = worker_id
+        self._finished: defaultdict[int, int] = defaultdict(int)
+        self._busy_micros: defaultdict[int, int] = defaultdict(int)
+        self._told: dict[int, tuple[int, float, int]] = {}
+
+    def add(self, batch: Iterable[Settled]) -> None:
+        """These were settled; those of them that had started count."""
+        finished, busy = self._finished, self._busy_micros
+        for each in batch:
+            record = each.record
+            started = record[_STARTED]
+            if started is not None:
+                line = record[_LINE]
+                finished[line] += 1
+                busy[line] += record[_FINISHED][0] - started[0]
+
+    async def tell(self, connection: Connection, holding: Counter[int]) -> None:
+        """Say what changed since the last time; an idle worker says nothing."""
+        present = {
+            line: (self._finished[line], self._busy_micros[line] / 1_000_000, holding[line])
+            for line in {*self._finished, *holding, *self._told}
+        }
+        news = {line: what for line, what in present.items() if self._told.get(line) != what}
+        if news:
+            await queues.tell(connection, self._worker_id, news)
+            self._told = present
+
+
+class SettlementMonitor:
+    """Watches whether results can be settled: if not, the worker's row says so, and the worker ends if that lasts."""
+
+    def __init__(self, *, worker_id: UUID, flusher: Flusher, give_up_after: float) -> None:
+        self._worker_id = worker_id
+        self._flusher = flusher
+        self._give_up_after = give_up_after
+        self._told: tuple[int, bool] = (0, False)
+
+    async def tell(self, connection: Connection) -> None:
+        """Say what changed since the last time; an idle worker says nothing."""
+        present = (self._flusher.unsettled, self._flusher.is_failing)
+        if present != self._told:
+            failing = self._flusher.failing_seconds if self._flusher.is_failing else None
+            await workers.tell_unsettled(connection, self._worker_id, self._flusher.unsettled, failing)
+            self._told = present
+
+    def should_give_up(self, synced_at: float) -> bool:
+        """Whether nothing could be settled for long while the database answered everything else.
+
+        When it answers nothing at all it is away, and waiting is right: whoever took over could not settle either.
+        """
+        failing_since = self._flusher.failing_since
+        if failing_since is None or self._flusher.failing_seconds < self._give_up_after:
+            return False
+        return synced_at > failing_since + self._give_up_after / 2
+
+
+class StatusWriter:
+    """Writes down what people see of a worker."""
+
+    def __init__(self, *, leases: ActiveLeases, statistics: LineStatistics, monitor: SettlementMonitor) -> None:
+        self._leases = leases
+        self._statistics = statistics
+        self._monitor = monitor
+
+    async def write(self, connection: Connection) -> None:
+        """What has changed since the last time; an idle worker writes nothing."""
+        await self._statistics.tell(connection, self._leases.by_line())
+        await self._monitor.tell(connection)

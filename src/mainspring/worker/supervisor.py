@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
+from math import ceil
 from typing import TYPE_CHECKING
 
 import structlog
@@ -19,7 +20,6 @@ from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.store import queues, workers
 from mainspring.store.failures import DATABASE_ERRORS
 from mainspring.store.submissions import new_uuid
-from mainspring.worker.autoscaler import Autoscaler
 from mainspring.worker.heartbeats import LOOK_SECONDS, HeartbeatLoop
 from mainspring.worker.running import DELIVERY_SECONDS
 from mainspring.worker.supervised import (
@@ -49,6 +49,8 @@ YOUNG_SECONDS = 5.0  # a child that ends younger than this is restarted more slo
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0
 STUCK_SECONDS = 1.0  # past the hard limit of its handlers, at least, before a child is killed
 MARGIN_SECONDS = 5.0  # beyond grace and delivery, before a draining child is killed
+DOWN_AFTER_SECONDS = 60.0  # fewer processes must have been enough for so long before one ends
+SPARE = 0.75  # … and with this share of the slots that would be left
 
 
 class Supervisor:
@@ -231,3 +233,35 @@ def stop_on_signals(supervisor: Supervisor) -> None:
     loop = asyncio.get_running_loop()
     for each in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(each, supervisor.stop)
+
+
+class Autoscaler:
+    """Decides how many processes a supervisor should have. Up at once, down slowly and one at a time."""
+
+    def __init__(self, *, least: int, most: int, slots: int) -> None:
+        self.least, self.most = least, most
+        self._slots = slots
+        self._ample_since: float | None = None
+
+    @classmethod
+    def wanted_by(cls, settings: WorkerSettings) -> Autoscaler | None:
+        if settings.autoscale is None:
+            return None
+        least, most = settings.autoscale
+        return cls(least=least, most=most, slots=settings.slots)
+
+    def target(self, wanted_slots: int, processes: int, now: float) -> int:
+        """How many processes to have, given what is wanted and how many there are."""
+        needed = min(self.most, max(self.least, ceil(wanted_slots / self._slots)))
+        if needed >= processes:
+            self._ample_since = None
+            return needed  # work that waits is worse than a process that idles
+        if wanted_slots > (processes - 1) * self._slots * SPARE:
+            self._ample_since = None
+            return processes
+        if self._ample_since is None:
+            self._ample_since = now
+        if now - self._ample_since < DOWN_AFTER_SECONDS:
+            return processes
+        self._ample_since = now
+        return processes - 1

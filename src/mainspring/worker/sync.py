@@ -12,18 +12,61 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from mainspring.store import health, jobs
+from mainspring.store import health, jobs, notify
 from mainspring.store.failures import ALL_DATABASE_ERRORS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mainspring.clock import Clock
     from mainspring.store.connection import Connection
     from mainspring.store.link import Link
-    from mainspring.worker.identity import WorkerIdentity
-    from mainspring.worker.lines import Lines
-    from mainspring.worker.listener import NotificationListener
-    from mainspring.worker.reconciler import LeaseReconciler
-    from mainspring.worker.status import StatusWriter
+    from mainspring.worker.active_leases import LeaseReconciler
+    from mainspring.worker.claimer import Claimer
+    from mainspring.worker.registration import Lines, WorkerIdentity
+    from mainspring.worker.settlements import StatusWriter
+
+
+class NotificationListener:
+    """Hears that runs became ready or were put off, and of cancellations for this worker.
+
+    Notifications are hints that may get lost; whatever they say is found without them, a little later. `wants_sync` is
+    set when the worker had better compare itself with the database now.
+    """
+
+    def __init__(
+        self, *, worker: WorkerIdentity, lines: Lines, claimer: Claimer, heard_of_later: Callable[[], None]
+    ) -> None:
+        self._worker = worker
+        self._lines = lines
+        self._claimer = claimer
+        self._heard_of_later = heard_of_later
+        self._connection: Connection | None = None
+        self.wants_sync = asyncio.Event()
+        self.has_new_line = False  # someone spoke of a line we have not met
+
+    def is_on(self, connection: Connection) -> bool:
+        return connection is self._connection
+
+    async def listen_on(self, connection: Connection) -> None:
+        await notify.listen(connection, self._hear)
+        self._connection = connection
+
+    def _hear(self, channel: str, payload: str) -> None:
+        if channel == notify.READY:
+            with contextlib.suppress(ValueError):
+                self._hear_of_ready(*notify.parse_ready(payload))
+        elif channel == notify.LATER:
+            self._heard_of_later()
+        elif payload == str(self._worker.id):
+            self.wants_sync.set()
+
+    def _hear_of_ready(self, lane: int, line: int, priority: int) -> None:
+        if self._lines.is_news(line):
+            self.has_new_line = True
+            self.wants_sync.set()  # it may be one of ours: look at once, not at some heartbeat
+        self._claimer.stir(lane, line, priority)
+
 
 log = structlog.get_logger()
 

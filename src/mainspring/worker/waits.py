@@ -13,7 +13,7 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mainspring.errors import Conflict
-from mainspring.worker.current import CURRENT_ATTEMPT
+from mainspring.worker.current_attempt import CURRENT_ATTEMPT
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Container

@@ -11,8 +11,8 @@ from mainspring.model.steering import Cancel, Retry, Snooze, Steering
 from mainspring.store.columns import ATTEMPT, BROUGHT, FENCE, ID, PAYLOAD, SPECIAL
 from mainspring.store.instants import micros_of
 from mainspring.store.leases import Fate, Settled
-from mainspring.worker.error_document import error_document
-from mainspring.worker.limit import special_of
+from mainspring.worker.handler_errors import error_document
+from mainspring.worker.time_limits import special_of
 
 if TYPE_CHECKING:
     import asyncio
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from mainspring.store.connection import Record
     from mainspring.store.instants import Micros
     from mainspring.store.leases import Lease
-    from mainspring.worker.limit import Limit, Special
     from mainspring.worker.registry import Handler
     from mainspring.worker.report import AttemptReport
+    from mainspring.worker.time_limits import Limit, Special
     from mainspring.worker.waits import Waits
 
 

@@ -18,12 +18,18 @@ from mainspring.model.context import Context
 from mainspring.model.limits import readable_size
 from mainspring.model.payload import printable
 from mainspring.model.steering import Steering
-from mainspring.worker.carrying import call_carrying, unpacked
 from mainspring.worker.command import become
-from mainspring.worker.current import CURRENT_ATTEMPT
+from mainspring.worker.current_attempt import CURRENT_ATTEMPT
 from mainspring.worker.environment import NOTHING
-from mainspring.worker.error_document import MAX_ERROR_LENGTH, MAX_TRACEBACK_LENGTH, message_of, traceback_of
 from mainspring.worker.event_loop import run_in_loop
+from mainspring.worker.handler_errors import (
+    MAX_ERROR_LENGTH,
+    MAX_TRACEBACK_LENGTH,
+    call_carrying,
+    message_of,
+    traceback_of,
+    unpacked,
+)
 from mainspring.worker.isolation import processes
 from mainspring.worker.isolation.sender import ChildAttempt, ReportSender, captured_here
 from mainspring.worker.isolation.wire import Done, Failed, Frames, Notice, Reply, Request, Start, framed, to_child

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from mainspring.worker.capture import words_of
+from mainspring.worker.current_attempt import words_of
 from mainspring.worker.isolation.wire import COME_BACK, LEAVE_SLOT
 
 if TYPE_CHECKING:

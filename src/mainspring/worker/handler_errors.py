@@ -1,4 +1,4 @@
-"""Errors of handlers as history keeps them."""
+"""What handlers raise: how it travels to whoever waits for the call, and how history keeps it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import concurrent.futures
 import traceback
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -16,6 +16,7 @@ from mainspring.model.steering import Steering
 from mainspring.worker.isolation.remote_error import RemoteError
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
     from types import TracebackType
 
 MAX_ERROR_LENGTH = 2_000
@@ -58,3 +59,39 @@ def traceback_of(error: BaseException) -> str:
         return "".join(traceback.format_exception(type(error), error, _from_the_handler_on(error.__traceback__)))
     except BaseException:  # hostile notes, or a cause that is: the same
         return "(the error's traceback cannot be had)"
+
+
+# ── from a thread, or between tasks, to whoever waits for the call ──────────────────────────────────────────────
+
+# A future refuses StopIteration, and its waiter then waits for ever; GeneratorExit, thrown into a coroutine that waits,
+# closes what that coroutine is in the middle of. Both travel inside another error.
+UNFIT_TO_TRAVEL = (StopIteration, GeneratorExit)
+
+
+class CarriedError(Exception):
+    """Has in it what a handler raised."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(f"The handler raised {type(error).__qualname__}.")
+        self.error = error
+
+
+def call_carrying(function: Callable[..., Any], *positional: Any, **named: Any) -> Any:
+    """Call a handler in a thread; whatever it raises can travel."""
+    try:
+        return function(*positional, **named)
+    except UNFIT_TO_TRAVEL as error:
+        raise CarriedError(error) from error
+
+
+async def await_carrying(awaitable: Awaitable[Any]) -> Any:
+    """The same for what a task of its own awaits. (Python makes a RuntimeError of a StopIteration here.)"""
+    try:
+        return await awaitable
+    except GeneratorExit as error:
+        raise CarriedError(error) from error
+
+
+def unpacked(error: BaseException) -> BaseException:
+    """What the handler raised."""
+    return error.error if isinstance(error, CarriedError) else error

@@ -1,26 +1,30 @@
-"""Takes the lines that handlers write with `logging` and hands them to whoever keeps them, attempt by attempt.
+"""Which attempt the present code belongs to, said by a context variable; and the lines it writes with `logging`.
 
-Which attempt a line belongs to is said by `CURRENT_ATTEMPT`. Threads that a handler starts by itself are not heard.
+Each handler runs in a context of its own, and so do the tasks it makes, the thread it runs in, and the blocking calls
+it makes to us. Threads that a handler starts by itself belong to nobody, and are not heard.
 """
 
 from __future__ import annotations
 
 import logging
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from mainspring.model.report import MAX_LEVEL_LENGTH, MAX_LOGGER_LENGTH, one_line, some_lines
-from mainspring.worker.current import CURRENT_ATTEMPT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+# A worker sets it to the Work; the process of an isolated run and inline mode to objects of theirs.
+CURRENT_ATTEMPT: ContextVar[Any] = ContextVar("mainspring_attempt", default=None)
 
 OURS = "mainspring."  # loggers of this package: what they say is no line of the handler
 _FORMATTER = logging.Formatter()
 
 
 class Capture(logging.Handler):
-    """Calls `hear(attempt, record)` for every line that an attempt logs."""
+    """Calls `hear(attempt, record)` for every line that an attempt logs, attempt by attempt."""
 
     def __init__(self, hear: Callable[[Any, logging.LogRecord], None]) -> None:
         super().__init__()
