@@ -161,8 +161,8 @@ async def test_what_may_not_wait_in_a_worker_is_claimed_one_at_a_time_when_a_slo
         await until(lambda: len(started) == 2)
         looks = Calls(worker.parts.claimer.look)
         monkeypatch.setattr(worker.parts.claimer, "look", looks)
-        monkeypatch.setattr(worker.parts.executor, "room", lambda: 10)  # for what may wait
-        worker.parts.executor.has_room.set()
+        monkeypatch.setattr(worker.parts.executor.capacity, "room", lambda: 10)  # for what may wait
+        worker.parts.executor.capacity.has_room.set()
         await looks.more()  # after the first of them, all that may be claimed has been
         sizes = await connection.fetch("select cardinality(ids) as size from lease")
         assert [row["size"] for row in sizes] == [1, 1], "nothing beyond the slots, and each in a lease of its own"

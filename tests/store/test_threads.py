@@ -167,11 +167,11 @@ async def test_a_thread_is_not_kept_for_a_claim_that_failed(
         await until_begun(jobs, 1)
         handle = await jobs.block_once.submit()
         executor, lines = worker.parts.executor, worker.parts.lines
-        await until(lambda: executor._kept_threads)
+        await until(lambda: executor.capacity._kept_threads)
         claim, failures = leases.claim, [DatabaseUnreachable("connection lost")]
 
         async def fail_once(connection: Connection, *, line: int, **how: Any) -> Any:
-            if failures and lines[line].is_claimed_singly and executor.free_threads():
+            if failures and lines[line].is_claimed_singly and executor.capacity.free_threads():
                 await handle.cancel()  # so nothing is there when the line is asked again
                 raise failures.pop()
             return await claim(connection, line=line, **how)

@@ -82,11 +82,11 @@ def patient(app: Mainspring) -> Any:
 async def test_a_parent_that_waits_can_be_cancelled(app: Mainspring, patient: Any) -> None:
     async with working(app, slots=1) as worker:
         handle = await patient[0].submit()
-        await until(lambda: worker.parts.executor.running and worker.parts.executor.free_slots())
+        await until(lambda: worker.parts.executor.running and worker.parts.executor.capacity.free_slots())
         await handle.cancel()
         with pytest.raises(RunCancelled):
             await handle.result(timeout=PATIENCE)
-        assert worker.parts.executor.free_slots() == 1
+        assert worker.parts.executor.capacity.free_slots() == 1
 
 
 async def test_the_time_of_a_parent_that_waits_runs_out_as_always(app: Mainspring, patient: Any) -> None:
@@ -94,4 +94,4 @@ async def test_the_time_of_a_parent_that_waits_runs_out_as_always(app: Mainsprin
         handle = await patient[1].submit()
         with pytest.raises(RunFailed, match="took longer than"):
             await handle.result(timeout=PATIENCE)
-        assert worker.parts.executor.free_slots() == 1
+        assert worker.parts.executor.capacity.free_slots() == 1

@@ -13,6 +13,7 @@ from mainspring.store import callers, leases, workers
 from mainspring.store.statements import load
 from mainspring.worker import outcomes
 from mainspring.worker.active_leases import LeaseReconciler
+from mainspring.worker.capacity import Capacity
 from mainspring.worker.claimer import Claimer
 from mainspring.worker.executor import Executor
 from mainspring.worker.flusher import Flusher
@@ -159,7 +160,7 @@ def _no_timeouts() -> None:
 
 def _no_recycling() -> None:
     """A process keeps its slots full of handlers that would not stop."""
-    Executor.is_worn = property(lambda self: False)  # type: ignore[assignment]
+    Capacity.is_worn = property(lambda self: False)  # type: ignore[assignment]
 
 
 def _no_stuck() -> None:

@@ -73,10 +73,10 @@ async def bench() -> Bench:
 
 async def test_what_may_wait_waits_for_a_slot_and_what_may_not_starts_at_once(bench: Bench) -> None:
     bench.take(PLAIN, 1)
-    assert bench.executor.has_spare_slot
+    assert bench.executor.capacity.has_spare_slot
     (once,) = bench.take(ONCE, 1)
     assert once.started_at is not None
-    assert not bench.executor.has_spare_slot
+    assert not bench.executor.capacity.has_spare_slot
     (waiting,) = bench.take(PLAIN, 1)
 
     assert waiting.started_at is None
@@ -88,31 +88,31 @@ async def test_a_slot_for_which_others_wait_is_not_spare(bench: Bench) -> None:
     bench.take(PLAIN, 4)
     await bench.finish_one()
 
-    assert bench.executor.free_slots() == 0, "whoever waited has it"
-    assert not bench.executor.has_spare_slot
+    assert bench.executor.capacity.free_slots() == 0, "whoever waited has it"
+    assert not bench.executor.capacity.has_spare_slot
 
 
 async def test_a_slot_that_is_kept_stays_free_whoever_waits_until_it_is_released(bench: Bench) -> None:
     bench.take(PLAIN, 4)
-    bench.executor.keep_a_slot()
-    bench.executor.has_room.clear()
+    bench.executor.capacity.keep_a_slot()
+    bench.executor.capacity.has_room.clear()
     await bench.finish_one()
 
-    assert bench.executor.free_slots() == 1
-    assert bench.executor.has_room.is_set(), "the claimer has to hear of it"
+    assert bench.executor.capacity.free_slots() == 1
+    assert bench.executor.capacity.has_room.is_set(), "the claimer has to hear of it"
     (once,) = bench.take(ONCE, 1)
     assert once.started_at is not None
-    bench.executor.release_slot()
-    assert bench.executor.free_slots() == 0
+    bench.executor.capacity.release_slot()
+    assert bench.executor.capacity.free_slots() == 0
 
 
 async def test_a_kept_slot_for_which_nobody_came_goes_to_who_waits(bench: Bench) -> None:
     *_, last = bench.take(PLAIN, 3)
-    bench.executor.keep_a_slot()
+    bench.executor.capacity.keep_a_slot()
     await bench.finish_one()
     assert last.started_at is None
 
-    bench.executor.release_slot()
+    bench.executor.capacity.release_slot()
 
     assert last.started_at is not None
 

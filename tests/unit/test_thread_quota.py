@@ -17,10 +17,9 @@ IN_THREAD, ASYNC = {JOB: 7}, {JOB: 8}
 PLAIN, ONCE = (0, 1), (0, 2)
 
 
-class Executor:
+class Capacity:
     """As much of one as matters here."""
 
-    jobs_in_threads = (7,)
     room = free = kept = 0
 
     def thread_room(self) -> int:
@@ -42,11 +41,11 @@ class Executor:
 
 class Bench:
     def __init__(self) -> None:
-        self.executor = Executor()
+        self.capacity = Capacity()
         self.clock = HandClock()
         lines = Lines(queues=["default"], labels=[])
         lines.learn({Line("default"): PLAIN[1], Line("default", (), Delivery.AT_MOST_ONCE): ONCE[1]})
-        self.quota = ThreadQuota(executor=cast("Any", self.executor), lines=lines, clock=self.clock)
+        self.quota = ThreadQuota(jobs=[7], capacity=cast("Any", self.capacity), lines=lines, clock=self.clock)
 
     def learn(self, pair: tuple[int, int], quota: int | None, *rows: Any) -> list[Any]:
         return list(self.quota.learn(pair, quota, rows, began=self.clock.now))
@@ -59,7 +58,7 @@ def bench() -> Bench:
 
 @pytest.mark.parametrize(("room", "count", "quota"), [(8, 8, None), (8, 9, 8), (0, 1, 0), (-3, 1, 0)])
 def test_as_many_as_there_is_room_for(bench: Bench, room: int, count: int, quota: int | None) -> None:
-    bench.executor.room = room
+    bench.capacity.room = room
 
     assert bench.quota.of(PLAIN, count) == quota
 
@@ -110,7 +109,7 @@ def test_a_line_is_worth_asking_again_once_there_is_room(bench: Bench) -> None:
     bench.learn(PLAIN, 0)
     assert bench.quota.worth_asking() == []
 
-    bench.executor.room = 1
+    bench.capacity.room = 1
     assert bench.quota.worth_asking() == [PLAIN]
     assert bench.quota.may_ask(PLAIN)
     assert bench.quota.worth_asking() == [], "once"
@@ -120,7 +119,7 @@ def test_one_free_thread_does_not_make_every_line_worth_asking(bench: Bench) -> 
     other = (1, PLAIN[1])
     bench.learn(PLAIN, 0)
     bench.learn(other, 0)
-    bench.executor.room = 1
+    bench.capacity.room = 1
 
     assert bench.quota.worth_asking() == [PLAIN], "who waits longest"
     assert bench.quota.worth_asking() == []
@@ -132,32 +131,32 @@ def test_a_free_thread_is_for_the_urgent_before_it_is_for_who_waits_longest(benc
     other = (1, PLAIN[1])
     bench.learn(PLAIN, 0)
     bench.learn(other, 0)
-    bench.executor.room = 1
+    bench.capacity.room = 1
 
     assert bench.quota.worth_asking({other}) == [other]
 
 
 def test_a_thread_is_kept_for_runs_that_may_not_wait(bench: Bench) -> None:
-    bench.executor.room = 3  # some may wait here, yet no thread is free
+    bench.capacity.room = 3  # some may wait here, yet no thread is free
     assert bench.quota.of(ONCE, 1) == 0
     bench.learn(ONCE, 0)
-    assert bench.executor.kept == 1
+    assert bench.capacity.kept == 1
     assert bench.quota.worth_asking() == []
 
-    bench.executor.free = 1
+    bench.capacity.free = 1
     assert bench.quota.worth_asking() == [ONCE]
     assert bench.quota.of(ONCE, 1) is None
     bench.learn(ONCE, None, IN_THREAD)
-    assert bench.executor.kept == 0
+    assert bench.capacity.kept == 0
 
 
 def test_a_claim_that_failed_keeps_no_thread_and_its_line_is_asked_again(bench: Bench) -> None:
     bench.learn(ONCE, 0)
-    bench.executor.free = 1
+    bench.capacity.free = 1
     assert bench.quota.worth_asking() == [ONCE]
 
     bench.quota.failed(ONCE)
-    assert bench.executor.kept == 0
+    assert bench.capacity.kept == 0
     assert bench.quota.worth_asking() == [ONCE], "again"
 
 
@@ -165,13 +164,13 @@ def test_a_claim_that_failed_takes_no_thread_from_those_who_wait_for_one(bench: 
     bench.learn(ONCE, 0)
     bench.quota.failed(PLAIN)
 
-    assert bench.executor.kept == 1
+    assert bench.capacity.kept == 1
     assert not bench.quota.has_left(PLAIN)
 
 
 def test_a_thread_that_is_spare_needs_not_be_kept(bench: Bench) -> None:
-    bench.executor.free = 1
+    bench.capacity.free = 1
 
     assert bench.quota.of(ONCE, 1) is None
     bench.learn(ONCE, None, IN_THREAD)
-    assert bench.executor.kept == 0
+    assert bench.capacity.kept == 0

@@ -124,10 +124,10 @@ async def test_async_runs_start_while_all_threads_are_taken(bench: Bench) -> Non
 async def test_runs_that_wait_for_a_thread_take_no_slot(bench: Bench) -> None:
     bench.take(*[BLOCKING] * 6)
 
-    assert bench.executor.free_slots() == SLOTS - THREADS
-    assert bench.executor.has_spare_slot
-    assert bench.executor.room() >= SLOTS - THREADS
-    assert bench.executor.thread_room() == THREADS - 6, "no more of them are wanted here"
+    assert bench.executor.capacity.free_slots() == SLOTS - THREADS
+    assert bench.executor.capacity.has_spare_slot
+    assert bench.executor.capacity.room() >= SLOTS - THREADS
+    assert bench.executor.capacity.thread_room() == THREADS - 6, "no more of them are wanted here"
 
 
 async def test_the_most_urgent_gets_the_next_thread_and_then_whoever_came_first(bench: Bench) -> None:
@@ -147,12 +147,12 @@ async def test_those_that_wait_too_long_for_a_thread_are_given_back(bench: Bench
     bench.executor.give_back_waiting()
 
     assert [(each.run_id, each.fate.value) for each in bench.settled] == [(waiting.row[ID], "give_back")]
-    assert bench.executor.thread_room() == 0
+    assert bench.executor.capacity.thread_room() == 0
 
 
 async def test_a_handler_that_waits_for_another_run_leaves_its_thread_to_that_run(bench: Bench) -> None:
     bench.take(*[PARENT] * THREADS)
-    await until(lambda: bench.executor.free_threads() == THREADS)
+    await until(lambda: bench.executor.capacity.free_threads() == THREADS)
     works = bench.take(*[BLOCKING] * THREADS)
 
     assert started(works) == [True] * THREADS
@@ -161,7 +161,7 @@ async def test_a_handler_that_waits_for_another_run_leaves_its_thread_to_that_ru
     await until(lambda: len(bench.settled) == 1)
     assert bench.executor.running == 2 * THREADS, "who comes back waits for a thread as for a slot"
     await bench.finish(2 * THREADS)
-    assert bench.executor.free_threads() == THREADS
+    assert bench.executor.capacity.free_threads() == THREADS
 
 
 async def test_a_handler_that_would_not_stop_leaves_the_others_their_threads(bench: Bench) -> None:
@@ -169,8 +169,8 @@ async def test_a_handler_that_would_not_stop_leaves_the_others_their_threads(ben
         bench.executor.cancel(work)
     await until(lambda: len(bench.settled) == THREADS)
 
-    assert bench.executor.free_threads() == THREADS
-    assert bench.executor.free_slots() == SLOTS - THREADS, "as before, its slot is not used"
+    assert bench.executor.capacity.free_threads() == THREADS
+    assert bench.executor.capacity.free_slots() == SLOTS - THREADS, "as before, its slot is not used"
     assert started(bench.take(BLOCKING)) == [True]
 
 
@@ -187,13 +187,13 @@ async def test_what_may_not_wait_and_finds_no_thread_goes_back_unstarted(bench: 
 
 async def test_a_thread_that_is_kept_stays_free_whoever_waits_until_it_is_released(bench: Bench) -> None:
     *_, waiting = bench.take(*[BLOCKING] * (THREADS + 1))
-    bench.executor.keep_a_thread()
+    bench.executor.capacity.keep_a_thread()
     await bench.finish(1)
 
-    assert bench.executor.free_threads() == 1
-    assert not bench.executor.has_spare_thread
+    assert bench.executor.capacity.free_threads() == 1
+    assert not bench.executor.capacity.has_spare_thread
     (once,) = bench.take(BLOCKING, line=ONCE)
     assert started([once, waiting]) == [True, False]
     await bench.finish(1)
-    bench.executor.release_thread()
+    bench.executor.capacity.release_thread()
     assert started([waiting]) == [True]

@@ -95,7 +95,7 @@ async def test_a_handler_that_waits_leaves_its_slot_and_takes_one_again() -> Non
     bench = Bench(1, child.wait, gate.wait)
     bench.take(0, 1)
     await until(lambda: bench.executor.running == 2)
-    assert bench.executor.free_slots() == 0
+    assert bench.executor.capacity.free_slots() == 0
 
     child.is_over.set()
     await until(lambda: bench.queueing)
@@ -103,7 +103,7 @@ async def test_a_handler_that_waits_leaves_its_slot_and_takes_one_again() -> Non
     gate.set()
     await until(lambda: len(bench.settled) == 2)
     assert child.said == ["waits", "goes on"]
-    assert bench.executor.free_slots() == 1
+    assert bench.executor.capacity.free_slots() == 1
 
 
 async def test_whoever_comes_back_goes_before_new_runs() -> None:
@@ -144,7 +144,7 @@ async def test_never_more_handlers_than_slots_are_active() -> None:
     await until(lambda: len(bench.settled) == 40)
 
     assert most == 3
-    assert bench.executor.free_slots() == 3
+    assert bench.executor.capacity.free_slots() == 3
 
 
 async def test_one_that_waits_for_several_runs_is_without_a_slot_until_the_last_has_ended() -> None:
@@ -156,10 +156,10 @@ async def test_one_that_waits_for_several_runs_is_without_a_slot_until_the_last_
 
     bench = Bench(1, wait_for_both, gate.wait)
     bench.take(0)
-    await until(lambda: bench.executor.free_slots() == 1)
+    await until(lambda: bench.executor.capacity.free_slots() == 1)
     first.is_over.set()
     await until(lambda: "goes on" in first.said)
-    assert bench.executor.free_slots() == 1
+    assert bench.executor.capacity.free_slots() == 1
 
     bench.take(1)
     second.is_over.set()
@@ -249,7 +249,7 @@ async def test_too_many_that_wait_are_refused() -> None:
 
     assert [error.code for error in refused] == ["too-many-waiting"] * 2
     assert "more slots" in str(refused[0])
-    assert bench.executor.free_slots() == 1
+    assert bench.executor.capacity.free_slots() == 1
 
 
 @pytest.mark.parametrize("is_queueing", [False, True])
@@ -268,7 +268,7 @@ async def test_one_that_is_cancelled_goes_on_at_once_to_end(is_queueing: bool) -
     assert child.said == ["waits"]
     gate.set()
     await until(lambda: len(bench.settled) == 2)
-    assert bench.executor.free_slots() == 1
+    assert bench.executor.capacity.free_slots() == 1
 
 
 async def test_one_that_loses_patience_itself_takes_a_slot_before_it_goes_on() -> None:
@@ -294,7 +294,7 @@ async def test_what_waits_at_the_end_of_a_drain_goes_back_in_line() -> None:
     child = Child()
     bench = Bench(1, child.wait)
     bench.take(0)
-    await until(lambda: bench.executor.free_slots() == 1)
+    await until(lambda: bench.executor.capacity.free_slots() == 1)
 
     bench.executor.stop_taking()
     bench.executor.stop_running()
@@ -306,7 +306,7 @@ async def test_a_drain_lets_what_comes_back_go_on() -> None:
     child = Child()
     bench = Bench(1, child.wait)
     bench.take(0)
-    await until(lambda: bench.executor.free_slots() == 1)
+    await until(lambda: bench.executor.capacity.free_slots() == 1)
     bench.executor.stop_taking()
 
     child.is_over.set()
@@ -323,13 +323,13 @@ async def test_one_that_is_abandoned_while_it_waits_keeps_its_slot_from_others_u
 
     bench = Bench(2, lambda: asyncio.run(wait()))
     (work,) = bench.take(0)
-    await until(lambda: bench.executor.free_slots() == 2)
+    await until(lambda: bench.executor.capacity.free_slots() == 2)
     bench.executor.interrupt([work], grace=0.0)
     await until(lambda: bench.outcomes == ["interrupted"])
-    assert bench.executor.free_slots() == 1
+    assert bench.executor.capacity.free_slots() == 1
 
     is_over.set()
-    await until(lambda: bench.executor.free_slots() == 2)
+    await until(lambda: bench.executor.capacity.free_slots() == 2)
 
 
 async def test_what_gets_the_slot_does_not_begin_in_the_context_of_who_left_it() -> None:

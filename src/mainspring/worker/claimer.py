@@ -77,11 +77,14 @@ class Claimer:
         self._clock = worker.clock
         self._poll_interval = settings.poll_interval
         self._executor = executor
+        self._capacity = executor.capacity
         self._flusher = flusher
         self._leases = leases
         self._fronts: dict[Pair, Front] = {}
         self._hot = Turns(settings.weights)  # worth asking
-        self._quota = ThreadQuota(executor=executor, lines=lines, clock=worker.clock)
+        self._quota = ThreadQuota(
+            jobs=executor.jobs_in_threads, capacity=executor.capacity, lines=lines, clock=worker.clock
+        )
         self._kept: Pair | None = None  # whose turn came when no slot was free: it gets the next one
         self._urgent: dict[Pair, int] = {}  # to ask out of turn, for this priority and more urgent ones
         self._urgent_claims = 0  # since the last turn
@@ -106,14 +109,14 @@ class Claimer:
                 self._ask_out_of_turn(pair, priority)
             soon = self._clock.monotonic() + ECHO_SECONDS
             self._look_at = min(self._look_at, max(soon, self._looked_at + pause_after(self._look_cost)))
-            self._executor.has_room.set()
+            self._capacity.has_room.set()
 
     def _ask_out_of_turn(self, pair: Pair, priority: int) -> None:
         self._urgent[pair] = max(priority, self._urgent.get(pair, priority))
 
     def stop(self) -> None:
         self._is_stopping = True
-        self._executor.has_room.set()
+        self._capacity.has_room.set()
 
     # ── the loop ────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -129,7 +132,7 @@ class Claimer:
     async def _step(self) -> None:
         for pair in self._quota.worth_asking(self._urgent):
             self._hot.add(pair, self._lines[pair[1]].queue)
-        if self._kept is not None and self._executor.free_slots() > 0 and self._unsettled_room() > 0:
+        if self._kept is not None and self._capacity.free_slots() > 0 and self._unsettled_room() > 0:
             await self._claim_one(self._kept)
         elif self._room() <= 0:
             await self._rest(None)
@@ -149,14 +152,14 @@ class Claimer:
 
     def _room(self) -> int:
         """As much as fits here, and no more than may be unsettled: that is what a crash would repeat."""
-        return min(self._executor.room(), self._unsettled_room())
+        return min(self._capacity.room(), self._unsettled_room())
 
     def _unsettled_room(self) -> int:
-        return self._flusher.room() - self._executor.in_hand
+        return self._flusher.room() - self._capacity.in_hand
 
     async def _rest(self, seconds: float | None) -> None:
         """Until there is room, someone says something, or the time is over."""
-        something = self._executor.has_room
+        something = self._capacity.has_room
         something.clear()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
@@ -201,17 +204,17 @@ class Claimer:
             await self._claim_and_come_again(pair, wanted)
             if wanted < FEW:
                 await self._clock.sleep(GAP_SECONDS)  # let a few more slots become free before asking again
-        elif self._executor.has_spare_slot:
+        elif self._capacity.has_spare_slot:
             await self._claim_and_come_again(pair, 1)
         else:
             self._kept = pair
-            self._executor.keep_a_slot()
+            self._capacity.keep_a_slot()
 
     async def _claim_one(self, pair: Pair) -> None:
         """Into the slot that was kept for it."""
         await self._claim_and_come_again(pair, 1)
         self._kept = None
-        self._executor.release_slot()
+        self._capacity.release_slot()
 
     async def _claim_and_come_again(self, pair: Pair, wanted: int) -> None:
         """One turn of a pair, and another one later if it gave all that was wanted."""

@@ -1,10 +1,6 @@
-"""Runs handlers, never more at once than there are slots; those that wait for other runs are not counted (`waits.py`).
+"""Runs handlers, as many at once as there is room for (`capacity.py`), and stops them when they have to.
 
-A handler that is not async also needs a thread, and there are fewer of these: a hundred threads that compute do no more
-than a few, because Python runs one at a time, and each takes its turn before the event loop has its own.
-
-Claimed runs wait in a small buffer, most urgent first. How many may wait adapts to how fast handlers finish, so
-that long runs are not hoarded here while another worker idles; what waits too long is given back.
+Claimed runs wait in a small buffer, most urgent first; what waits too long is given back.
 """
 
 from __future__ import annotations
@@ -17,11 +13,9 @@ import structlog
 from mainspring.store.columns import ID, JOB
 from mainspring.store.instants import UNIX_TO_POSTGRES
 from mainspring.worker import outcomes
-from mainspring.worker.buffer import Buffer
+from mainspring.worker.capacity import Capacity
 from mainspring.worker.handler_errors import unpacked
-from mainspring.worker.rate import Rate
 from mainspring.worker.time_limits import Timekeeper
-from mainspring.worker.waits import MOST_PER_SLOT, Waits
 from mainspring.worker.work import Work
 
 if TYPE_CHECKING:
@@ -37,10 +31,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 
-PREFETCH_SECONDS = 0.05  # how much work, at the present speed, may wait here
-MAX_PREFETCH = 2_000
 STALE_SECONDS = 1.0  # a run that waited here this long is given back
-MOST_ABANDONED = 3  # handlers that would not stop; with more of them, a process had better be replaced
 
 
 def tell_nobody(hard_limit: float) -> None:
@@ -68,18 +59,12 @@ class Executor:
         self._worker_id = worker.id
         self._handlers = handlers
         self._lines = lines
-        self._slots = settings.slots
-        self._threads = settings.thread_count
         self.jobs_in_threads = [job for job, handler in handlers.items() if handler.needs_thread]
         self._cancel_grace = settings.cancel_grace
         self._clock = worker.clock
         self._settle = settle
-        self._buffer = Buffer(has_thread=self._has_thread_for_new, start=self._start)
-        self._running: set[Work] = set()
-        self._in_threads = 0  # of those; one that was abandoned does not count: its slot does
-        self._kept = 0  # slots that stay free for a run that may not wait here
-        self._kept_threads = 0  # threads, likewise
-        self._abandoned = 0  # handlers that would not stop: their slots are not reused until they do
+        self.capacity = Capacity(settings=settings, clock=worker.clock, has_room=has_room, start=self._start)
+        self._running, self._buffer, self._waits = self.capacity.running, self.capacity.buffer, self.capacity.waits
         self.timekeeper = Timekeeper(
             clock=worker.clock,
             grace=settings.cancel_grace,
@@ -88,78 +73,8 @@ class Executor:
             announce=announce,
         )
         self._performer = performer
-        self._waits = Waits(
-            most=MOST_PER_SLOT * settings.slots,
-            running=self._running,
-            has_slot_for=self._has_slot_for,
-            slot_is_free=self._fill_slots,
-        )
-        self._rate = Rate(worker.clock)
-        self._thread_rate = Rate(worker.clock)
-        self._is_stopping = False
-        self.has_room = has_room
-        self.has_room.set()
 
     # ── taking runs in ──────────────────────────────────────────────────────────────────────────────────────
-
-    def room(self) -> int:
-        """How many more runs it would be good to have here."""
-        if self._is_stopping:
-            return 0
-        return self.free_slots() - self._kept + _prefetch(self._rate) - self._buffer.in_line
-
-    def thread_room(self) -> int:
-        """How many of them may need a thread."""
-        return self.free_threads() - self._kept_threads + _prefetch(self._thread_rate) - self._buffer.need_thread
-
-    def free_threads(self) -> int:
-        return self._threads - self._in_threads + self._waits.without_thread
-
-    def _has_thread_for_new(self) -> bool:
-        return self.free_threads() > self._kept_threads
-
-    def _has_slot_for(self, work: Work) -> bool:
-        return self._unused_slots() > 0 and (not work.needs_thread or self.free_threads() > 0)
-
-    def free_slots(self) -> int:
-        return 0 if self._is_stopping else self._unused_slots()
-
-    def _unused_slots(self) -> int:
-        return self._slots - len(self._running) - self._abandoned + self._waits.without_slot
-
-    @property
-    def has_spare_slot(self) -> bool:
-        """Whether a slot is free that nothing here waits for."""
-        return self.free_slots() > self._buffer.in_line
-
-    @property
-    def has_spare_thread(self) -> bool:
-        """Whether a thread is free that nothing here waits for."""
-        return self.free_threads() - self._kept_threads > self._buffer.need_thread
-
-    def keep_a_slot(self) -> None:
-        """Let the next slot that becomes free stay so."""
-        self._kept = 1
-
-    def release_slot(self) -> None:
-        self._kept = 0
-        self._fill_slots()
-
-    def keep_a_thread(self) -> None:
-        """Let the next thread that becomes free stay so."""
-        self._kept_threads = 1
-
-    def release_thread(self) -> None:
-        self._kept_threads = 0
-        self._fill_slots()
-
-    @property
-    def in_hand(self) -> int:
-        """How many runs wait here or have a slot: they will soon have a result to settle.
-
-        Who waits for another run does not count: that one must be claimed.
-        """
-        return len(self._running) - self._waits.without_slot + len(self._buffer)
 
     @property
     def is_idle(self) -> bool:
@@ -168,11 +83,6 @@ class Executor:
     @property
     def running(self) -> int:
         return len(self._running)
-
-    @property
-    def is_worn(self) -> bool:
-        """Whether so many handlers would not stop that a fresh process is better than this one."""
-        return self._abandoned >= min(MOST_ABANDONED, self._slots)
 
     def take(self, lease: Lease, line: int, rows: Sequence[Record]) -> list[Work]:
         """Accept the runs of a new lease; answers with them in the order of their positions."""
@@ -187,27 +97,18 @@ class Executor:
             self._start_or_give_back(works)
             return works
         self._buffer.add(works)
-        if self._is_stopping:
+        if self.capacity.is_closed:
             self.give_back_waiting()
-        self._fill_slots()
+        self.capacity.fill_slots()
         return works
 
     def _start_or_give_back(self, works: list[Work]) -> None:
         """Runs that may not wait here: if their claim was answered so late that the slot is gone, so are they."""
         for work in works:
-            if not self._is_stopping and self._has_slot_for(work):
+            if not self.capacity.is_closed and self.capacity.has_slot_for(work):
                 self._start(work)
             else:
                 self._settle(work.given_back(self.now()))
-
-    def _fill_slots(self) -> None:
-        if self._waits.without_slot:
-            self._waits.grant()
-        if self._is_stopping:
-            return
-        free = self._buffer.start_some(self._unused_slots() - self._kept)
-        if free > 0 or self._kept or self._buffer.in_line * 2 < MAX_PREFETCH:
-            self.has_room.set()
 
     # ── executing one ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -222,9 +123,7 @@ class Executor:
         work.started_at = now
         # Not by the loop's create_task: that makes up a name for each, which takes as long as the rest of it.
         work.task = asyncio.Task(self._execute(work, handler), name=handler.name)
-        self._running.add(work)
-        if work.needs_thread:
-            self._in_threads += 1
+        self.capacity.begin(work)
         return True
 
     async def _execute(self, work: Work, handler: Handler) -> None:
@@ -243,25 +142,9 @@ class Executor:
         work.task = None  # its context knows the work: a circle that would wait for the garbage collector
         if work.limit is not None:
             self.timekeeper.forget(work)
-        if work in self._running:
-            self._running.discard(work)
-            if work.needs_thread:
-                self._leave_thread()
-            self._settle(settled)
-        else:
-            self._abandoned -= 1  # it was given up, and settled, a while ago
-        self._rate.count += 1
-        if self._waits.without_slot:
-            self._waits.forget(work)
-            self._fill_slots()
-        elif self._buffer.in_line or self._buffer.aside:
-            self._fill_slots()
-        else:
-            self.has_room.set()
-
-    def _leave_thread(self) -> None:
-        self._in_threads -= 1
-        self._thread_rate.count += 1
+        if self.capacity.finish(work):
+            self._settle(settled)  # else it was given up, and settled, a while ago
+        self.capacity.refill(work)
 
     # ── stopping ────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -296,13 +179,9 @@ class Executor:
     def _abandon(self, work: Work) -> None:
         """As much force as there is: killed if it can be; else settled, while code that would not stop runs on."""
         if work in self._running and not self._performer.kill(work):
-            self._running.discard(work)
-            if work.needs_thread:
-                self._leave_thread()
-            self._waits.forget(work)
-            self._abandoned += 1
+            abandoned = self.capacity.abandon(work)
             self._settle(work.stopped(self.now()))
-            log.warning("a handler would not stop and was abandoned", run=str(work.row[ID]), abandoned=self._abandoned)
+            log.warning("a handler would not stop and was abandoned", run=str(work.row[ID]), abandoned=abandoned)
 
     def give_back_waiting(self, *, older_than: float = 0.0) -> None:
         """Return runs that have not started."""
@@ -313,7 +192,7 @@ class Executor:
 
     def stop_taking(self) -> None:
         """The first step of a drain: nothing new begins, what has not begun goes back."""
-        self._is_stopping = True
+        self.capacity.is_closed = True
         self.give_back_waiting()
 
     def stop_running(self) -> None:
@@ -337,7 +216,3 @@ def _is_in_its_task(work: Work) -> bool:
         return asyncio.current_task() is work.task
     except RuntimeError:  # there is no event loop
         return False
-
-
-def _prefetch(rate: Rate) -> int:
-    return min(MAX_PREFETCH, int(rate.per_second * PREFETCH_SECONDS))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from mainspring.clock import Clock
     from mainspring.store.connection import Record
-    from mainspring.worker.executor import Executor
+    from mainspring.worker.capacity import Capacity
     from mainspring.worker.registration import Lines
 
 Pair = tuple[int, int]  # lane, line
@@ -139,10 +139,10 @@ class ThreadQuota:
     the next thread that becomes free is kept for them.
     """
 
-    def __init__(self, *, executor: Executor, lines: Lines, clock: Clock) -> None:
-        self.jobs = executor.jobs_in_threads
+    def __init__(self, *, jobs: Sequence[int], capacity: Capacity, lines: Lines, clock: Clock) -> None:
+        self.jobs = jobs
         self._known = frozenset(self.jobs)
-        self._executor = executor
+        self._capacity = capacity
         self._lines = lines
         self._clock = clock
         self._left: dict[Pair, float] = {}  # where some were left, and when to ask for others again
@@ -158,9 +158,9 @@ class ThreadQuota:
 
     def _room(self, pair: Pair) -> int:
         if not self._lines[pair[1]].is_claimed_singly:
-            return self._executor.thread_room()
-        is_kept = pair == self._kept and self._executor.free_threads() > 0
-        return int(is_kept or self._executor.has_spare_thread)
+            return self._capacity.thread_room()
+        is_kept = pair == self._kept and self._capacity.free_threads() > 0
+        return int(is_kept or self._capacity.has_spare_thread)
 
     def learn(self, pair: Pair, quota: int | None, rows: Sequence[Record], began: float) -> Sequence[Record]:
         """This is what a claim took; answers with those runs before which none was left in line."""
@@ -180,7 +180,7 @@ class ThreadQuota:
         self._left[pair] = self._clock.monotonic() + pause
         if self._kept is None and self._lines[pair[1]].is_claimed_singly:
             self._kept = pair
-            self._executor.keep_a_thread()
+            self._capacity.keep_a_thread()
 
     def failed(self, pair: Pair) -> None:
         """A claim was not answered: the pair waits for a thread as before, and none is kept for it meanwhile."""
@@ -192,7 +192,7 @@ class ThreadQuota:
     def _release(self, pair: Pair) -> None:
         if pair == self._kept:
             self._kept = None
-            self._executor.release_thread()
+            self._capacity.release_thread()
 
     def has_left(self, pair: Pair) -> bool:
         return pair in self._left
@@ -206,7 +206,7 @@ class ThreadQuota:
         """
         if not self._left:
             return []
-        most = max(self._executor.thread_room(), self._executor.free_threads()) - len(self._to_be_asked)
+        most = max(self._capacity.thread_room(), self._capacity.free_threads()) - len(self._to_be_asked)
         ready = [pair for pair in self._left if self._room(pair) > 0]
         found = sorted(ready, key=lambda pair: pair not in urgent)[: max(0, most)]
         for pair in found:
