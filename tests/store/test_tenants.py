@@ -74,7 +74,7 @@ async def test_the_tables_with_a_tenant_are_known(connection: Connection) -> Non
 
 
 def test_only_who_puts_an_application_or_a_worker_together_chooses_a_tenant() -> None:
-    choosing = {"model/actor.py", "app/mainspring.py", "wiring/worker.py", "worker/supervisor.py"}
+    choosing = {"model/actor.py", "app/mainspring.py", "wiring/worker.py", "wiring/processes.py"}
     files = {str(file.relative_to(PACKAGE)): file.read_text() for file in PACKAGE.rglob("*.py")}
 
     assert {name for name, text in files.items() if "DEFAULT_TENANT" in text} <= choosing

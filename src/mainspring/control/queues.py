@@ -61,6 +61,9 @@ class Queues:
 class Workers:
     """Shows workers and drains them."""
 
+    # Not by tenant: a worker is a process of the installation, and its row names none. What is written down about a
+    # drain is the tenant's of whoever asked for it.
+
     def __init__(self, *, database: Database) -> None:
         self._database = database
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from mainspring.clock import SystemClock
+from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.store.migrate import check_server
 from mainspring.wiring.heartbeats import heartbeat_link
 from mainspring.wiring.location import DatabaseLocation
@@ -109,6 +110,7 @@ def supervisor(
         database=store.database,
         link=heartbeat_link(store.database, clock, settings),
         clock=clock,
+        tenant_id=DEFAULT_TENANT,
         lanes=store.lanes,
         settings=settings,
         command=command,

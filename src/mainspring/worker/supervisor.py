@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.store import queues, workers
 from mainspring.store.failures import DATABASE_ERRORS
 from mainspring.store.submissions import new_uuid
@@ -60,6 +59,7 @@ class Supervisor:
         database: Database,
         link: Link,
         clock: Clock,
+        tenant_id: int,
         lanes: int,
         settings: WorkerSettings,
         command: Callable[[UUID, int], ProcessCommand],
@@ -68,6 +68,7 @@ class Supervisor:
         self._database = database
         self._heartbeats = HeartbeatLoop(link=link, clock=clock, settings=settings, living=self._living)
         self._clock = clock
+        self._tenant_id = tenant_id
         self._lanes = lanes
         self._settings = settings
         self._command = command
@@ -211,7 +212,7 @@ class Supervisor:
         ours, served = [child.worker_id for child in self._children], self._settings
         async with self._database.acquire() as connection:
             wanted = await queues.wanted_slots(
-                connection, served.queues, ours, tenant_id=DEFAULT_TENANT, labels=served.labels
+                connection, served.queues, ours, tenant_id=self._tenant_id, labels=served.labels
             )
         if not self._is_ending:  # nor meanwhile
             self._adapt_to(wanted, self._autoscaler)
