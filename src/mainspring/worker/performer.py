@@ -6,7 +6,6 @@ An isolated one is called elsewhere: see `mainspring.worker.isolation`.
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -22,6 +21,7 @@ from mainspring.worker.environment import NOTHING
 from mainspring.worker.finishing import finishing_of
 from mainspring.worker.handler_errors import call_carrying
 from mainspring.worker.isolation.receiver import ReportReceiver
+from mainspring.worker.threads import HandlerThreads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,7 +47,7 @@ class Performer:
     ) -> None:
         self._surroundings = surroundings
         self._isolation = isolation
-        self._threads = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="mainspring-handler")
+        self._threads = HandlerThreads(threads)
         self._reporter = reporter
 
     async def perform(self, work: Work, handler: Handler, begins: Callable[[Work], None]) -> Any:
@@ -86,7 +86,7 @@ class Performer:
         self, function: Callable[..., Any], positional: tuple[Any, ...], named: dict[str, Any]
     ) -> Any:
         call = partial(copy_context().run, call_carrying, function, *positional, **named)
-        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+        return await self._threads.call(call)
 
     async def _perform_isolated(
         self, isolation: Isolation, work: Work, handler: Handler, begins: Callable[[Work], None]
@@ -158,4 +158,4 @@ class Performer:
         """Threads whose handlers would not stop are left behind; isolated processes are not."""
         if self._isolation is not None:
             self._isolation.close()
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._threads.close()
