@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mainspring.app.child import EXIT_FAULT, Child, SupervisorChannel
+from mainspring.worker.supervised import EXIT_DRAINED
 
 PATIENCE = 60.0
 
@@ -24,6 +25,19 @@ async def fault(configuration):
 
 child.msgspec.json.decode = lambda *arguments, **options: None
 child._main = fault
+child.main()
+"""
+
+
+UNREAD = """
+from mainspring.app import child
+
+async def end(configuration):
+    print("of which nobody is left to hear")
+    return 0
+
+child.msgspec.json.decode = lambda *arguments, **options: None
+child._main = end
 child.main()
 """
 
@@ -58,3 +72,20 @@ def test_a_worker_process_ends_by_a_fault_although_a_thread_of_a_handler_goes_on
 
     assert done.returncode == EXIT_FAULT
     assert "a fault of ours" in done.stderr
+
+
+def test_a_worker_process_whose_output_nobody_reads_ends_as_it_would_otherwise() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-c", UNREAD],
+        cwd=Path(__file__).parents[2],
+        env=os.environ | {"MAINSPRING_CHILD": "{}", "PYTHONUNBUFFERED": ""},
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=PATIENCE,
+    )
+    os.close(writer)
+
+    assert (done.returncode, done.stderr) == (EXIT_DRAINED, "")

@@ -147,6 +147,12 @@ def _calm_garbage_collection() -> None:
     gc.set_threshold(50_000, 20, 50)
 
 
+def _flush_output() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # whoever read it is gone, or a handler closed it
+            stream.flush()
+
+
 def main() -> None:
     sys.setswitchinterval(SWITCH_SECONDS)
     log_to_stderr()
@@ -159,8 +165,7 @@ def main() -> None:
     except Exception:
         log.exception("this worker process ended by a fault")
         code = EXIT_FAULT
-    sys.stdout.flush()
-    sys.stderr.flush()
+    _flush_output()
     os._exit(code)  # threads of handlers that would not stop must not keep the process
 
 
