@@ -13,6 +13,8 @@ from mainspring.errors import RunAlreadyEnded
 from .faulty_app import UNTIL_TOLD
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from .machinery import System
 
 
@@ -208,3 +210,25 @@ async def test_processes_are_added_while_there_is_work_for_them(system: System, 
     await jobs.nap.submit_many([{"seconds": UNTIL_TOLD}] * 50)
 
     assert await system.live_workers(2)  # as long as nothing has finished, a run is taken to last a second
+
+
+async def test_a_worker_that_closes_slowly_is_not_called_lost(
+    system: System, jobs: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Its row says that it stopped; the heartbeats of its sibling go on."""
+    gate = tmp_path / "closed"
+    environment = {"MAY_CLOSE": str(gate)}
+    tree = system.start(
+        app="tests.system.slow_closing_app:app", processes=2, heartbeat_interval=0.1, environment=environment
+    )
+    assert await system.live_workers(2)
+    await jobs.app.workers.drain(await system.value("select id from worker limit 1"))
+    assert await system.eventually(lambda: system.count("worker", "state = 'stopped'"))
+    assert await system.beat_again()
+    gate.touch()
+    assert tree.stop() == 0
+
+    said = "".join(capfd.readouterr())
+    assert "slowly closed" in said
+    assert "declared lost" not in said
+    assert "a worker process ended" not in said

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from mainspring.worker.supervised import ProcessCommand, SupervisedProcess
+from mainspring.worker.supervised import LOST, ProcessCommand, SupervisedProcess
 
 from .hands import HandClock
 
@@ -49,6 +49,26 @@ def test_words_are_heard_in_one_piece_or_in_many(child: Child) -> None:
 
     assert child.process.is_ready
     assert child.process.hard_limit == 17.25
+
+
+def test_a_child_that_departs_has_no_more_heartbeats_and_is_not_called_lost(
+    child: Child, caplog: pytest.LogCaptureFixture
+) -> None:
+    child.says(b"ready\n")
+    assert child.process.is_to_have_heartbeats
+    child.channel.sendall(b"departed\n")
+    child.process.declared_lost()  # by a heartbeat that was under way
+
+    assert not child.process.is_to_have_heartbeats
+    assert not child.process.is_told_lost
+    assert caplog.records == []
+
+
+def test_a_child_that_did_not_depart_is_told_that_it_is_lost(child: Child, caplog: pytest.LogCaptureFixture) -> None:
+    child.process.declared_lost()
+
+    assert child.channel.recv(100) == LOST
+    assert len(caplog.records) == 1
 
 
 def test_a_child_past_its_hard_limit_has_a_few_looks_to_say_that_it_is_not_stuck(child: Child) -> None:

@@ -28,6 +28,7 @@ from mainspring.store.failures import DATABASE_ERRORS
 from mainspring.worker.event_loop import run_in_loop
 from mainspring.worker.running import Ending
 from mainspring.worker.supervised import (
+    DEPARTED,
     DRAIN,
     EXIT_DRAINED,
     EXIT_LOST,
@@ -59,9 +60,17 @@ class SupervisorChannel:
         self.socket = channel
 
     def announce(self, hard_limit: float) -> None:
-        """Say by when our handlers have to be over. Not through the loop: the next handler may block it at once."""
+        """Say by when our handlers have to be over."""
+        self._say(b"%s%.3f\n" % (LIMIT, hard_limit))
+
+    def depart(self) -> None:
+        """Say that our worker ends, whatever is still to be closed: it needs no more heartbeats."""
+        self._say(DEPARTED)
+
+    def _say(self, word: bytes) -> None:
+        """Not through the loop: the next handler may block it at once."""
         with contextlib.suppress(OSError):
-            os.write(self.socket.fileno(), b"%s%.3f\n" % (LIMIT, hard_limit))
+            os.write(self.socket.fileno(), word)
 
 
 class Child:
@@ -87,7 +96,7 @@ class Child:
         ending = await worker.until_it_has_to_end(self._stopping)
         if ending.is_urgent:
             self._hurry.set()
-        await worker.drain(self._grace, self._hurry)
+        await worker.drain(self._grace, self._hurry, self._channel.depart)
         listening.cancel()
         return EXIT_CODES.get(ending, self._exit_code)
 

@@ -39,6 +39,10 @@ STALE_LOOK_SECONDS = 0.5
 REASON_LOOK_SECONDS = 0.5
 
 
+def say_nothing() -> None:
+    """Nobody has to know."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerParts:
     """What a worker consists of. `background` loops run beside it: the keeper, for instance."""
@@ -144,13 +148,19 @@ class RunningWorker:
 
     # ── ending ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def drain(self, grace: float, hurry: asyncio.Event | None = None) -> None:
-        """Stop claiming, let handlers finish within the grace, give back the rest at once, deliver, and end."""
+    async def drain(
+        self, grace: float, hurry: asyncio.Event | None = None, departs: Callable[[], None] = say_nothing
+    ) -> None:
+        """Stop claiming, let handlers finish within the grace, give back the rest at once, deliver, and end.
+
+        `departs` is called before the database is told that this worker has stopped.
+        """
         self.parts.claimer.stop()
         self.parts.executor.stop_taking()
         await self._until_idle(grace, hurry or asyncio.Event())
         self.parts.executor.stop_running()
         await self._deliver_last_results()
+        departs()
         await self._depart()
         await self._stop_loops()
         await self._leave_surroundings()

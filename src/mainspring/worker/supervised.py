@@ -21,7 +21,8 @@ log = structlog.get_logger()
 
 # What is said over the socket, one word a line. The child says READY once its worker is registered, and LIMIT with an
 # instant of the monotonic clock, which it shares with us: if it says nothing newer until then, its loop is blocked.
-READY, LIMIT = b"ready\n", b"limit "
+# DEPARTED is said before the worker's row says that it has stopped: from then on nobody expects heartbeats of it.
+READY, LIMIT, DEPARTED = b"ready\n", b"limit ", b"departed\n"
 HEARTBEAT, LOST, DRAIN, HURRY = b"heartbeat\n", b"lost\n", b"drain\n", b"hurry\n"
 
 # How a child may end.
@@ -51,6 +52,7 @@ class SupervisedProcess:
         self.is_ready = False
         self.is_frozen = False
         self.is_told_lost = False
+        self.has_departed = False
         self.is_draining = False  # asked to drain, not to be replaced
         self.kill_at = float("inf")
         self.hard_limit = float("inf")  # of what it executes, as it said last
@@ -67,6 +69,10 @@ class SupervisedProcess:
     @property
     def pid(self) -> int:
         return self._process.pid
+
+    @property
+    def is_to_have_heartbeats(self) -> bool:
+        return self.is_ready and not self.is_frozen and not self.has_departed and self.exit_code is None
 
     def poll(self) -> None:
         """Learn whether the child is ready, stopped, going on, or gone."""
@@ -90,6 +96,8 @@ class SupervisedProcess:
     def _act_on(self, word: bytes) -> None:
         if word == READY:
             self.is_ready = True
+        elif word == DEPARTED:
+            self.has_departed = True
         elif word.startswith(LIMIT):
             self.hard_limit = float(word.removeprefix(LIMIT))
 
@@ -127,7 +135,8 @@ class SupervisedProcess:
             self.send(DRAIN)
 
     def declared_lost(self) -> None:
-        if not self.is_told_lost:
+        self._receive()  # a heartbeat may have been under way when it departed, which is no loss
+        if not self.is_told_lost and not self.has_departed:
             self.is_told_lost = True
             log.warning("a worker was declared lost and begins anew", worker=str(self.worker_id))
             self.send(LOST)

@@ -169,10 +169,9 @@ class Supervisor:
         return self._pause
 
     def _living(self) -> list[SupervisedProcess]:
-        """Those that are to have heartbeats."""
         for child in self._children:
             child.poll()
-        return [each for each in self._children if each.is_ready and not each.is_frozen and each.exit_code is None]
+        return [child for child in self._children if child.is_to_have_heartbeats]
 
     # ── what may wait ───────────────────────────────────────────────────────────────────────────────────────
 
