@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
 import pytest
+from structlog.testing import capture_logs
 from tests.checker import check
 from tests.registering import registered_worker
 from tests.unit.hands import HandClock
@@ -18,6 +19,7 @@ from mainspring.model.lifecycle import MOST_CRASHES
 from mainspring.model.line import Delivery
 from mainspring.model.run import PRIORITIES
 from mainspring.store import jobs, leases, workers
+from mainspring.store.run_log import LINES_PER_SPAN, SPAN_SECONDS
 
 if TYPE_CHECKING:
     from mainspring import Mainspring
@@ -48,6 +50,10 @@ async def crash(connection: Connection, handle: Handle[None]) -> workers.Rescued
 
 async def claim(connection: Connection, lane: int, line: int, worker_id: UUID) -> None:
     await registered_worker(connection, worker_id)
+    await claim_one(connection, lane, line, worker_id)
+
+
+async def claim_one(connection: Connection, lane: int, line: int, worker_id: UUID) -> None:
     rows = await leases.claim(
         connection,
         lane=lane,
@@ -202,3 +208,70 @@ async def test_declaring_a_worker_lost_does_not_wait_behind_a_lock_on_its_row(
     await holder.close()
 
     assert await workers.lose_if_silent(connection, worker_id, 0)
+
+
+# ── what the log says ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def swept(connection: Connection, worker_id: UUID, rescuer: Rescuer) -> list[Any]:
+    """What is written about runs when this worker is lost and its runs are rescued."""
+    assert await workers.lose_if_silent(connection, worker_id, None)
+    with capture_logs() as lines:
+        await rescuer.sweep(connection)
+    return [line for line in lines if "run" in line]
+
+
+async def test_each_run_that_is_lost_with_its_worker_has_a_line(app: Mainspring, connection: Connection) -> None:
+    handle, worker_id = await submitted(app, Delivery.AT_MOST_ONCE), uuid4()
+    await claim(connection, lane_of(handle.id), await connection.fetchval("select line_id from ready"), worker_id)
+
+    assert await swept(connection, worker_id, Rescuer(lanes=8, clock=HandClock())) == [
+        {
+            "event": "a run is lost",
+            "log_level": "error",
+            "job": "work",
+            "run": str(handle.id),
+            "attempt": 1,
+            "outcome": "crashed",
+            "error": "The worker sent no more heartbeats; delivered at most once, it does not start again.",
+            "attempts_left": 0,
+        }
+    ]
+
+
+async def test_each_run_that_is_dead_by_its_crashes_has_a_line_and_those_before_have_none(
+    app: Mainspring, connection: Connection
+) -> None:
+    handle, written = await submitted(app, Delivery.AT_LEAST_ONCE), []
+    line = await connection.fetchval("select line_id from ready")
+    for _ in range(MOST_CRASHES):
+        worker_id = uuid4()
+        await claim(connection, lane_of(handle.id), line, worker_id)
+        written += await swept(connection, worker_id, Rescuer(lanes=8, clock=HandClock()))
+
+    assert [(line["event"], line["run"], line["outcome"]) for line in written] == [
+        ("a run is dead", str(handle.id), "crashed")
+    ]
+    assert written[0]["error"] == f"Its worker was lost {MOST_CRASHES} times while it ran."
+
+
+async def test_of_many_runs_that_are_lost_at_once_some_have_a_line_and_the_others_are_counted(
+    app: Mainspring, connection: Connection
+) -> None:
+    @app.job(delivery=Delivery.AT_MOST_ONCE)
+    async def work() -> None: ...
+
+    handles, clock, worker_id = await work.submit_many([{}] * (LINES_PER_SPAN + 3)), HandClock(), uuid4()
+    rescuer = Rescuer(lanes=8, clock=clock)
+    line = await connection.fetchval("select line_id from ready limit 1")
+    await registered_worker(connection, worker_id)
+    for handle in handles:
+        await claim_one(connection, lane_of(handle.id), line, worker_id)
+    assert len(await swept(connection, worker_id, rescuer)) == LINES_PER_SPAN
+    clock.now += SPAN_SECONDS
+    with capture_logs() as lines:
+        await rescuer.step(connection)
+
+    assert [(line["event"], line["job"], line["more"]) for line in lines] == [
+        ("a run is lost, and more like it", "work", 3)
+    ]

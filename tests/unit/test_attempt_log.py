@@ -17,8 +17,9 @@ from mainspring.model.line import Delivery
 from mainspring.model.policy import RetryPolicy
 from mainspring.model.steering import Retry, Snooze
 from mainspring.store.leases import Lease, Settlement
+from mainspring.store.run_log import LINES_PER_SPAN, SPAN_SECONDS
 from mainspring.worker.active_leases import ActiveLeases
-from mainspring.worker.attempt_log import LINES_PER_SPAN, MAX_ERROR_LENGTH, SPAN_SECONDS, AttemptLog
+from mainspring.worker.attempt_log import MAX_ERROR_LENGTH, AttemptLog
 from mainspring.worker.registry import handler_of
 from mainspring.worker.time_limits import Limit
 from mainspring.worker.work import Work
@@ -60,7 +61,7 @@ class Bench:
 
     def sum_up(self, **how: Any) -> list[MutableMapping[str, Any]]:
         with capture_logs() as lines:
-            self.log.sum_up(**how)
+            self.log.lines.sum_up(**how)
         return lines
 
 

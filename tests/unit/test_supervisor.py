@@ -8,9 +8,11 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from mainspring.clock import SystemClock
 from mainspring.errors import DatabaseBusy, DatabaseUnreachable
+from mainspring.model.lifecycle import State
 from mainspring.store import queues, workers
 from mainspring.store.submissions import new_uuid
 from mainspring.worker import supervisor as supervisor_module
@@ -198,3 +200,21 @@ async def test_a_supervisor_ends_in_order_though_its_last_rescue_fails(monkeypat
 
     async with asyncio.timeout(PATIENCE):
         assert await supervising.run() == 1
+
+
+async def test_each_run_that_ended_with_its_worker_has_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    end = workers.BadEnd(new_uuid(), "send", 1, State.LOST, "crashed", "The worker sent no more heartbeats.")
+
+    async def rescue(connection: object, lanes: int, worker_id: UUID, note: Any) -> workers.Rescued:
+        note(end)
+        return workers.Rescued(leases=1, lost=1)
+
+    monkeypatch.setattr(workers, "rescue_all", rescue)
+    supervising = supervisor()
+    supervising._ended.add(new_uuid())
+    with capture_logs() as lines:
+        await supervising._rescue_ended()
+
+    assert [(line["event"], line["run"], line["job"]) for line in lines if "run" in line] == [
+        ("a run is lost", str(end.run_id), "send")
+    ]

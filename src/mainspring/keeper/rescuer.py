@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from mainspring.store import workers
+from mainspring.store.run_log import RunLog
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -47,6 +48,7 @@ class Rescuer:
     def __init__(self, *, lanes: int, clock: Clock) -> None:
         self._lanes = lanes
         self._clock = clock
+        self._lines = RunLog(clock)
         self._observed: dict[UUID, Observation] = {}
         self._last_losses: list[float] = []
 
@@ -60,6 +62,7 @@ class Rescuer:
         for pulse in suspects[: self._allowance(pulses)]:
             await self._lose(connection, pulse)
         await self.sweep(connection)
+        self._lines.sum_up()
         return min([NOBODY_ALIVE_PAUSE, *(pulse.lease_seconds / READS_PER_LEASE for pulse in pulses)])
 
     def suspects(self, pulses: list[Pulse]) -> list[Pulse]:
@@ -97,5 +100,5 @@ class Rescuer:
     async def sweep(self, connection: Connection) -> None:
         """Rescue from every worker that ended: a claim of theirs may still have appeared since the last time."""
         for worker_id in await workers.ended_with_leases(connection, self._lanes):
-            total = await workers.rescue_all(connection, self._lanes, worker_id)
+            total = await workers.rescue_all(connection, self._lanes, worker_id, self._lines.note_bad_end)
             log.warning("runs of a lost worker were rescued", worker=str(worker_id), **total._asdict())

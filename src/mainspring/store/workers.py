@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID  # noqa: TC003  msgspec reads the annotations of BadEnd
 
-from mainspring.model.lifecycle import MOST_CRASHES
+import msgspec
+
+from mainspring.model.lifecycle import MOST_CRASHES, State
 from mainspring.model.worker import WorkerState, WorkerSummary
 from mainspring.store.connection import transaction
 from mainspring.store.statements import load
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from datetime import timedelta
-    from uuid import UUID
 
     from mainspring.model.line import Line
     from mainspring.store.connection import Connection
@@ -30,6 +32,24 @@ class Rescued(NamedTuple):
     cancelled: int = 0
     lost: int = 0
     buried: int = 0
+
+
+class BadEnd(NamedTuple):
+    """A run that ended because its worker did: dead or lost, and why."""
+
+    run_id: UUID
+    job: str
+    attempt: int
+    state: State
+    outcome: str
+    error: str
+
+
+def say_nothing(end: BadEnd) -> None:
+    """Nobody has to know of it one by one."""
+
+
+_bad_ends = msgspec.json.Decoder(list[BadEnd])
 
 
 class Pulse(NamedTuple):
@@ -124,19 +144,35 @@ async def ended_with_leases(connection: Connection, lanes: int) -> list[UUID]:
     return [row["id"] for row in rows]
 
 
-async def rescue(connection: Connection, lane: int, worker_id: UUID, count: int) -> Rescued:
-    """Take the runs out of up to `count` leases of a lost worker in one lane. Repeat until it finds none."""
+async def rescue(
+    connection: Connection,
+    lane: int,
+    worker_id: UUID,
+    count: int,
+    note: Callable[[BadEnd], None] = say_nothing,
+) -> Rescued:
+    """Take the runs out of up to `count` leases of a lost worker in one lane. Repeat until it finds none.
+
+    `note` is told of each that ended by it, except as someone wished.
+    """
     row = await load("leases/rescue").fetchrow(
         connection, lane=lane, worker=worker_id, count=count, most_crashes=MOST_CRASHES
     )
-    return Rescued() if row is None else Rescued(*row)
+    if row is None:
+        return Rescued()
+    *counts, bad_ends = row
+    for end in _bad_ends.decode(bad_ends):
+        note(end)
+    return Rescued(*counts)
 
 
-async def rescue_all(connection: Connection, lanes: int, worker_id: UUID) -> Rescued:
+async def rescue_all(
+    connection: Connection, lanes: int, worker_id: UUID, note: Callable[[BadEnd], None] = say_nothing
+) -> Rescued:
     """Take everything out of a lost worker's leases, a few leases at a time."""
     total = Rescued()
     for lane in range(lanes):
-        while (some := await rescue(connection, lane, worker_id, LEASES_AT_ONCE)).leases:
+        while (some := await rescue(connection, lane, worker_id, LEASES_AT_ONCE, note)).leases:
             total = Rescued(*(sum(pair) for pair in zip(total, some, strict=True)))
     return total
 

@@ -1,8 +1,8 @@
 """The worker's log of attempts: a line for each that failed, and for each run that is dead or lost.
 
 A line is written once the database has accepted what became of the attempt, so it says what history says, and says it
-once. Of the same kind of line about the same job only some are written in a while; the others are counted, and the
-count is written: a job that fails ten thousand times per second fills no disk. Everything else is for level debug.
+once, and not too often (`RunLog`). Everything else is for level debug. Runs whose worker was lost are not here: whoever
+rescues them says what became of them.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import structlog
 
-from mainspring.model.lifecycle import Outcome, State
+from mainspring.model.lifecycle import Outcome
 from mainspring.model.report import escaped, one_line
 from mainspring.store.columns import ATTEMPT, AttemptRecord
 from mainspring.store.leases import Fate
+from mainspring.store.run_log import BAD_ENDS, RunLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 
-LINES_PER_SPAN = 20  # of one kind, about one job
-SPAN_SECONDS = 10.0
 LOOK_SECONDS = 1.0
 MAX_ERROR_LENGTH = 300
 
@@ -39,14 +38,13 @@ _FAILURES = {
     Outcome.TIMED_OUT: "an attempt timed out",
     Outcome.CRASHED: "an attempt crashed",
 }
-_ENDS = {State.DEAD: "a run is dead", State.LOST: "a run is lost"}
 
 
 class AttemptLog:
     def __init__(self, *, clock: Clock, leases: ActiveLeases) -> None:
         self._clock = clock
         self._leases = leases
-        self._kinds: dict[tuple[str, str], _Kind] = {}
+        self.lines = RunLog(clock)
 
     def note(self, batch: Iterable[Settled], settlement: Settlement) -> None:
         """The database has answered for these, and the worker still holds them."""
@@ -62,48 +60,19 @@ class AttemptLog:
                 continue
             if event is None:
                 log.debug("an attempt ended", **_about(work, each))
-            elif self._may_write(event, work.handler.name, level := _level_of(each)):
+            elif self.lines.may_write(event, work.handler.name, level := _level_of(each)):
                 log.log(level, event, **_about(work, each), **_what_follows(work, each))
-
-    def _may_write(self, event: str, job: str, level: int) -> bool:
-        kind = self._kinds.get((event, job))
-        if kind is None:
-            kind = self._kinds[event, job] = _Kind(self._clock.monotonic(), level)
-        kind.count += 1
-        return kind.count <= LINES_PER_SPAN
 
     async def run(self) -> None:
         while True:
             await self._clock.sleep(LOOK_SECONDS)
-            self.sum_up()
-
-    def sum_up(self, *, at_once: bool = False) -> None:
-        """Write how many lines were left out, of each kind whose span is over."""
-        now = self._clock.monotonic()
-        for (event, job), kind in list(self._kinds.items()):
-            if not at_once and now - kind.since < SPAN_SECONDS:
-                continue
-            del self._kinds[event, job]
-            if (more := kind.count - LINES_PER_SPAN) > 0:
-                seconds = round(now - kind.since, 1)
-                log.log(kind.level, f"{event}, and more like it", job=job, more=more, seconds=seconds)
-
-
-class _Kind:
-    """Lines of one kind about one job, in the present span."""
-
-    __slots__ = ("count", "level", "since")
-
-    def __init__(self, since: float, level: int) -> None:
-        self.since = since
-        self.level = level
-        self.count = 0
+            self.lines.sum_up()
 
 
 def _event_of(settled: Settled) -> str | None:
     """What to call it, if it is a failure or the bad end of a run."""
     record = settled.record
-    return _ENDS.get(record[_STATE]) or _FAILURES.get(record[_OUTCOME])
+    return BAD_ENDS.get(record[_STATE]) or _FAILURES.get(record[_OUTCOME])
 
 
 def _level_of(settled: Settled) -> int:

@@ -61,7 +61,7 @@ class WorkerParts:
     background: Sequence[Callable[[], Coroutine[Any, Any, None]]] = ()
 
     async def close(self) -> None:
-        self.attempt_log.sum_up(at_once=True)
+        self.attempt_log.lines.sum_up(at_once=True)
         self.executor.close()
         for link in self.links:
             await link.close()

@@ -18,6 +18,7 @@ import structlog
 
 from mainspring.store import queues, workers
 from mainspring.store.failures import DATABASE_ERRORS
+from mainspring.store.run_log import RunLog
 from mainspring.store.submissions import new_uuid
 from mainspring.worker.heartbeats import LOOK_SECONDS, HeartbeatLoop
 from mainspring.worker.running import DELIVERY_SECONDS
@@ -76,6 +77,7 @@ class Supervisor:
         self._children: list[SupervisedProcess] = []
         self._ended: set[UUID] = set()  # ended without a good-bye: to be declared lost
         self._starts_at: list[float] = []  # when to start replacements
+        self._lines = RunLog(clock)
         self._pause = FIRST_PAUSE
         self._stops = 0
         self._autoscaler = Autoscaler.wanted_by(settings)
@@ -106,6 +108,7 @@ class Supervisor:
         with contextlib.suppress(Exception):
             async with asyncio.timeout(LAST_RESCUE_SECONDS):
                 await self._rescue_ended()
+        self._lines.sum_up(at_once=True)
 
     def stop(self) -> None:
         """Drain; when called again, hurry."""
@@ -181,6 +184,7 @@ class Supervisor:
             began = self._clock.monotonic()
             try:
                 await self._rescue_ended()
+                self._lines.sum_up()
                 await self._scale()
             except Exception as error:
                 is_fault = not isinstance(error, DATABASE_ERRORS)
@@ -195,7 +199,7 @@ class Supervisor:
         for worker_id in list(self._ended):
             async with self._database.acquire() as connection:
                 await workers.lose_if_silent(connection, worker_id, None)
-                rescued = await workers.rescue_all(connection, self._lanes, worker_id)
+                rescued = await workers.rescue_all(connection, self._lanes, worker_id, self._lines.note_bad_end)
             self._ended.discard(worker_id)
             log.warning("the runs of an ended worker were rescued", worker=str(worker_id), **rescued._asdict())
 

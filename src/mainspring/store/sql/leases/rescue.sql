@@ -50,8 +50,14 @@ with blame as materialized (
                                         then 'The worker sent no more heartbeats; delivered at most once, it does not start again.'
                                         else 'The worker sent no more heartbeats; its runs were taken over.' end) end
     from unfinished
+    returning run_id, job_id, attempt, state, outcome, error
+), bad_ends as (
+    select jsonb_agg(jsonb_build_array(recorded.run_id, job.name, recorded.attempt, recorded.state, recorded.outcome,
+                                       recorded.error ->> 'message')) as found
+    from recorded join job on job.id = recorded.job_id where recorded.state in ('dead', 'lost')
 )
 select (select count(*) from ended) as leases, count(*) filter (where state = 'ready') as rescued,
        count(*) filter (where state = 'cancelled') as cancelled, count(*) filter (where state = 'lost') as lost,
-       count(*) filter (where state = 'dead') as buried
+       count(*) filter (where state = 'dead') as buried,
+       (select coalesce(found, '[]') from bad_ends) as bad_ends
 from unfinished
