@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-PATIENCE = 60.0  # of somebody on a machine that has much else to do
+PATIENCE = 100.0  # of somebody on a machine that has much else to do; it ends a test that hangs, and nothing else
 PAUSE_SECONDS = 0.005
 HANGS = "select pg_sleep(86400)"  # a statement that is not answered before somebody ends it
 
 
-async def until(look: Callable[[], Any]) -> Any:
+async def until(look: Callable[[], Any], pause: float = PAUSE_SECONDS) -> Any:
     """Ask until the answer is neither nothing nor false, and pass it on."""
     async with asyncio.timeout(PATIENCE):
         while not (found := await _answer(look)):
-            await asyncio.sleep(PAUSE_SECONDS)
+            await asyncio.sleep(pause)
     return found
 
 

@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).parent.parent.parent
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -50,7 +51,7 @@ async def test_the_examples_of_a_page_run(page: Path, tmp_path: Path, url: str) 
         env=os.environ | {"MAINSPRING_DATABASE_URL": url},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=PATIENCE,
     )
 
     assert done.returncode == 0, done.stdout + done.stderr

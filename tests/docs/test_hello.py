@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from examples import hello
+from tests.waiting import PATIENCE
 
 from mainspring.testing import run_until_idle
 
@@ -44,7 +45,7 @@ async def test_a_greeting_greets(app: Mainspring) -> None:
 
     await run_until_idle(app)
 
-    assert await handle.result(timeout=20) == "Hello, Ada!"
+    assert await handle.result(timeout=PATIENCE) == "Hello, Ada!"
 
 
 def test_the_next_tick_is_always_later() -> None:

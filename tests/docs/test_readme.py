@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pytest
+from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,7 +43,7 @@ def shop(tmp_path: Path, environment: dict[str, str]) -> Iterator[Path]:
     worker = subprocess.Popen(["mainspring", "worker", "--app", "shop:app"], cwd=tmp_path, env=environment)
     yield tmp_path
     worker.send_signal(signal.SIGTERM)
-    assert worker.wait(60) == 0
+    assert worker.wait(PATIENCE) == 0
 
 
 def run(script: str, folder: Path, environment: dict[str, str]) -> str:

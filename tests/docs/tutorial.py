@@ -17,6 +17,8 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
+from tests.waiting import PATIENCE, eventually
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
@@ -33,7 +35,6 @@ DIFFERENT = (
 )
 UNSTEADY = re.compile(r"^…$|\[[█·]+\]|^• Mainspring uses ")
 SHOWS = re.compile(r"mainspring (run show|run list|dead-letter list|doctor)\b")
-PATIENCE = 90.0
 
 
 @dataclass(frozen=True)
@@ -153,10 +154,9 @@ class Reader:
         self._wait_for(step)
 
     def _wait_for(self, step: Step) -> None:
-        deadline = time.monotonic() + PATIENCE
-        while lost := missing(step.shown, self._log.read_text()):
-            assert time.monotonic() < deadline, f"$ {step.what}\n{lost} is not in\n{self._log.read_text()}"
-            time.sleep(0.1)
+        eventually(lambda: not missing(step.shown, self._log.read_text()))
+        lost = missing(step.shown, self._log.read_text())
+        assert not lost, f"$ {step.what}\n{lost} is not in\n{self._log.read_text()}"
 
     def __enter__(self) -> Self:
         return self

@@ -120,7 +120,7 @@ async def test_a_pool_drops_what_does_not_answer(
         await one.execute("select 1")
         await other.execute("select 1")
     for wire in proxy.wires:
-        wire.mode = Mode.HOLD
+        wire.set_mode(Mode.HOLD)
 
     async with behind.acquire() as connection:
         assert await connection.fetchval("select 1") == 1

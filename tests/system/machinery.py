@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from tests import waiting
 from tests.checker import Report, check
+from tests.waiting import PATIENCE, until
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
     from uuid import UUID
 
     import asyncpg
@@ -26,17 +28,26 @@ ROOT = Path(__file__).parents[2]
 
 LEASE_TIME = 15.0  # no machine is slow enough to make a healthy worker look dead
 SHORT_LEASE_TIME = 2.5  # where somebody is to be found dead
-PATIENCE = 60.0
+ASKING_PAUSE = 0.02  # between two looks at another process's work: each costs it something
 
 
-async def eventually(condition: Callable[[], Awaitable[Any]], seconds: float = PATIENCE) -> Any:
+async def eventually(condition: Callable[[], Awaitable[Any]]) -> Any:
     """Wait until something holds; answers with what it was. For things that happen in other processes."""
-    until = time.monotonic() + seconds
-    while not (found := await condition()):
-        if time.monotonic() > until:
-            return found
-        await asyncio.sleep(0.02)
-    return found
+    with contextlib.suppress(TimeoutError):
+        return await until(condition, ASKING_PAUSE)
+    return False
+
+
+async def lasting(seconds: float, look: Callable[[], Awaitable[Any]] | None = None) -> None:
+    """Let a fault last, looking again and again: its length is what is tested, and if it lasts longer, no less is."""
+    end = time.monotonic() + seconds
+
+    async def is_over() -> bool:
+        if look is not None:
+            await look()
+        return time.monotonic() >= end
+
+    await until(is_over, ASKING_PAUSE)
 
 
 def is_alive(pid: int) -> bool:
@@ -45,6 +56,14 @@ def is_alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
     except OSError:
         return False
+
+
+def deliver(number: signal.Signals, process: subprocess.Popen[Any]) -> None:
+    """Send a signal and wait until it has arrived: of two that are on their way at once, one is dropped."""
+    process.send_signal(number)
+    status = Path(f"/proc/{process.pid}/status")
+    pending = re.compile(r"^ShdPnd:\s*0*[1-9a-f]", re.MULTILINE)
+    assert waiting.eventually(lambda: process.poll() is not None or not pending.search(status.read_text()))
 
 
 @dataclass
@@ -79,13 +98,12 @@ class Tree:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self.process.wait()
-        while any(map(is_alive, children)):
-            time.sleep(0.01)
+        assert waiting.eventually(lambda: not any(map(is_alive, children)))
 
-    def stop(self, seconds: float = 60.0) -> int:
+    def stop(self) -> int:
         """Drain and wait; answers with the exit code."""
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(seconds)
+        return self.process.wait(PATIENCE)
 
 
 @dataclass
@@ -123,8 +141,8 @@ class System:
         self.trees.append(Tree(process))
         return self.trees[-1]
 
-    async def eventually(self, condition: Callable[[], Awaitable[Any]], seconds: float = PATIENCE) -> Any:
-        return await eventually(condition, seconds)
+    async def eventually(self, condition: Callable[[], Awaitable[Any]]) -> Any:
+        return await eventually(condition)
 
     async def value(self, query: str, *arguments: Any) -> Any:
         return await self.connection.fetchval(query, *arguments)
@@ -137,23 +155,40 @@ class System:
         query = "select count(*) >= $1 from worker where state = 'live' and beat > 0"
         return bool(await self.eventually(lambda: self.value(query, count)))
 
-    async def beat_again(self) -> bool:
-        """Whether every worker at work beats twice more, waiting for it: whatever they had begun before is over."""
+    @contextlib.asynccontextmanager
+    async def replacing(self, count: int) -> AsyncIterator[None]:
+        """Wait until so many workers have begun to work that were not there before what is done here."""
+        known = await self.count("worker", "beat > 0")
+        yield
+        query = "select count(*) >= $1 from worker where beat > 0"
+        assert await self.eventually(lambda: self.value(query, known + count))
+
+    async def beat_again(self, times: int = 2, worker_id: UUID | None = None) -> bool:
+        """Whether every worker at work, or this one, beats so often more, waiting for it.
+
+        After two of them, whatever had begun before is over; six of them take a lease time.
+        """
         beats = await self.value("select coalesce(jsonb_object_agg(id, beat), '{}') from worker where state = 'live'")
-        query = "select bool_and(beat >= ($1::jsonb ->> id::text)::int + 2) from worker where state = 'live'"
-        return bool(await self.eventually(lambda: self.value(query, beats)))
+        query = """
+            select bool_and(beat >= ($1::jsonb ->> id::text)::int + $2)
+            from worker where state = 'live' and id = coalesce($3, id)"""
+        return bool(await self.eventually(lambda: self.value(query, beats, times, worker_id)))
 
     async def tell_them_to_go_on(self) -> None:
         """Let handlers go on that wait `UNTIL_TOLD`."""
         await self.connection.execute("insert into effect (what) values ('go on')")
 
-    async def ended(self, count: int, seconds: float = PATIENCE) -> bool:
+    async def ended(self, count: int) -> bool:
         """Whether so many runs have ended, waiting for it."""
+        return bool(await self.eventually(lambda: self.have_ended(count)))
+
+    async def have_ended(self, count: int) -> bool:
+        """Whether so many have by now."""
         query = (
             "select count(distinct run_id) >= $1 from attempt"
             " where state in ('succeeded', 'cancelled', 'expired', 'lost')"
         )
-        return bool(await self.eventually(lambda: self.value(query, count), seconds))
+        return bool(await self.value(query, count))
 
     async def started(self, count: int) -> bool:
         return await self.count("effect", "what = 'start'") >= count

@@ -28,20 +28,36 @@ class Wire:
 
     client: asyncio.StreamWriter
     server: asyncio.StreamWriter
-    name: str = ""
     mode: Mode = Mode.PASS
+    name: str = ""
     cue: bytes = b""  # what the client has to say before `then` becomes the mode
     then: Mode = Mode.PASS
     swallowed: bytearray = field(default_factory=bytearray)
+    _is_let_through: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.set_mode(self.mode)
+
+    def set_mode(self, mode: Mode) -> None:
+        self.mode = mode
+        if mode is Mode.HOLD:
+            self._is_let_through.clear()
+        else:
+            self._is_let_through.set()
+
+    async def while_held(self) -> None:
+        """Wait until nothing is held any longer."""
+        await self._is_let_through.wait()
 
     def hear(self, data: bytes) -> None:
         if self.cue and self.cue in data:
-            self.mode, self.cue = self.then, b""
+            self.set_mode(self.then)
+            self.cue = b""
 
     def cut(self) -> None:
         for side in (self.client, self.server):
             side.transport.abort()
-        self.mode = Mode.PASS  # whoever holds something for it need not wait any longer
+        self.set_mode(Mode.PASS)  # whoever holds something for it need not wait any longer
 
 
 class Proxy:
@@ -110,20 +126,21 @@ class Proxy:
         """The network is away: connections stay and nothing gets through, new ones included."""
         self.default_mode = Mode.HOLD
         for wire in self.wires:
-            wire.mode = Mode.HOLD
+            wire.set_mode(Mode.HOLD)
 
     def open_up(self) -> None:
         self.is_open = True
         self.silent = None
         self.default_mode = Mode.PASS
         for wire in self.wires:
-            wire.mode, wire.cue = Mode.PASS, b""
+            wire.set_mode(Mode.PASS)
+            wire.cue = b""
 
     def fall_silent(self, part: str) -> None:
         """These connections hear nothing more, and neither do those that follow them, once they were let in."""
         self.silent = part
         for wire in self.named(part):
-            wire.mode = Mode.HOLD
+            wire.set_mode(Mode.HOLD)
 
     def _prepare(self, wire: Wire) -> None:
         if self.first_commit is not None and self.first_commit[0] in wire.name:
@@ -170,8 +187,7 @@ class Proxy:
                         wire.cut()
                         return
                 wire.hear(data)
-                while wire.mode is Mode.HOLD:
-                    await asyncio.sleep(0.02)
+                await wire.while_held()
                 if self.delay:
                     await asyncio.sleep(self.delay)
                 wire.server.write(data)
@@ -181,13 +197,12 @@ class Proxy:
     async def _to_client(self, reader: asyncio.StreamReader, wire: Wire) -> None:
         with contextlib.suppress(OSError, RuntimeError):  # RuntimeError: uvloop, of a transport that was cut
             while data := await reader.read(65536):
-                while wire.mode is Mode.HOLD:
-                    await asyncio.sleep(0.02)
+                await wire.while_held()
                 if wire.mode is Mode.SWALLOW:
                     wire.swallowed += data
                     continue
                 wire.client.write(data)
                 await wire.client.drain()
                 if self.silent is not None and self.silent in wire.name and READY_FOR_QUERY in data:
-                    wire.mode = Mode.HOLD
+                    wire.set_mode(Mode.HOLD)
         wire.client.close()

@@ -17,12 +17,12 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import asyncpg
+from tests import waiting
 
 from mainspring.store.database import Database
 from mainspring.store.embedded.accounts import ENVIRONMENT, PRIVATE, account_for, run_as
@@ -128,8 +128,7 @@ class Server:
         _send(signal.SIGKILL, everyone)
         self._process.wait()
         self._process = None
-        while any(map(is_alive, everyone)):
-            time.sleep(0.005)
+        assert waiting.eventually(lambda: not any(map(is_alive, everyone)))
         self._remove_shared_memory()
 
     def _remove_shared_memory(self) -> None:
@@ -204,14 +203,17 @@ class Server:
         trial = await asyncpg.connect(self.url, server_settings={"application_name": "trial"})
         pid = trial.get_server_pid()
         committing = asyncio.ensure_future(trial.execute("select pg_logical_emit_message(true, 'trial', '')"))
-        while not (is_held := await self.ask(f"select exists (select {_WAITING} and pid = $2)", "trial", pid)):
-            if committing.done():
-                break
-            await asyncio.sleep(0.005)
+        is_held = f"select exists (select {_WAITING} and pid = $2)"
+
+        async def is_decided() -> bool:
+            return committing.done() or await self.ask(is_held, "trial", pid)
+
+        await waiting.until(is_decided)
+        found = not committing.done()
         await self.ask("select pg_terminate_backend($1, 10000)", pid)
         await asyncio.gather(committing, return_exceptions=True)
         trial.terminate()
-        return bool(is_held) is expected
+        return found is expected
 
 
 class Replicas:

@@ -215,6 +215,18 @@ def _no_local_beat() -> None:
     Link.__init__ = begin_without_settings  # type: ignore[method-assign]
 
 
+def _looks() -> None:
+    """No sabotage, but a rescuer that says when it has looked."""
+    step = Rescuer.step
+
+    async def step_and_tell(self: Rescuer, connection: Any) -> float:
+        pause = await step(self, connection)
+        await connection.execute("insert into public.effect (pid, what) values ($1, 'looked')", os.getpid())
+        return pause
+
+    Rescuer.step = step_and_tell  # type: ignore[method-assign]
+
+
 def _hasty() -> None:
     """No sabotage, but bounds so short that a test can wait for them."""
     from mainspring.store import connection, hosts
@@ -259,6 +271,7 @@ def _no_settings() -> None:
 
 _SABOTAGES = {
     "hasty": _hasty,
+    "looks": _looks,
     "unsettled": _no_bound_on_unsettled,
     "giving_up": _no_giving_up,
     "repair": _no_repair,

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
+from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     import asyncpg
@@ -53,7 +54,7 @@ def mainspring(*words: str, cwd: Path = ROOT, environment: dict[str, str] | None
         env=inherited | (environment or {}),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
     )
     assert not any(line.startswith("Traceback") for line in done.stderr.splitlines()), done.stderr
     return Answer(done.returncode, done.stdout, done.stderr)
@@ -345,7 +346,7 @@ async def test_a_worker_executes_what_is_submitted_and_drains(url: str, tmp_path
         answer = mainspring("run", "submit", "add", "--arg", "a=1", "--arg", "b=2", "--wait", *words, cwd=tmp_path)
         assert (answer.code, answer.out) == (0, "3\n")
 
-        words = ["--database-url", url, "-o", "json", "--wait", "--timeout", "30s"]
+        words = ["--database-url", url, "-o", "json", "--wait", "--timeout", f"{PATIENCE:g}s"]
         chained = mainspring("run", "submit", "chain", *words).document
         assert mainspring("run", "show", chained["result"], "--database-url", url).code == 0
 
@@ -359,6 +360,6 @@ async def test_a_worker_executes_what_is_submitted_and_drains(url: str, tmp_path
         assert "live" in mainspring("worker", "list", "--database-url", url).out
     finally:
         worker.send_signal(signal.SIGTERM)
-        assert worker.wait(60) == 0
+        assert worker.wait(PATIENCE) == 0
     (listed,) = mainspring("worker", "list", "-o", "json", "--database-url", url).document["workers"]
     assert listed["state"] == "stopped"

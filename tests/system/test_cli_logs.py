@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.waiting import PATIENCE
 
 from mainspring import Context, Mainspring, RetryPolicy
 from mainspring.testing import run_until_idle
@@ -86,7 +87,7 @@ async def test_a_run_that_did_not_succeed_is_shown_with_its_last_traceback(
         raise ConnectionError(f"time {context.attempt} {HOSTILE}" + "\nstate  succeeded" * 100)
 
     handle = await stumble.submit()
-    await run_until_idle(app, timeout=60)
+    await run_until_idle(app, timeout=PATIENCE)
     show = ("run", "show", str(handle.id))
 
     last = (await asyncio.to_thread(mainspring, *show, environment=environment)).out
@@ -165,7 +166,7 @@ async def test_watching_tells_why_earlier_attempts_failed(app: Mainspring, envir
         return "there"
 
     handle = await stumble.submit()
-    await run_until_idle(app, timeout=60)
+    await run_until_idle(app, timeout=PATIENCE)
     answer = await asyncio.to_thread(mainspring, "run", "watch", str(handle.id), environment=environment)
 
     *_, failed, succeeded, result = answer.out.splitlines()

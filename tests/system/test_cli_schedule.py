@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import icalendar
 import pytest
+from tests.waiting import PATIENCE
 
 from .test_cli import HOSTILE, Answer, mainspring, refused
 
@@ -201,7 +202,7 @@ def in_terminal(columns: int, *words: str, **environment: str) -> list[str]:
     )
     command = [sys.executable, "-c", script, str(columns), *words]
     variables = {"PATH": "/usr/bin:/bin", "TERM": "xterm", **environment}
-    done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=PATIENCE, check=True)
     return re.sub(r"\x1b\[[0-9;]*m", "", done.stdout).splitlines()
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.system.test_poison import POISON_APP, noted, survivors
+from tests.waiting import PATIENCE
 
 from mainspring.errors import RunFailed
 
@@ -28,7 +29,7 @@ async def test_a_command_succeeds_with_its_exit_code(system: System, poisons: An
         await poisons.write.submit(path=str(tmp_path / "-x y")),
     ]
 
-    assert [await each.result(timeout=30) for each in handles] == [{"exit_code": 0}] * 3
+    assert [await each.result(timeout=PATIENCE) for each in handles] == [{"exit_code": 0}] * 3
     assert (tmp_path / "where").read_text() == "hello /usr\n"
     assert (tmp_path / "-x y").read_text() == ""  # its standard input is empty
 
@@ -50,7 +51,7 @@ async def test_a_command_that_fails_says_how(
     handle = await getattr(poisons, job).submit(**arguments)
 
     with pytest.raises(RunFailed):
-        await handle.result(timeout=30)
+        await handle.result(timeout=PATIENCE)
     (attempt,) = (await handle.find()).attempts
     assert attempt.outcome == outcome
     assert attempt.error["code"] == code
@@ -80,7 +81,7 @@ async def test_a_cancelled_command_ends_with_its_children(system: System, poison
 
     assert await system.ended(1)
     assert (await handle.find()).state == "cancelled"
-    assert await survivors(system, pids) == []
+    assert survivors(pids) == []
 
 
 async def test_a_command_that_takes_too_long_is_killed(system: System, poisons: Any, tmp_path: Path) -> None:
@@ -91,13 +92,24 @@ async def test_a_command_that_takes_too_long_is_killed(system: System, poisons: 
     assert await system.eventually(lambda: system.count("dead"))
     (attempt,) = (await handle.find()).attempts
     assert attempt.outcome == "timed_out"
-    assert await survivors(system, pids) == []
+    assert survivors(pids) == []
 
 
 async def test_a_command_is_submitted_from_the_command_line(system: System, poisons: Any) -> None:
     system.start(app=POISON_APP, lease_time=LEASE_TIME)
     assert await system.live_workers(1)
-    arguments = ["run", "submit", "end-with", "--arg", "text=hi", "--arg", "code=0", "--wait", "--timeout", "30s"]
+    arguments = [
+        "run",
+        "submit",
+        "end-with",
+        "--arg",
+        "text=hi",
+        "--arg",
+        "code=0",
+        "--wait",
+        "--timeout",
+        f"{PATIENCE:g}s",
+    ]
     done = subprocess.run(
         [sys.executable, "-m", "mainspring.cli", *arguments],
         env=os.environ | {"MAINSPRING_DATABASE_URL": system.url},

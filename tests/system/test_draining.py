@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.waiting import PATIENCE
 
 from mainspring.errors import RunAlreadyEnded
 
 from .faulty_app import UNTIL_TOLD
+from .machinery import deliver
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,7 +50,7 @@ async def test_a_drain_with_grace_lets_handlers_finish(system: System, jobs: Any
     beats = await system.value("select beat from worker")
     assert await system.eventually(lambda: system.value("select beat >= $1 + 8 from worker", beats))
     await system.tell_them_to_go_on()
-    assert tree.process.wait(60) == 0
+    assert tree.process.wait(PATIENCE) == 0
 
     assert await system.count("attempt", "outcome = 'succeeded'") == 5
     assert await system.count("ready") == 3
@@ -63,16 +64,10 @@ async def test_a_second_signal_hurries_a_drain(system: System, jobs: Any) -> Non
     assert await system.live_workers(1)
     await jobs.nap.submit_many([{"seconds": UNTIL_TOLD}] * 3)
     assert await system.eventually(lambda: system.started(3))
+    for _ in range(2):
+        deliver(signal.SIGTERM, tree.process)
 
-    async def has_ended_when_told_again() -> bool:
-        """Two signals of one kind that arrive together are one."""
-        tree.process.send_signal(signal.SIGTERM)
-        await asyncio.sleep(1.0)
-        return tree.process.poll() is not None
-
-    assert await system.eventually(has_ended_when_told_again)
-    assert tree.process.returncode in (0, -signal.SIGTERM)  # one more may hit it when it is all but gone
-
+    assert tree.process.wait(PATIENCE) == 0
     assert await system.count("ready") == 3
 
 
@@ -93,7 +88,7 @@ async def test_a_run_no_worker_knows_yet_waits_for_one_that_does(system: System,
     old.stop()
 
     assert await system.ended(5)
-    assert [await handle.result(60) for handle in handles] == [0, 1, 2, 3, 4]
+    assert [await handle.result(PATIENCE) for handle in handles] == [0, 1, 2, 3, 4]
     assert {attempt.number for handle in handles for attempt in (await handle.find()).attempts} == {1}
     report = await system.report([handle.id for handle in handles], must_be_drained=True)
     assert report.violations == [], report
@@ -125,7 +120,7 @@ async def test_a_failing_run_is_retried_and_its_attempts_are_all_told(system: Sy
     assert await system.live_workers(1)
     handle = await jobs.fail_twice.submit()
 
-    assert await handle.result(60) == "at last"
+    assert await handle.result(PATIENCE) == "at last"
     run = await handle.find()
     assert [(attempt.number, attempt.outcome) for attempt in run.attempts] == [
         (1, "failed"),
@@ -153,7 +148,7 @@ async def test_a_delayed_run_starts_on_time(system: System, jobs: Any) -> None:
     handles = [await jobs.touch.options(delay=delay).submit(number=1) for delay in (0.3, 0.8)]
 
     for handle in handles:
-        await handle.result(60)
+        await handle.result(PATIENCE)
         began_at = await system.value("select at from effect where run_id = $1", handle.id)  # by the database's clock
         assert began_at >= (await handle.find()).due_at
 
@@ -200,7 +195,7 @@ async def test_a_worker_that_is_asked_to_drain_ends_and_is_not_replaced(system: 
     assert report.violations == [], report
 
     await jobs.app.workers.drain(ids[1])
-    assert tree.process.wait(60) == 0  # nobody is left to supervise
+    assert tree.process.wait(PATIENCE) == 0  # nobody is left to supervise
     assert await system.count("worker", "state = 'stopped'") == 2
 
 

@@ -12,12 +12,13 @@ import asyncpg
 import pytest
 from tests.checker import Answer, CallLog
 from tests.switches import hurry, with_and_without
+from tests.waiting import PATIENCE, until
 
 from mainspring import Mainspring, RetryPolicy
 from mainspring.errors import OutcomeUnknown
 
 from . import sabotage
-from .machinery import ROOT, SHORT_LEASE_TIME, System, eventually
+from .machinery import ROOT, SHORT_LEASE_TIME, System, eventually, lasting
 from .proxy import Proxy
 from .replicas import url_of
 
@@ -345,16 +346,14 @@ async def test_a_running_client_goes_on_at_the_new_leader_when_the_old_one_falls
 
 async def _until_accepted(client: Client) -> list[UUID]:
     """What was under way when the leader fell silent may be unknown; the next one is accepted."""
-    async with asyncio.timeout(60):
-        while not (ids := await accepted(client.submit("batch"))):
-            pass
+    ids: list[UUID] = await until(lambda: accepted(client.submit("batch")))
     return ids
 
 
 async def _answered(call: Coroutine[Any, Any, Any]) -> Any:
     """What a call says. One that hangs is left alone: to cancel it would be to ask the silent server for it."""
     asking = asyncio.ensure_future(call)
-    await asyncio.wait([asking], timeout=60)
+    await asyncio.wait([asking], timeout=PATIENCE)
     assert asking.done(), "it hangs"
     return asking.result()
 
@@ -371,7 +370,7 @@ async def test_a_new_process_finds_the_new_leader_behind_a_silent_one(replicas: 
 
 def _show(url: str, run_id: UUID) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "mainspring.cli", "run", "show", str(run_id), "--database-url", url]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=PATIENCE)
 
 
 async def test_a_worker_goes_on_at_the_new_leader_when_the_old_one_falls_silent(
@@ -385,7 +384,7 @@ async def test_a_worker_goes_on_at_the_new_leader_when_the_old_one_falls_silent(
         quick = app.job(jobs.quick.handler.function)
         handles = await quick.submit_many([{"number": n} for n in range(5)])
         try:
-            results = await asyncio.gather(*(handle.result(120) for handle in handles))
+            results = await asyncio.gather(*(handle.result(PATIENCE) for handle in handles))
         finally:
             await app.close()
         assert results == list(range(5))
@@ -454,16 +453,18 @@ async def _beats_go_on(server: Server, system: System) -> tuple[bool, int]:
         rows = await system.connection.fetch("select id, beat from worker")
         return all(row["beat"] >= before[row["id"]] + BEATS for row in rows)
 
-    return bool(await system.eventually(have_beaten, seconds=10 * SHORT_LEASE_TIME)), most
+    return bool(await system.eventually(have_beaten)), most
 
 
 async def _most_connections(server: Server, seconds: float) -> int:
     """The most that supervisors had during this time: so long the fault lasts."""
-    most, clock = 0, asyncio.get_running_loop().time
-    until = clock() + seconds
-    while clock() < until:
+    most = 0
+
+    async def look() -> None:
+        nonlocal most
         most = max(most, await server.connections("supervisor"))
-        await asyncio.sleep(0.1)
+
+    await lasting(seconds, look)
     return most
 
 

@@ -8,12 +8,12 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.checker import Answer, CallLog
+from tests.waiting import eventually
 
 from mainspring import Mainspring, MainspringError
 from mainspring.store.embedded.postmaster import visible_postmaster
@@ -47,8 +47,7 @@ def stop_what_is_left(data: Path) -> None:
     """The server, if a worker that was dying still used it when we left. Nothing else would ever end it."""
     if (left := visible_postmaster(data)) is not None:
         os.kill(left.pid, signal.SIGQUIT)
-        while is_alive(left.pid):
-            time.sleep(0.05)
+        assert eventually(lambda: not is_alive(left.pid))
 
 
 @pytest.fixture
@@ -115,7 +114,7 @@ async def test_nothing_accepted_is_lost_while_the_disk_is_full(small_disk: Path,
     system.connection.terminate()
     system.connection = await _effects_table(system.url)
     assert await system.eventually(
-        lambda: system.value("select count(distinct run_id) >= $1 from attempt", len(log.accepted)), seconds=60
+        lambda: system.value("select count(distinct run_id) >= $1 from attempt", len(log.accepted))
     )
     report = await system.report(log.accepted, calls=log.calls)
     assert report.violations == [], report

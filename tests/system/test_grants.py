@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import asyncpg
 import psycopg
 import pytest
+from tests.waiting import PATIENCE
 
 from mainspring import Context, Mainspring, RetryPolicy, RunFilter, wiring
 from mainspring.errors import MainspringError, RunCancelled, RunExpired, RunFailed, RunLost
@@ -85,7 +86,7 @@ def roles(system: System, new_role: NewRole, shared_directory: Path) -> Roles:
 async def ending(handle: Any) -> Any:
     """What a run came to: its result, or the error instead."""
     try:
-        return await handle.result(timeout=60)
+        return await handle.result(timeout=PATIENCE)
     except MainspringError as error:
         return type(error)
 
@@ -226,7 +227,7 @@ async def test_a_clients_role_is_enough_for_what_applications_do(url: str, roles
         dead = [*await shop.pay.submit_many([{"n": n} for n in range(4)])]
         await submit_in_transactions(shop, mine)
         await run_until_idle(owner.app)
-        assert (await sold.result(timeout=60), await ending(dead[0])) == (1, RunFailed)
+        assert (await sold.result(timeout=PATIENCE), await ending(dead[0])) == (1, RunFailed)
         assert [line.text for line in await sold.logs()] == ["sold"]
         assert [each async for each in sold.watch()]
 
@@ -272,7 +273,7 @@ async def test_a_clients_role_may_stop_runs_and_drain_workers(system: System, jo
     assert await ending(napping) is RunCancelled
     await jobs.app.workers.drain(await system.value("select id from worker where state = 'live'"), reason="x")
 
-    assert await asyncio.to_thread(tree.process.wait, 60) == 0
+    assert await asyncio.to_thread(tree.process.wait, PATIENCE) == 0
     assert await roles.denials() == []
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 import asyncpg
 import pytest
+from tests.waiting import PATIENCE
 
 from .proxy import Mode, Proxy
 
@@ -23,6 +23,11 @@ HOSTILE = {
     "idle_session_timeout": "50ms",
 }
 MANY = 200
+ROLLBACKS = "select xact_rollback from pg_stat_database where datname = current_database()"
+# Whether somebody was there who claims, together with all others.
+TERMINATE = """
+    select bool_or(pg_terminate_backend(pid) and application_name ~ 'claim') from pg_stat_activity
+    where datname = current_database() and application_name ~ '^mainspring (worker|keeper|supervisor)'"""
 
 
 @pytest.fixture
@@ -56,9 +61,11 @@ async def test_limits_that_a_dba_gave_to_the_role_do_not_reach_workers(
     system: System, jobs: Any, hostile_url: str, sabotage: str
 ) -> None:
     handles = await jobs.quick.submit_many([{"number": n} for n in range(MANY)])
+    failed = await system.value(ROLLBACKS)
     system.start(url=hostile_url, sabotage=sabotage)
     if sabotage:  # the control
-        assert not await system.ended(MANY, seconds=5.0)
+        assert await system.eventually(lambda: system.value(f"select ({ROLLBACKS}) > $1", failed))
+        assert not await system.have_ended(MANY)
         return
     await _nothing_went_wrong(system, handles)
 
@@ -66,25 +73,10 @@ async def test_limits_that_a_dba_gave_to_the_role_do_not_reach_workers(
 async def test_backends_that_are_terminated_all_the_time_cost_nobody_an_attempt(system: System, jobs: Any) -> None:
     system.start()
     assert await system.live_workers(1)
-    admin = await asyncpg.connect(system.url)
-    stop = asyncio.Event()
-
-    async def terminate() -> None:
-        while not stop.is_set():
-            await admin.execute(
-                "select pg_terminate_backend(pid) from pg_stat_activity"
-                " where datname = current_database() and application_name ~ '^mainspring (worker|keeper|supervisor)'"
-            )
-            await asyncio.sleep(0.2)
-
-    terminating = asyncio.create_task(terminate())
     handles = []
     for _ in range(10):
         handles += await jobs.quick.submit_many([{"number": n} for n in range(MANY // 10)])
-        await asyncio.sleep(0.2)
-    stop.set()
-    await terminating
-    await admin.close()
+        assert await system.eventually(lambda: system.value(TERMINATE))
 
     await _nothing_went_wrong(system, handles)
 
@@ -96,7 +88,7 @@ async def test_a_day_without_its_partition_gets_one_and_nothing_is_lost(
     """The clock of the database steps over days for which nobody made partitions."""
     system.start(sabotage=sabotage)
     assert await system.live_workers(1)
-    await (await jobs.quick.submit(number=0)).result(30)
+    await (await jobs.quick.submit(number=0)).result(PATIENCE)
     await system.connection.execute(
         "create or replace function clock_now() returns timestamptz language sql stable parallel safe"
         " as 'select now() + interval ''12 days'''"
@@ -104,7 +96,9 @@ async def test_a_day_without_its_partition_gets_one_and_nothing_is_lost(
     handles = await jobs.quick.submit_many([{"number": n} for n in range(20)])
     handles.append(await jobs.nap.options(delay=60).submit(seconds=0))
     if sabotage:  # the control
-        assert not await system.ended(21, seconds=3.0)
+        unsettled = "select count(*) from worker where unsettled_since is not null"
+        assert await system.eventually(lambda: system.value(unsettled))
+        assert not await system.have_ended(2)
         return
     assert await system.ended(21)
     await handles[-1].cancel()
@@ -125,7 +119,7 @@ async def test_a_worker_that_loses_a_commit_while_it_registers_looks_and_goes_on
         assert proxy.first_commit is None
         handle = await jobs.quick.submit(number=7)
 
-        assert await handle.result(60) == 7
+        assert await handle.result(PATIENCE) == 7
         assert tree.process.poll() is None
         assert await system.count("worker") == 1
 

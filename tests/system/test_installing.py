@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.system.environments import built_wheel, installed, surroundings
+from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -85,7 +86,7 @@ async def worker(plain: Environment, shop: Path, url: str) -> AsyncIterator[None
     process = subprocess.Popen([plain.python, "worker.py"], cwd=shop, env=variables)
     yield
     process.send_signal(signal.SIGTERM)
-    assert process.wait(60) == 0
+    assert process.wait(PATIENCE) == 0
 
 
 @pytest.mark.usefixtures("worker")

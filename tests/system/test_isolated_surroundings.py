@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.system import surrounded_app
+from tests.waiting import until
 
 from mainspring import wiring
 from mainspring.store.columns import ID
@@ -61,10 +62,9 @@ async def test_what_a_handler_raises_is_its_own_and_everything_is_closed(bench: 
 async def test_a_handler_that_is_not_async_is_told_to_stop(bench: Bench) -> None:
     work = bench.work("wait_until_told")
     performing = asyncio.ensure_future(bench.perform(work))
-    assert isinstance(bench.ear, Printed)
-    async with asyncio.timeout(60):
-        while "waiting" not in bench.ear.text:
-            await asyncio.sleep(0.01)
+    ear = bench.ear
+    assert isinstance(ear, Printed)
+    await until(lambda: "waiting" in ear.text)
     bench.isolation.tell(work)
 
     with pytest.raises(asyncio.CancelledError):

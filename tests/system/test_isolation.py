@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 from tests.system import poison_app
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 from mainspring import wiring
 from mainspring.errors import MainspringError, ProcessCrashed
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from mainspring.worker.isolation.pool import ChildPool
     from mainspring.worker.registry import Handler
-
-PATIENCE = 60.0
 
 
 class Ear:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 import signal
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.waiting import PATIENCE
 
 from .faulty_app import UNTIL_TOLD
 from .machinery import SHORT_LEASE_TIME
@@ -28,34 +28,37 @@ async def test_runs_survive_workers_that_are_killed_again_and_again(system: Syst
     handles += [await jobs.nap.submit_many([{"seconds": 0.05}] * 100) for _ in range(4)]
     accepted = [handle.id for batch in handles for handle in batch]
     for _ in range(6):
-        await asyncio.sleep(0.25)
-        victim = dice.choice(system.trees)
-        if dice.random() < 0.5:
-            victim.signal_children(signal.SIGKILL)
-        else:
-            victim.kill()
-            system.trees.remove(victim)
-            system.start(lease_time=SHORT_LEASE_TIME)
+        async with system.replacing(1):
+            victim = dice.choice(system.trees)
+            if dice.random() < 0.5:
+                victim.signal_children(signal.SIGKILL)
+            else:
+                victim.kill()
+                system.trees.remove(victim)
+                system.start(lease_time=SHORT_LEASE_TIME)
     assert await system.eventually(lambda: system.count("attempt", "outcome = 'crashed'"))
     await system.tell_them_to_go_on()
 
-    assert await system.ended(len(accepted), seconds=100)
+    assert await system.ended(len(accepted))
     report = await system.report(accepted, must_be_drained=True)
     assert report.violations == [], report
 
 
 async def test_without_rescue_the_runs_of_a_killed_worker_never_end(system: System, jobs: Any) -> None:
     """The control."""
-    victim = system.start(sabotage="rescue", lease_time=1.0)
+    victim = system.start(sabotage="rescue", lease_time=SHORT_LEASE_TIME)
     assert await system.live_workers(1)
+    victim_id = await system.value("select id from worker")
     handles = await jobs.nap.submit_many([{"seconds": UNTIL_TOLD}] * 5)
     assert await system.eventually(lambda: system.started(5))
     victim.kill()
     await system.tell_them_to_go_on()
-    system.start(sabotage="rescue")
+    system.start(sabotage="rescue", lease_time=SHORT_LEASE_TIME)
     assert await system.live_workers(2)  # with the one that is dead, and whom nobody declares lost
+    other_id = await system.value("select id from worker where id <> $1", victim_id)
+    assert await system.beat_again(12, other_id)  # two lease times
 
-    assert not await system.ended(1, seconds=4)
+    assert not await system.have_ended(1)
     report = await system.report([handle.id for handle in handles], must_be_drained=True)
     assert report.count("runs that are not over") == 5
 
@@ -66,7 +69,7 @@ async def test_a_child_that_is_killed_is_replaced_and_its_runs_begin_again_at_on
     assert await system.live_workers(1)
     handle = await jobs.die_after_effect.submit()
 
-    assert await handle.result(timeout=60) == "alive"
+    assert await handle.result(timeout=PATIENCE) == "alive"
     run = await handle.find()
     assert [attempt.outcome for attempt in run.attempts] == ["crashed", "succeeded"]
     assert [attempt.number for attempt in run.attempts] == [1, 1]  # a crash of a shared worker spends no attempt
@@ -102,17 +105,21 @@ async def test_a_worker_frozen_past_its_lease_delivers_nothing_when_it_wakes(
         assert await system.live_workers(2)  # it was told, and began anew under another id
 
 
-async def test_a_frozen_child_is_not_beaten_for(system: System, jobs: Any) -> None:
-    """The control of the above: a supervisor that beats for a frozen child keeps its runs from everyone."""
+async def test_a_supervisor_that_beats_for_a_frozen_child_keeps_its_runs_from_everyone(
+    system: System, jobs: Any
+) -> None:
+    """The control of the above."""
     frozen = system.start(sabotage="frozen", lease_time=SHORT_LEASE_TIME)
     assert await system.live_workers(1)
+    frozen_id = await system.value("select id from worker")
     await jobs.nap.submit_many([{"seconds": UNTIL_TOLD}] * 3)
-    assert await system.eventually(lambda: system.started(1))
+    assert await system.eventually(lambda: system.started(3))
     frozen.signal_children(signal.SIGSTOP)
     system.start()
     assert await system.live_workers(2)
 
-    assert not await system.eventually(lambda: system.count("worker", "state = 'lost'"), seconds=2 * SHORT_LEASE_TIME)
+    assert await system.beat_again(12, frozen_id)  # two lease times
+    assert await system.count("effect", "what = 'start'") == 3
 
 
 async def test_a_handler_that_holds_the_gil_does_not_stop_the_beat(system: System, jobs: Any) -> None:

@@ -7,10 +7,10 @@ import contextlib
 import shutil
 import socket
 import subprocess
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.waiting import PATIENCE, eventually
 
 from mainspring import Mainspring
 from mainspring.errors import DatabaseUnsuitable, IdempotencyConflict
@@ -72,12 +72,12 @@ max_client_conn = 200
 
 
 def _until_it_listens(port: int) -> None:
-    until = time.monotonic() + 30
-    while time.monotonic() < until:
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-            return
-        time.sleep(0.02)
-    raise AssertionError("pgbouncer does not listen")
+    def does_listen() -> bool:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+            return True
+        return False
+
+    assert eventually(does_listen), "pgbouncer does not listen"
 
 
 @pytest.fixture
@@ -132,13 +132,13 @@ async def test_workers_want_sessions_that_are_kept(
 ) -> None:
     tree = system.start(url=bouncer)
     if mode == "transaction":
-        assert await asyncio.to_thread(tree.process.wait, 60) != 0
+        assert await asyncio.to_thread(tree.process.wait, PATIENCE) != 0
         with pytest.raises(DatabaseUnsuitable) as refused:
             await _check_sessions(bouncer)
         assert refused.value.code == "sessions-pooled"
         return
     handles = await shop.job(jobs.quick.handler.function).submit_many([{"number": n} for n in range(20)])
-    assert [await handle.result(60) for handle in handles] == list(range(20))
+    assert [await handle.result(PATIENCE) for handle in handles] == list(range(20))
 
 
 async def _check_sessions(url: str) -> None:

@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.waiting import PATIENCE, eventually
 
 from .machinery import is_alive
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from .machinery import System
 
 POISON_APP = "tests.system.poison_app:app"
 
 
-async def survivors(system: System, pids: list[int], expected: int = 0) -> list[int]:
-    """Who is still there once no more are left than expected, and a while later."""
-
-    async def are_gone() -> bool:
-        return sum(map(is_alive, pids)) <= expected
-
-    await system.eventually(are_gone)
-    if expected:
-        await asyncio.sleep(2.0)
+def survivors(pids: list[int], expected: int = 0) -> list[int]:
+    """Who is still there once no more are left than expected."""
+    eventually(lambda: sum(map(is_alive, pids)) <= expected)
     return [pid for pid in pids if is_alive(pid)]
+
+
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 async def noted(system: System, path: Path, count: int) -> list[int]:
@@ -72,7 +69,7 @@ async def test_a_crash_costs_an_isolated_run_its_attempts_and_its_neighbours_not
     error = run.attempts[-1].error
     assert error["code"] == "process-crashed"
     assert said in error["message"]
-    assert [await each.result(timeout=60) for each in neighbours] == ["rested"] * 5
+    assert [await each.result(timeout=PATIENCE) for each in neighbours] == ["rested"] * 5
     assert await system.count("attempt", "outcome = 'crashed'") == 2
     assert await system.count("worker") == 1
 
@@ -92,7 +89,7 @@ async def test_a_shared_run_that_crashes_is_isolated_then_counted_then_dead(syst
         (2, "crashed"),
     ]
     assert [attempt.error["code"] for attempt in run.attempts] == ["worker-lost", "process-crashed", "process-crashed"]
-    assert [await each.result(timeout=60) for each in neighbours] == ["rested"] * 5
+    assert [await each.result(timeout=PATIENCE) for each in neighbours] == ["rested"] * 5
     report = await system.report([victim.id, *(each.id for each in neighbours)])
     assert report.violations == [], report
     assert await system.count("worker") == 2  # it took one worker with it, and only one
@@ -122,8 +119,8 @@ async def test_memory_beyond_the_limit_is_refused_and_said(system: System, poiso
         await poisons.eat.submit(300),  # the control: without the limit nothing is wrong with it
     ]
 
-    assert await within.result(timeout=60) == 8 * 2**20
-    assert await unlimited.result(timeout=60) == 300 * 2**20
+    assert await within.result(timeout=PATIENCE) == 8 * 2**20
+    assert await unlimited.result(timeout=PATIENCE) == 300 * 2**20
     assert await system.eventually(lambda: system.count("dead"))
     (attempt,) = (await beyond.find()).attempts
     assert attempt.error["code"] == "out-of-memory"
@@ -138,9 +135,9 @@ async def test_processor_time_beyond_the_limit_ends_the_process(system: System, 
         await poisons.spin_on.submit(3),  # the control: without the limit nothing is wrong with it
     ]
 
-    assert await within.result(timeout=60) == "dizzy"
-    assert await unlimited.result(timeout=60) == "dizzy"
-    assert await system.eventually(lambda: system.count("dead"), 60)
+    assert await within.result(timeout=PATIENCE) == "dizzy"
+    assert await unlimited.result(timeout=PATIENCE) == "dizzy"
+    assert await system.eventually(lambda: system.count("dead"))
     (attempt,) = (await beyond.find()).attempts
     assert attempt.outcome == "crashed"
     assert "SIGXCPU" in attempt.error["message"]
@@ -163,7 +160,7 @@ async def test_what_never_ends_is_killed_when_it_is_cancelled(
     assert await system.ended(6)
     (attempt,) = (await victim.find()).attempts
     assert attempt.outcome == "cancelled"
-    assert [await each.result(timeout=60) for each in neighbours] == ["rested"] * 5
+    assert [await each.result(timeout=PATIENCE) for each in neighbours] == ["rested"] * 5
 
 
 @pytest.mark.parametrize("kind", ["loop", "gil in C", "gil in re"])
@@ -176,7 +173,7 @@ async def test_what_never_ends_is_killed_when_its_time_is_up(system: System, poi
     assert await system.eventually(lambda: system.count("dead"))
     (attempt,) = (await victim.find()).attempts
     assert attempt.outcome == "timed_out"
-    assert [await each.result(timeout=60) for each in neighbours] == ["rested"] * 5
+    assert [await each.result(timeout=PATIENCE) for each in neighbours] == ["rested"] * 5
     assert await system.count("worker") == 1
 
 
@@ -185,13 +182,14 @@ async def test_a_shared_handler_that_holds_the_gil_stops_its_neighbours(
     system: System, poisons: Any, tmp_path: Path, kind: str
 ) -> None:
     """The control of those that hold it in C or in a runaway expression."""
-    system.start(app=POISON_APP, cancel_grace=0.2)
+    system.start(app=POISON_APP, cancel_grace=0.2, lease_time=6.0)
     victim = await poisons.shared_poison.submit(kind, str(tmp_path / "started"))
     assert await has_begun(system, tmp_path)
     await poisons.nap.submit_many([{"seconds": 2.0}] * 5)  # it may take a moment from `started` to the deed
     await victim.cancel()
 
-    assert not await system.ended(1, seconds=5)
+    assert await system.beat_again(6)  # a lease time
+    assert not await system.have_ended(1)
 
 
 # ── families ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -208,8 +206,9 @@ async def test_a_killed_run_leaves_no_descendant_behind(
     await victim.cancel()
     assert await system.ended(1)
 
+    assert await (await poisons.isolated_nap.submit(0.0)).result(PATIENCE)  # the zygote has done what it was asked to
     expected = 1 if sabotage else 0  # the daemon
-    left = await survivors(system, pids, expected)
+    left = survivors(pids, expected)
     for pid in left:
         os.kill(pid, signal.SIGKILL)
     assert len(left) == expected
@@ -221,8 +220,8 @@ async def test_a_run_that_ends_well_leaves_no_descendant_behind_either(
     system.start(app=POISON_APP)
     handle = await poisons.beget.submit(str(tmp_path / "pids"), seconds=0.2)
 
-    assert await handle.result(timeout=60) == "done"
-    assert await survivors(system, await noted(system, tmp_path / "pids", 3)) == []
+    assert await handle.result(timeout=PATIENCE) == "done"
+    assert survivors(await noted(system, tmp_path / "pids", 3)) == []
 
 
 @pytest.mark.parametrize("sabotage", ["", "leash"])
@@ -232,10 +231,12 @@ async def test_nothing_survives_a_worker_that_is_killed(
     tree = system.start(app=POISON_APP, sabotage=sabotage)
     await poisons.beget.submit(str(tmp_path / "pids"), seconds=3_600)
     pids = await noted(system, tmp_path / "pids", 3)
+    (zygote,) = {parent_of(pid) for pid in pids} - set(pids)
     tree.kill()
+    assert eventually(lambda: not is_alive(zygote))  # without a word to anybody, if it is sabotaged
 
     expected = 3 if sabotage else 0
-    left = await survivors(system, pids, expected)
+    left = survivors(pids, expected)
     for pid in left:
         os.kill(pid, signal.SIGKILL)
     assert len(left) == expected
@@ -248,7 +249,7 @@ async def test_a_run_whose_zygote_is_killed_has_crashed_and_others_begin_again(s
     assert await system.eventually(lambda: system.count("dead"))
     after = await poisons.isolated_nap.submit(0.0)
 
-    assert await after.result(timeout=60)
+    assert await after.result(timeout=PATIENCE)
     (attempt,) = (await victim.find()).attempts
     assert attempt.outcome == "crashed"
     assert "ended together with the one that started it" in attempt.error["message"]
@@ -284,7 +285,7 @@ async def test_a_drain_kills_what_does_not_finish_and_gives_it_back(
     assert run.state == "ready"
     assert [(attempt.number, attempt.outcome) for attempt in run.attempts] == [(1, "interrupted")]
     assert run.attempts_spent == 0
-    assert await survivors(system, pids) == []
+    assert survivors(pids) == []
 
 
 async def test_an_isolated_handler_that_heeds_a_drain_is_interrupted(

@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -89,7 +90,7 @@ def run_pytest(project: Path, *options: str) -> tuple[int, str]:
         cwd=project,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=PATIENCE,
     )
     return done.returncode, done.stdout + done.stderr
 

@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 
 import asyncpg
 import pytest
+from tests.waiting import PATIENCE
 
 from .faulty_app import UNTIL_TOLD
 from .machinery import SHORT_LEASE_TIME
@@ -33,7 +34,7 @@ class Backups:
         self._made: list[str] = []
 
     def _run(self, program: str, *words: str) -> None:
-        subprocess.run([self._server.binaries.folder / program, *words], check=True, timeout=60)
+        subprocess.run([self._server.binaries.folder / program, *words], check=True, timeout=PATIENCE)
 
     def take(self, url: str) -> None:
         self._run("pg_dump", "--format=custom", f"--file={self._dump}", url)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.waiting import PATIENCE
 
 from mainspring.clock import SystemClock
 from mainspring.control.doctor import examine
@@ -28,7 +29,7 @@ async def test_a_worker_whose_connection_for_results_falls_silent_claims_nothing
     async with Proxy(system.url) as proxy:
         system.start(url=proxy.url, sabotage=sabotage)
         assert await system.live_workers(1)
-        await (await jobs.quick.submit(number=0)).result(30)  # the connection that settles is there now
+        await (await jobs.quick.submit(number=0)).result(PATIENCE)  # the connection that settles is there now
         proxy.fall_silent(FLUSH)
         first = await jobs.touch.submit(number=1)
         assert await system.eventually(lambda: system.count("effect"))
@@ -69,7 +70,7 @@ async def test_a_worker_that_cannot_settle_for_long_gives_up_its_place_and_nobod
     async with Proxy(system.url) as proxy:
         system.start(url=proxy.url, sabotage=sabotage, give_up_after=3.0)
         assert await system.live_workers(1)
-        await (await jobs.quick.submit(number=0)).result(30)
+        await (await jobs.quick.submit(number=0)).result(PATIENCE)
         proxy.fall_silent(FLUSH)
         handle = await jobs.touch.submit(number=1)
         assert await system.eventually(lambda: system.count("effect"))
@@ -95,7 +96,7 @@ async def test_no_more_is_executed_than_may_be_unsettled(system: System, jobs: A
     async with Proxy(system.url) as proxy:
         system.start(url=proxy.url, max_unsettled=100)
         assert await system.live_workers(1)
-        await (await jobs.quick.submit(number=0)).result(30)
+        await (await jobs.quick.submit(number=0)).result(PATIENCE)
         proxy.fall_silent(FLUSH)
         await jobs.touch.submit_many([{"number": n} for n in range(5_000)])
         assert await system.eventually(lambda: system.value("select unsettled >= 100 from worker"))

@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from .machinery import System
@@ -23,14 +24,14 @@ async def test_parents_with_one_slot_get_the_results_of_their_children(system: S
     system.start(slots=1)
     handles = [await getattr(jobs, kind).submit() for _ in range(3)]
 
-    assert [await handle.result(timeout=90) for handle in handles] == [KINDS[kind]] * 3
+    assert [await handle.result(timeout=PATIENCE) for handle in handles] == [KINDS[kind]] * 3
 
 
 async def test_an_isolated_parent_that_waits_is_cancelled_as_always(system: System, jobs: Any) -> None:
     system.start(slots=1)
     handle = await jobs.wait_for_too_long.submit()
     assert await system.eventually(lambda: system.count("effect", "what = 'waiting'"))
-    assert await (await jobs.quick.submit(1)).result(timeout=60) == 1, "the slot is free meanwhile"
+    assert await (await jobs.quick.submit(1)).result(timeout=PATIENCE) == 1, "the slot is free meanwhile"
 
     await handle.cancel()
 
