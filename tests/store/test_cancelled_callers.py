@@ -31,7 +31,6 @@ ACTS: dict[str, Callable[[Mainspring, UUID, UUID], Awaitable[Any]]] = {
 WAITERS = "select count(*) from pg_stat_activity where datname = current_database() and wait_event = 'relation'"
 
 
-@pytest.mark.invariant(11)
 @pytest.mark.parametrize("action", ACTS)
 async def test_an_act_is_finished_though_its_caller_is_cancelled(
     app: Mainspring, connection: Connection, database: Database, action: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from mainspring.app.handle import Handle
     from mainspring.store.connection import Connection
     from mainspring.store.database import Database
+    from mainspring.testing import FrozenClock
 
 
 async def submitted(app: Mainspring, delivery: Delivery) -> Handle[None]:
@@ -81,6 +83,7 @@ async def test_a_run_that_may_start_again_goes_back_in_line(
     assert [(attempt.outcome, attempt.state) for attempt in run.attempts] == [("crashed", "ready")]
 
 
+@pytest.mark.invariant(5)
 async def test_a_run_delivered_at_most_once_is_lost(app: Mainspring, connection: Connection) -> None:
     handle = await submitted(app, Delivery.AT_MOST_ONCE)
 
@@ -131,6 +134,7 @@ async def test_a_run_that_is_around_at_too_many_crashes_becomes_a_dead_letter(
 # ── without blame ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.invariant(5)
 @pytest.mark.parametrize("delivery", [Delivery.AT_LEAST_ONCE, Delivery.AT_MOST_ONCE])
 async def test_what_a_worker_left_behind_that_ended_by_itself_is_no_crash(
     app: Mainspring, connection: Connection, delivery: Delivery
@@ -152,6 +156,33 @@ async def test_what_a_worker_left_behind_that_ended_by_itself_is_no_crash(
     assert await connection.fetchval("select coalesce(sum(crashes), 0) from ready") == 0
     report = await check(connection, [handle.id])
     assert report.violations == [], report
+
+
+# ── by a stepped clock ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.invariant(6)
+@pytest.mark.parametrize("step", [timedelta(days=1), -timedelta(days=1)])
+async def test_a_clock_that_steps_makes_nobody_look_silent_for_longer_or_shorter(
+    connection: Connection, clock: FrozenClock, step: timedelta
+) -> None:
+    """The database's clock jumps at each look; the rescuer's own says when a lease time has passed."""
+    await clock.freeze(connection)
+    (beating, silent), hand = [await registered_worker(connection) for _ in range(2)], HandClock()
+    await connection.execute("update worker set lease_seconds = $1", LEASE)
+    rescuer = Rescuer(lanes=8, clock=hand)
+    for _ in range(READS_PER_LEASE):
+        hand.now += LEASE / READS_PER_LEASE
+        await clock.set(clock.at + step)
+        assert beating in await workers.beat_if_live(connection, [beating])
+        await rescuer.step(connection)
+    assert await connection.fetchval("select count(*) from worker where state = 'live'") == 2
+    hand.now += LEASE / READS_PER_LEASE
+    await workers.beat_if_live(connection, [beating])
+    await rescuer.step(connection)
+
+    assert await connection.fetchval("select id from worker where state = 'lost'") == silent
+    assert await connection.fetchval("select id from worker where state = 'live'") == beating
 
 
 # ── behind a lock ───────────────────────────────────────────────────────────────────────────────────────────────

@@ -95,6 +95,18 @@ def _impatient() -> None:
     Rescuer.forget = lambda self: None  # type: ignore[method-assign]
 
 
+def _by_the_clock() -> None:
+    """A rescuer that judges by the database's clock."""
+    late = "select id from worker where state = 'live' and clock_now() - beat_at > lease_seconds * interval '1 second'"
+
+    async def step(self: Rescuer, connection: Any) -> float:
+        for row in await connection.fetch(late):
+            await workers.lose_if_silent(connection, row["id"], None)
+        return 0.0
+
+    Rescuer.step = step  # type: ignore[method-assign]
+
+
 def _no_give_back() -> None:
     """A drain that leaves what it did not finish where it is."""
     Executor.give_back_waiting = lambda self, **options: None  # type: ignore[method-assign]
@@ -286,6 +298,7 @@ _SABOTAGES = {
     "lookup": _no_lookup,
     "frozen": _no_frozen,
     "impatient": _impatient,
+    "by_the_clock": _by_the_clock,
     "give_back": _no_give_back,
     "hold": _no_hold,
     "disconnect": _no_disconnect_stop,

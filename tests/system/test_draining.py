@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .machinery import System
 
 
+@pytest.mark.invariant(5)
 @pytest.mark.parametrize("sabotage", ["", "give_back"])
 async def test_a_drain_without_grace_gives_back_at_once_what_is_running(
     system: System, jobs: Any, sabotage: str

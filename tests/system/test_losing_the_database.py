@@ -75,6 +75,37 @@ async def _outage(system: System, jobs: Any, proxy: Proxy, lease_times: float, s
     assert sabotage or await system.beat_again()  # a false alarm would have come by then
 
 
+STEP_CLOCK = """
+    create or replace function clock_now() returns timestamptz language sql stable parallel safe
+    as $$ select now() + interval '{}' $$"""
+
+
+@pytest.mark.invariant(6)
+@pytest.mark.parametrize(
+    ("step", "sabotage"), [("1 hour", ""), ("-1 hour", ""), ("1 hour", "by_the_clock")], ids=["on", "back", "control"]
+)
+async def test_nobody_is_lost_because_the_clock_of_the_database_was_stepped(
+    system: System, jobs: Any, step: str, sabotage: str
+) -> None:
+    for _ in range(2):
+        system.start(sabotage=sabotage, lease_time=OUTAGE_LEASE_TIME)
+    assert await system.live_workers(2)
+    handles = await jobs.nap.submit_many([{"seconds": UNTIL_TOLD}] * 4)
+    assert await system.eventually(lambda: system.started(4))
+    await system.connection.execute(STEP_CLOCK.format(step))
+    if sabotage:
+        assert await system.eventually(lambda: system.count("worker", "state = 'lost'"))
+        return
+    assert await system.beat_again(7)  # a lease time
+    await system.tell_them_to_go_on()
+
+    assert await system.ended(4)
+    report = await system.report([handle.id for handle in handles], must_be_drained=True)
+    assert report.violations == [], report
+    assert await system.count("attempt") == 4
+    assert await system.count("worker", "state = 'lost'") == 0
+
+
 async def test_a_worker_that_loses_the_database_while_it_starts_goes_on_when_it_is_back(
     system: System, jobs: Any
 ) -> None:

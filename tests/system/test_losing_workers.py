@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .machinery import System
 
 
+@pytest.mark.invariant(5)
 async def test_runs_survive_workers_that_are_killed_again_and_again(system: System, jobs: Any) -> None:
     """kill -9 of children and of whole trees under load."""
     dice = random.Random(20261115)
@@ -77,6 +78,7 @@ async def test_a_child_that_is_killed_is_replaced_and_its_runs_begin_again_at_on
     assert len(tree.children()) == 1
 
 
+@pytest.mark.invariant(4, 5)
 @pytest.mark.parametrize("sabotage", ["", "guard"])
 async def test_a_worker_frozen_past_its_lease_delivers_nothing_when_it_wakes(
     system: System, jobs: Any, sabotage: str

@@ -1,0 +1,133 @@
+"""Every change of a definition and every act of an operator is audited in its own transaction: both happen, or none."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+
+from mainspring import Mainspring, MainspringError, RetryPolicy, RunFilter
+from mainspring.model.ids import lane_of
+from mainspring.store.statements import all_statements
+from mainspring.testing import run_until_idle
+
+from .reading import written
+from .test_queues import registered
+from .test_rescuing import claim
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from uuid import UUID
+
+    from mainspring.store.connection import Connection
+
+
+class World(NamedTuple):
+    """One of each that something can be done to."""
+
+    app: Mainspring
+    url: str
+    ready: UUID
+    running: UUID
+    dead: UUID
+    over: UUID
+    worker: UUID
+
+
+@pytest.fixture
+async def world(app: Mainspring, url: str, connection: Connection) -> World:
+    @app.job(retry=RetryPolicy(max_attempts=1))
+    async def sell() -> None:
+        raise ValueError("sold out")
+
+    @app.job(queue="mail")
+    async def post() -> None: ...
+
+    dead, over = await sell.submit(), await post.submit()
+    await run_until_idle(app)
+    running, worker = await sell.submit(), await registered(connection, slots=1)
+    await claim(connection, lane_of(running.id), await connection.fetchval("select line_id from ready"), worker)
+    await app.queues.pause("default")
+    return World(app, url, (await sell.submit()).id, running.id, dead.id, over.id, worker)
+
+
+async def define(world: World) -> None:
+    async with Mainspring(world.url, submitted_by="tester") as deployed:
+
+        @deployed.job
+        async def pack() -> None: ...
+
+        await pack.submit()
+
+
+async def define_anew(world: World) -> None:
+    async with Mainspring(world.url, submitted_by="tester") as deployed:
+
+        @deployed.job(retry=RetryPolicy(max_attempts=7))
+        async def sell() -> None: ...
+
+        await sell.submit()
+
+
+# By the statement that writes both: what the audit calls it, and how it is done.
+ACTS: dict[str, tuple[str, Callable[[World], Awaitable[Any]]]] = {
+    "jobs/register": ("job.create", define),
+    "jobs/add_version": ("job.change", define_anew),
+    "runs/change": ("run.change", lambda world: world.app.runs.change(world.ready, priority=1)),
+    "runs/cancel_waiting": ("run.cancel", lambda world: world.app.runs.cancel(world.ready)),
+    "leases/request_cancel": ("run.cancel", lambda world: world.app.runs.cancel(world.running)),
+    "runs/requeue": ("run.requeue", lambda world: world.app.runs.requeue(world.dead)),
+    "runs/purge": ("run.purge", lambda world: world.app.runs.purge(world.dead)),
+    "runs/rerun": ("run.rerun", lambda world: world.app.runs.rerun(world.over)),
+    "operations/start": ("operation.start", lambda world: world.app.operations.start("cancel", RunFilter())),
+    "queues/pause": ("queue.pause", lambda world: world.app.queues.pause("mail")),
+    "queues/resume": ("queue.resume", lambda world: world.app.queues.resume("default")),
+    "workers/request_drain": ("worker.drain", lambda world: world.app.workers.drain(world.worker)),
+}
+# Restoring takes many transactions, between one row and another.
+BEGIN_AND_END = {"restoring/begin": "restore.start", "restoring/end": "restore.end"}
+ACTION = re.compile(r"'([a-z]+\.[a-z]+)'")
+
+REFUSE = """
+create function refuse() returns trigger language plpgsql as $$ begin raise exception 'no audit today'; end $$;
+create trigger refuse before insert on audit for each row execute function refuse()"""
+ALLOW = "drop trigger refuse on audit; drop function refuse"
+TABLES = ("ready", "later", "held", "dead", "lease", "attempt", "job", "job_version", "queue", "operation", "worker")
+
+
+async def contents(connection: Connection) -> list[str]:
+    """Whatever an act can change."""
+    rows = [await connection.fetch(f"select to_jsonb({table}.*) from {table}") for table in TABLES]  # noqa: S608
+    return sorted(row[0] for found in rows for row in found)
+
+
+async def audited(connection: Connection, action: str) -> int:
+    query = "select count(*) from audit where action = $1 and actor = 'tester'"
+    return int(await connection.fetchval(query, action))
+
+
+def test_every_act_is_known() -> None:
+    statements = [each for each in all_statements() if "audit" in written(each, "insert")]
+
+    expected = {name: action for name, (action, _) in ACTS.items()} | BEGIN_AND_END
+    assert {each.name: ACTION.findall(each.text)[0] for each in statements} == expected
+
+
+@pytest.mark.invariant(11)
+@pytest.mark.parametrize("name", ACTS)
+async def test_an_act_and_its_audit_row_happen_together_or_not_at_all(
+    world: World, connection: Connection, name: str
+) -> None:
+    (action, act), before = ACTS[name], await contents(connection)
+    known = await audited(connection, action)
+
+    await connection.execute(REFUSE)
+    with pytest.raises(MainspringError, match="no audit today"):
+        await act(world)
+    assert await contents(connection) == before
+    await connection.execute(ALLOW)
+    await act(world)
+
+    assert await contents(connection) != before
+    assert await audited(connection, action) == known + 1
