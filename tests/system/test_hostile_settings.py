@@ -19,7 +19,7 @@ HOSTILE = {
     "statement_timeout": "1ms",
     "lock_timeout": "1ms",
     "idle_in_transaction_session_timeout": "1ms",
-    "transaction_timeout": "1ms",
+    "transaction_timeout": "5s",  # we lift it by a statement, which has to be over by then
     "idle_session_timeout": "50ms",
 }
 MANY = 200

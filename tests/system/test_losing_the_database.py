@@ -61,18 +61,28 @@ async def _outage(system: System, jobs: Any, proxy: Proxy, lease_times: float, s
     assert await system.live_workers(2)
     handles = await jobs.nap.submit_many([{"seconds": 0.3}] * 40)
     assert await system.eventually(lambda: system.started(20))
+    if sabotage:  # it judges by what it saw before the outage: let that be the last heartbeat
+        proxy.refused = "supervisor"
+        proxy.cut("supervisor")
+        await _both_look(system)
+        await _both_look(system)
     proxy.close_down()
     await lasting(lease_times * OUTAGE_LEASE_TIME)
     proxy.refused = "supervisor"  # beats come back last: the moment in which a hasty rescuer would judge
-    await system.connection.execute("delete from effect where what = 'looked'")
     proxy.open_up()
-    looked = "select count(distinct pid) = 2 from effect where what = 'looked'"
-    assert await system.eventually(lambda: system.value(looked))
+    await _both_look(system)
     proxy.refused = ""
     assert await system.ended(40)
     report = await system.report([handle.id for handle in handles], must_be_drained=True)
     assert report.violations == [], report
     assert sabotage or await system.beat_again()  # a false alarm would have come by then
+
+
+async def _both_look(system: System) -> None:
+    """Wait until both rescuers have looked, from now on."""
+    await system.connection.execute("delete from effect where what = 'looked'")
+    looked = "select count(distinct pid) = 2 from effect where what = 'looked'"
+    assert await system.eventually(lambda: system.value(looked))
 
 
 STEP_CLOCK = """
