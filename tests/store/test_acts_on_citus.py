@@ -101,12 +101,12 @@ async def test_a_worker_is_asked_to_drain(citus_app: Mainspring, coordinator: Co
         version="test",
     )
 
-    assert await workers.beat_if_live(coordinator, [worker_id]) == {worker_id: False}
+    assert await workers.send_heartbeats(coordinator, [worker_id]) == {worker_id: False}
     await citus_app.workers.drain(worker_id, reason="a new disk")
     asked = await coordinator.fetchval("select drain_requested_at from worker where id = $1", worker_id)
     await citus_app.workers.drain(worker_id)
 
-    assert await workers.beat_if_live(coordinator, [worker_id]) == {worker_id: True}
+    assert await workers.send_heartbeats(coordinator, [worker_id]) == {worker_id: True}
     assert await coordinator.fetchval("select drain_requested_at from worker where id = $1", worker_id) == asked
     assert await workers.stop_if_live(coordinator, worker_id)
 

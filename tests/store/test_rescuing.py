@@ -174,11 +174,11 @@ async def test_a_clock_that_steps_makes_nobody_look_silent_for_longer_or_shorter
     for _ in range(READS_PER_LEASE):
         hand.now += LEASE / READS_PER_LEASE
         await clock.set(clock.at + step)
-        assert beating in await workers.beat_if_live(connection, [beating])
+        assert beating in await workers.send_heartbeats(connection, [beating])
         await rescuer.step(connection)
     assert await connection.fetchval("select count(*) from worker where state = 'live'") == 2
     hand.now += LEASE / READS_PER_LEASE
-    await workers.beat_if_live(connection, [beating])
+    await workers.send_heartbeats(connection, [beating])
     await rescuer.step(connection)
 
     assert await connection.fetchval("select id from worker where state = 'lost'") == silent

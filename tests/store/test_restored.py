@@ -316,7 +316,7 @@ def let_beat(monkeypatch: pytest.MonkeyPatch, here: Installation, worker_id: UUI
 
     async def look(connection: Connection) -> Any:
         found = await pulses(connection)
-        await workers.beat_if_live(here.connection, [worker_id])
+        await workers.send_heartbeats(here.connection, [worker_id])
         return found
 
     monkeypatch.setattr(workers, "pulses", look)
@@ -361,7 +361,7 @@ async def test_by_force_also_a_worker_that_sends_heartbeats_is_lost(
 
     done = await here.restored(force=True)
 
-    assert await workers.beat_if_live(here.connection, [alive]) == {}
+    assert await workers.send_heartbeats(here.connection, [alive]) == {}
     assert (done.workers, done.rescued) == (2, 1)
     assert (await runs["lease"].find()).state == "ready"
 

@@ -187,8 +187,8 @@ async def test_a_drain_that_is_cancelled_waits_for_nothing(app: Mainspring, conn
 async def test_a_worker_that_said_good_bye_is_not_called_lost_while_it_closes(
     app: Mainspring, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    heartbeats = Calls(workers.beat_if_live)
-    monkeypatch.setattr(workers, "beat_if_live", heartbeats)
+    heartbeats = Calls(workers.send_heartbeats)
+    monkeypatch.setattr(workers, "send_heartbeats", heartbeats)
     Nap(app)
     app.on_stop(heartbeats.more)
 

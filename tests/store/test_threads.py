@@ -114,7 +114,7 @@ async def test_an_urgent_run_gets_the_next_thread(
         lane = lane_of((await hasten.options(priority=0).submit()).id)
         line = await connection.fetchval("select line_id from ready where priority = 0")
         await until(lambda: (lane, line) in worker.parts.claimer._fronts)
-        worker.parts.claimer.stir(lane, line, 0)  # as a wake-up does, unless one was sent for the line just before
+        worker.parts.claimer.notice(lane, line, 0)  # as a wake-up does, unless one was sent for the line just before
         await until(lambda: 1 in asked)
 
         jobs.gate.release()

@@ -172,7 +172,7 @@ def _no_timeouts() -> None:
 
 def _no_recycling() -> None:
     """A process keeps its slots full of handlers that would not stop."""
-    Capacity.is_worn = property(lambda self: False)  # type: ignore[assignment]
+    Capacity.needs_replacement = property(lambda self: False)  # type: ignore[assignment]
 
 
 def _no_stuck() -> None:

@@ -79,7 +79,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> None:
     async def wanted(*arguments: object, **options: object) -> int:
         return 1_000
 
-    monkeypatch.setattr(workers, "beat_if_live", beat)
+    monkeypatch.setattr(workers, "send_heartbeats", beat)
     monkeypatch.setattr(workers, "lose_if_silent", lose)
     monkeypatch.setattr(workers, "rescue_all", rescue)
     monkeypatch.setattr(queues, "wanted_slots", wanted)
@@ -96,7 +96,7 @@ async def test_a_beat_that_fails_for_whatever_reason_is_followed_by_others(monke
         beaten.set()
         return dict.fromkeys(worker_ids, False)
 
-    monkeypatch.setattr(workers, "beat_if_live", beat)
+    monkeypatch.setattr(workers, "send_heartbeats", beat)
     supervising = supervisor("echo ready >&$0; read word <&$0; read word <&$0; exit 0")
     running = asyncio.create_task(supervising.run())
     async with asyncio.timeout(PATIENCE):
@@ -157,7 +157,7 @@ async def test_a_rescue_that_is_never_answered_does_not_keep_the_beats_waiting(m
         return dict.fromkeys(worker_ids, False)
 
     monkeypatch.setattr(workers, "rescue_all", rescue)
-    monkeypatch.setattr(workers, "beat_if_live", beat)
+    monkeypatch.setattr(workers, "send_heartbeats", beat)
     monkeypatch.setattr(supervisor_module, "LAST_RESCUE_SECONDS", 0.0)
     supervising = supervisor("echo ready >&$0; while read word <&$0; do [ $word = drain ] && exit 0; done")
     supervising._ended.add(new_uuid())

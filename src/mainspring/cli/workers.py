@@ -56,7 +56,7 @@ async def work(
         int, Parameter(help="How many results may wait to be settled, per process; then nothing more is claimed.")
     ] = DEFAULTS.max_unsettled,
     keeper: Annotated[
-        bool, Parameter(negative="--no-keeper", help="Keep the house in order beside the work.")
+        bool, Parameter(negative="--no-keeper", help="Promote what is due, rescue, expire and prune, beside the work.")
     ] = DEFAULTS.keeper,
     log_level: LogLevel = None,
     invocation: Invocation,

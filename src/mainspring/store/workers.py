@@ -87,7 +87,7 @@ async def register(
     )
 
 
-async def beat_if_live(connection: Connection, worker_ids: Sequence[UUID]) -> dict[UUID, bool]:
+async def send_heartbeats(connection: Connection, worker_ids: Sequence[UUID]) -> dict[UUID, bool]:
     """Send heartbeats of these workers; answers with those that are still live, and whether they are to drain."""
     rows = await load("workers/beat").fetch(connection, workers=list(worker_ids))
     return {row["id"]: row["is_to_drain"] for row in rows}

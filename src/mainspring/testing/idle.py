@@ -121,7 +121,7 @@ class _Work:
         pairs = [(lane, line) for lane in range(self._lanes) for line in self._worker.parts.lines]
         rows = await runs.waiting_lines(self._connection, pairs)
         for row in rows:
-            self._worker.parts.claimer.stir(row["lane"], row["line"])
+            self._worker.parts.claimer.notice(row["lane"], row["line"])
         return bool(rows)
 
     async def _until_quiet(self) -> None:

@@ -120,7 +120,7 @@ class Capacity:
         return len(self.running) - self.waits.without_slot + len(self.buffer)
 
     @property
-    def is_worn(self) -> bool:
+    def needs_replacement(self) -> bool:
         """Whether so many handlers would not stop that a fresh process is better than this one."""
         return self._abandoned >= min(MOST_ABANDONED, self._slots)
 

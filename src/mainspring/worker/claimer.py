@@ -98,7 +98,7 @@ class Claimer:
 
     # ── being told ──────────────────────────────────────────────────────────────────────────────────────────
 
-    def stir(self, lane: int, line: int, priority: int = LEAST_URGENT) -> None:
+    def notice(self, lane: int, line: int, priority: int = LEAST_URGENT) -> None:
         """Someone says that there is something in this line."""
         pair = (lane, line)
         if line in self._lines and 0 <= lane < self._lanes:

@@ -81,7 +81,7 @@ class HeartbeatLoop:
             return
         connection = await self._link.get()
         with patience(connection, self._settings.lease_time / 2):
-            alive = await workers.beat_if_live(connection, [worker.worker_id for worker in living])
+            alive = await workers.send_heartbeats(connection, [worker.worker_id for worker in living])
         for worker in living:
             if worker.worker_id not in alive:
                 worker.declared_lost()

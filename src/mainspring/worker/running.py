@@ -134,7 +134,7 @@ class RunningWorker:
         if self.has_given_up:
             log.error("results could not be settled for too long; another worker takes over")
             return Ending.GAVE_UP
-        if self.parts.executor.capacity.is_worn:
+        if self.parts.executor.capacity.needs_replacement:
             log.warning("too many handlers would not stop; a fresh worker takes over")
             return Ending.WORN
         return None

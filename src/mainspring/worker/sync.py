@@ -65,7 +65,7 @@ class NotificationListener:
         if self._lines.is_news(line):
             self.has_new_line = True
             self.wants_sync.set()  # it may be one of ours: look at once, not at some heartbeat
-        self._claimer.stir(lane, line, priority)
+        self._claimer.notice(lane, line, priority)
 
 
 log = structlog.get_logger()
