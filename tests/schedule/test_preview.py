@@ -97,7 +97,7 @@ def test_the_first_occurrence_after_a_jump_says_so() -> None:
 def test_a_day_that_was_left_out() -> None:
     assert lines("0 9 * * * zone=Pacific/Apia", "2011-12-29T12:00", 3) == [
         "12-29 09:00",
-        "12-31 00:00 09:00 does not exist on 30 December; runs at 00:00",
+        "12-31 00:00 09:00 does not exist on 30 December; runs at 00:00 on 31 December",
         "12-31 09:00",
     ]
 

@@ -17,7 +17,7 @@ from mainspring.model.payload import printable
 from mainspring.schedule.calendar import MAX_DATES, Calendar
 from mainspring.schedule.faults import broken_rule
 from mainspring.schedule.rule import Rule
-from mainspring.schedule.timeline import Setting
+from mainspring.schedule.timeline import begin_search
 from mainspring.schedule.zones import zone_named
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ MAX_EVENTS = 5_000
 MAX_TOLD = 20
 YEARS_AHEAD = 20  # days that recur in another way than once a year are written out so far
 DAY = timedelta(days=1)
-WALLS = Setting(zone=zone_named("UTC"))
 # What the library raises over files that are none; it promises ValueError and does not always keep it.
 UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
 
@@ -154,8 +153,8 @@ class _Days:
         if first == last and _is_once_a_year(event, first):
             self.yearly.add((first.month, first.day))
             return None
-        excluded = set(_listed(event, "EXDATE"))
-        starts = set(_listed(event, "RDATE")) | {first}
+        excluded = set(self._listed(event, "EXDATE"))
+        starts = set(self._listed(event, "RDATE")) | {first}
         for rule in _all(event.get("RRULE")):
             starts.update(self._written_out(rule.to_ical().decode(), first))
         length = (last - first).days + 1
@@ -164,18 +163,25 @@ class _Days:
         self.dates.update(start + DAY * step for start in starts - excluded for step in range(length))
         return None
 
+    def _listed(self, event: Any, key: str) -> Iterable[date]:
+        for each in _all(event.get(key)):
+            for stamp in each.dts:
+                yield self._wall(stamp.dt).date() if isinstance(stamp.dt, datetime) else stamp.dt
+
     def _written_out(self, text: str, first: date) -> Iterable[date]:
         if any(f"FREQ={each}" in text.upper() for each in ("HOURLY", "MINUTELY", "SECONDLY")):
             raise ValueError("it recurs within days")
         begin = max(first, self.since)
-        end = datetime(begin.year + YEARS_AHEAD, begin.month, 1, tzinfo=UTC)
-        timeline = Rule.parse(text, datetime.combine(first, time(0))).timeline(WALLS)
-        found = timeline.next_after(datetime.combine(begin, time(0), UTC) - timedelta(microseconds=1))
+        end = datetime(begin.year + YEARS_AHEAD, begin.month, 1)  # noqa: DTZ001 - a wall
+        begin_search()
+        pattern = Rule.parse(text, datetime.combine(first, time(0))).pattern(self.zone)
+        found = pattern.next_wall(datetime.combine(begin, time(0)) - timedelta(microseconds=1))
         for _ in range(MAX_DATES + 1):
             if found is None or found >= end:
                 return
             yield found.date()
-            found = timeline.next_after(found)
+            begin_search()
+            found = pattern.next_wall(found)
 
 
 def _is_once_a_year(event: Any, first: date) -> bool:
@@ -189,12 +195,6 @@ def _is_once_a_year(event: Any, first: date) -> bool:
 
 def _all(value: Any) -> list[Any]:
     return [] if value is None else value if isinstance(value, list) else [value]
-
-
-def _listed(event: Any, key: str) -> Iterable[date]:
-    for each in _all(event.get(key)):
-        for stamp in each.dts:
-            yield stamp.dt.date() if isinstance(stamp.dt, datetime) else stamp.dt
 
 
 def write_preview(preview: Preview, *, title: str, stamp: datetime) -> bytes:

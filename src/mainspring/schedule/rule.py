@@ -1,55 +1,51 @@
-"""Recurrence rules of RFC 5545 (`RRULE`), counted from a DTSTART on the wall."""
+"""Recurrence rules of RFC 5545: RRULE counted from a DTSTART, with dates added (RDATE) and excluded (EXDATE)."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from mainspring.schedule.faults import fault
 from mainspring.schedule.interval import DEFAULT_ANCHOR
-from mainspring.schedule.rule_pattern import END, RulePattern
-from mainspring.schedule.walls import WallTimeline
-from mainspring.schedule.zones import wall_of
+from mainspring.schedule.rule_days import WITHIN_A_DAY
+from mainspring.schedule.rule_pattern import END, FIRST_YEAR, RulePattern
+from mainspring.schedule.walls import TICK, WallTimeline
+from mainspring.schedule.zones import NO_SHIFT, wall_of, zone_named
 
 if TYPE_CHECKING:
-    from mainspring.errors import InvalidSchedule
+    from zoneinfo import ZoneInfo
+
     from mainspring.schedule.timeline import Setting, Timeline
 
-MAX_LENGTH = 1_000
-MAX_COUNT = 10_000
-MAX_INTERVAL = 10_000
-FREQUENCIES = ("YEARLY", "MONTHLY", "WEEKLY", "DAILY", "HOURLY", "MINUTELY", "SECONDLY")
-WEEKDAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
-_RANGES = {
-    "BYMONTH": (1, 12),
-    "BYWEEKNO": (-53, 53),
-    "BYYEARDAY": (-366, 366),
-    "BYMONTHDAY": (-31, 31),
-    "BYHOUR": (0, 23),
-    "BYMINUTE": (0, 59),
-    "BYSECOND": (0, 59),
-    "BYSETPOS": (-366, 366),
-}
-KEYS = ("FREQ", "INTERVAL", "COUNT", "UNTIL", "WKST", "BYMONTH", "BYWEEKNO", "BYYEARDAY", "BYMONTHDAY", "BYDAY",
-        "BYHOUR", "BYMINUTE", "BYSECOND", "BYSETPOS")  # fmt: skip
 _WALL = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)(?:[Tt](\d\d):?(\d\d)(?::?(\d\d))?)?([Zz]?)", re.ASCII)
-_DAY = re.compile(r"([+-]?\d{1,2})?(MO|TU|WE|TH|FR|SA|SU)", re.ASCII)
+_DATE_LENGTH = len("20261231")
+_BEGIN = datetime(FIRST_YEAR, 1, 1)  # noqa: DTZ001 - a wall
+_DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True)
 class Rule:
-    """`parts` are (key, value) in canonical order and spelling; `starts` is DTSTART, before which nothing counts."""
+    """`parts` are (key, value) in canonical order and spelling; `starts` is DTSTART, before which nothing counts.
+
+    `zone` is where its walls are read, if not in the schedule's zone: the TZID of DTSTART, or UTC. `added` (RDATE) and
+    `without` (EXDATE) are dates, walls and, with a Z, instants, as text. A date is added at DTSTART's time of day, and
+    excluded as a whole.
+    """
 
     parts: tuple[tuple[str, str], ...]
     starts: datetime = DEFAULT_ANCHOR
+    zone: str | None = None
+    added: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
 
     @staticmethod
     def parse(text: str, starts: datetime | None = None) -> Rule:
-        """`[DTSTART:20260101T090000] RRULE:FREQ=…`; `starts`, a wall, takes the place of a missing DTSTART."""
-        return _RuleReader(text).read(starts)
+        """`[DTSTART:20260101T090000] RRULE:FREQ=… [RDATE:…] [EXDATE:…]`; `starts`, a wall, stands for no DTSTART."""
+        from mainspring.schedule.rule_reader import RuleReader  # it makes rules, so it knows them
+
+        return RuleReader(text).read(starts)
 
     @cached_property
     def rrule(self) -> str:
@@ -57,149 +53,62 @@ class Rule:
 
     @cached_property
     def text(self) -> str:
-        return f"DTSTART:{self.starts:%Y%m%dT%H%M%S} RRULE:{self.rrule}"
+        zone = "" if self.zone in (None, "UTC") else f";TZID={self.zone}"
+        found = [f"DTSTART{zone}:{wall_text(self.starts)}{'Z' if self.zone == 'UTC' else ''}", f"RRULE:{self.rrule}"]
+        dates = (("RDATE", self.added), ("EXDATE", self.without))
+        found += [f"{name}:{','.join(listed)}" for name, listed in dates if listed]
+        return " ".join(found)
 
     @property
     def by_key(self) -> dict[str, str]:
         return dict(self.parts)
 
+    @property
+    def is_within_days(self) -> bool:
+        """Whether it runs through the day and follows elapsed time."""
+        return self.by_key["FREQ"] in WITHIN_A_DAY
+
+    def zone_in(self, zone: ZoneInfo) -> ZoneInfo:
+        """Its own zone, or the schedule's."""
+        return zone if self.zone is None else zone_named(self.zone)
+
     def timeline(self, setting: Setting) -> Timeline:
-        parts = self.by_key
-        within_a_day = FREQUENCIES.index(parts["FREQ"]) > FREQUENCIES.index("DAILY")
-        until = read_wall(parts["UNTIL"]) if "UNTIL" in parts else None
-        if until is not None and parts["UNTIL"].endswith("Z"):
-            until = wall_of(setting.zone, until.replace(tzinfo=UTC))
-        return WallTimeline(RulePattern(parts, self.starts, until or END), setting, follows_elapsed_time=within_a_day)
+        setting = replace(setting, zone=self.zone_in(setting.zone))
+        until = self.by_key.get("UNTIL", "")
+        is_instant = until.endswith("Z")  # the clock may be set back just before it: then its wall is not the last one
+        pattern = self.pattern(setting.zone, later=_DAY if is_instant else NO_SHIFT)
+        timeline = WallTimeline(pattern, setting, follows_elapsed_time=self.is_within_days)
+        return EndedTimeline(timeline, _clamped(until).replace(tzinfo=UTC)) if is_instant else timeline
 
-
-class _RuleReader:
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def read(self, starts: datetime | None) -> Rule:
-        if len(self._text) > MAX_LENGTH:
-            problem = f"a recurrence rule has at most {MAX_LENGTH} characters"
-            raise fault(self._text, MAX_LENGTH, problem, code="schedule-too-large")
-        rule_at = self._text.upper().find("RRULE:")
-        starts = self._dtstart(self._text[: max(rule_at, 0)]) or starts or DEFAULT_ANCHOR
-        found: dict[str, str] = {}
-        at = rule_at + len("RRULE:") if rule_at >= 0 else 0
-        for part in self._text[at:].rstrip().rstrip(";").split(";"):
-            key, value = self._part(part, at)
-            if key in found:
-                raise self._wrong(at, f"{key} is given twice")
-            found[key] = value
-            at += len(part) + 1
-        self._check_together(found)
-        return Rule(
-            tuple((key, found[key]) for key in KEYS if key in found and not _is_default(key, found[key])), starts
+    def pattern(self, zone: ZoneInfo, *, later: timedelta = NO_SHIFT) -> RulePattern:
+        """Its walls in a zone, up to UNTIL or somewhat later."""
+        until = self.by_key.get("UNTIL")
+        return RulePattern(
+            self.by_key,
+            self.starts,
+            END if until is None else local_wall(until, zone) + later,
+            added=[self.wall_added(each, zone) for each in self.added],
+            without=[local_date(each, zone) for each in self.without],
         )
 
-    def _dtstart(self, head: str) -> datetime | None:
-        head = head.strip()
-        if not head:
-            return None
-        match = re.fullmatch(r"DTSTART(?:;VALUE=DATE(?:-TIME)?)?[:=](\S+)", head, re.IGNORECASE)
-        wall = read_wall(match[1]) if match else None
-        if wall is None:
-            allowed = "DTSTART:20260101T090000, local time in the schedule's zone"
-            raise self._wrong(0, "DTSTART cannot be read", allowed=allowed)
-        return wall
-
-    def _part(self, part: str, at: int) -> tuple[str, str]:
-        key, equals, value = part.strip().upper().partition("=")
-        if key not in KEYS or not equals:
-            raise self._wrong(at, f"{key[:20]!r} is no part of a rule", allowed=", ".join(KEYS))
-        return key, self._value(key, value, at + len(key) + 1)
-
-    def _value(self, key: str, value: str, at: int) -> str:
-        match key:
-            case "FREQ":
-                return self._one_of(FREQUENCIES, value, at)
-            case "WKST":
-                return self._one_of(WEEKDAYS, value, at)
-            case "INTERVAL":
-                return str(self._number(value, 1, MAX_INTERVAL, at))
-            case "COUNT":
-                return str(self._number(value, 1, MAX_COUNT, at))
-            case "UNTIL":
-                wall = read_wall(value)
-                if wall is None:
-                    raise self._wrong(at, "UNTIL cannot be read", allowed="20261231 or 20261231T235959")
-                return f"{wall:%Y%m%dT%H%M%S}" + ("Z" if value.endswith("Z") else "")
-            case "BYDAY":
-                return self._days(value, at)
-            case _:
-                return self._listed(key, value, at)
-
-    def _listed(self, key: str, value: str, at: int) -> str:
-        least, most = _RANGES[key]
-        numbers = {
-            self._number(each, least, most, at, no_zero=least < 0 or key == "BYMONTH") for each in value.split(",")
-        }
-        return ",".join(map(str, sorted(numbers)))
-
-    def _days(self, value: str, at: int) -> str:
-        found = set()
-        for each in value.split(","):
-            match = _DAY.fullmatch(each)
-            if not match or (match[1] and not 1 <= abs(int(match[1])) <= 53):
-                raise self._wrong(at, f"{each[:12]!r} is no weekday", allowed="MO to SU, also numbered: 1MO, -1FR")
-            found.add((WEEKDAYS.index(match[2]), int(match[1] or 0)))
-        return ",".join(f"{nth or ''}{WEEKDAYS[day]}" for day, nth in sorted(found))
-
-    def _one_of(self, words: tuple[str, ...], value: str, at: int) -> str:
-        if value not in words:
-            raise self._wrong(at, f"{value[:20]!r} is not known", allowed=", ".join(words))
-        return value
-
-    def _number(self, value: str, least: int, most: int, at: int, *, no_zero: bool = False) -> int:
-        if re.fullmatch(r"[+-]?\d{1,9}", value):
-            number = int(value)
-            if least <= number <= most and (number or not no_zero):
-                return number
-        raise self._wrong(
-            at, f"{value[:20]!r} does not fit", allowed=f"{least} to {most}" + (", not 0" if no_zero else "")
-        )
-
-    def _check_together(self, found: dict[str, str]) -> None:
-        if "FREQ" not in found:
-            raise self._wrong(0, "FREQ is missing", allowed="FREQ=" + "|".join(FREQUENCIES))
-        if "COUNT" in found and "UNTIL" in found:
-            raise self._wrong(self._text.upper().find("UNTIL"), "COUNT and UNTIL exclude each other")
-        frequency = found["FREQ"]
-        if any(character.isdigit() for character in found.get("BYDAY", "")) and (
-            frequency not in ("MONTHLY", "YEARLY") or "BYWEEKNO" in found
-        ):
-            raise self._wrong(self._text.upper().find("BYDAY"), "numbered weekdays need FREQ=MONTHLY or YEARLY")
-        if "BYWEEKNO" in found and frequency != "YEARLY":
-            raise self._wrong(self._text.upper().find("BYWEEKNO"), "BYWEEKNO needs FREQ=YEARLY")
-        if "BYSETPOS" in found:
-            self._check_positions(found)
-        if found.get("INTERVAL", "1") != "1":
-            self._check_steps(found)
-
-    def _check_steps(self, found: dict[str, str]) -> None:
-        """A step and a filter of the same kind may never meet, and the search for that would be long."""
-        refused = {"HOURLY": ("BYHOUR",), "MINUTELY": ("BYMINUTE",), "SECONDLY": ("BYMINUTE", "BYSECOND")}
-        for key in refused.get(found["FREQ"], ()):
-            if key in found:
-                problem = f"{key} does not go with FREQ={found['FREQ']} and an INTERVAL; name the times themselves"
-                raise self._wrong(self._text.upper().find(key), problem)
-
-    def _check_positions(self, found: dict[str, str]) -> None:
-        """Positions among times of day are refused: who wants the third second of a day can say BYSECOND=2."""
-        several = any("," in found.get(key, "") for key in ("BYHOUR", "BYMINUTE", "BYSECOND"))
-        if several or found["FREQ"] not in ("YEARLY", "MONTHLY", "WEEKLY"):
-            at = self._text.upper().find("BYSETPOS")
-            raise self._wrong(at, "BYSETPOS counts days here; it needs FREQ=WEEKLY or slower and one time of day")
-
-    def _wrong(self, at: int, problem: str, *, allowed: str = "") -> InvalidSchedule:
-        return fault(self._text, max(at, 0), problem, allowed=allowed, code="invalid-rrule")
+    def wall_added(self, text: str, zone: ZoneInfo) -> datetime:
+        """The wall of one of the dates that are added."""
+        found = local_date(text, zone)
+        return found if isinstance(found, datetime) else datetime.combine(found, self.starts.time())
 
 
-def _is_default(key: str, value: str) -> bool:
-    return (key, value) in (("INTERVAL", "1"), ("WKST", "MO"))
+class EndedTimeline:
+    """A timeline up to an instant."""
+
+    def __init__(self, base: Timeline, last: datetime) -> None:
+        self._base, self._last = base, last
+
+    def next_after(self, instant: datetime) -> datetime | None:
+        found = self._base.next_after(instant)
+        return None if found is None or found > self._last else found
+
+    def prev_before(self, instant: datetime) -> datetime | None:
+        return self._base.prev_before(min(instant, self._last + TICK))
 
 
 def read_wall(text: str) -> datetime | None:
@@ -211,3 +120,25 @@ def read_wall(text: str) -> datetime | None:
         return datetime(*(int(each or 0) for each in match.groups()[:6]))  # type: ignore[arg-type]  # noqa: DTZ001
     except ValueError:
         return None
+
+
+def wall_text(wall: datetime) -> str:
+    """`20261231T235959`; `strftime` would leave out the zeros of early years."""
+    return re.sub("[-:]", "", wall.isoformat(timespec="seconds"))
+
+
+def local_date(text: str, zone: ZoneInfo) -> date:
+    """What one of a rule's dates says in a zone: a day, or (a datetime) a wall."""
+    return _clamped(text).date() if len(text) == _DATE_LENGTH else local_wall(text, zone)
+
+
+def local_wall(text: str, zone: ZoneInfo) -> datetime:
+    wall = _clamped(text)
+    return wall_of(zone, wall.replace(tzinfo=UTC)) if text.endswith("Z") else wall
+
+
+def _clamped(text: str) -> datetime:
+    """A date that was found to be one; those far away are as good as the edges of time."""
+    found = read_wall(text)
+    assert found is not None
+    return min(max(found, _BEGIN), END)

@@ -119,7 +119,7 @@ class Schedule:
             if self._next_nominal(EARLIEST, "") is not None:
                 return None
         except InvalidSchedule:
-            return f"exclusions or calendars leave next to nothing of {self.when.text}"
+            return f"rules, exclusions or calendars leave next to nothing of {self.when.text}"
         if _next(_timeline(self.when, self.zone, self.gap, self.repeat, (), self._anchor, ""), EARLIEST) is None:
             return f"{self.when.text} names no day or time that ever comes"
         if _next(self._timeline(""), EARLIEST) is None:

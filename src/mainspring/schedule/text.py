@@ -117,7 +117,7 @@ class _WhenReader:
         text = self._text[begin:end]
         if text.startswith("@"):
             return self._macro(text, begin)
-        if text[:8].upper().startswith(("RRULE:", "DTSTART", "FREQ=")):
+        if text[:8].upper().startswith(("RRULE", "DTSTART", "RDATE", "EXDATE", "FREQ=")):
             return Rule.parse(text)
         if _ENGLISH.match(text):
             return self._english(text, begin)

@@ -60,7 +60,9 @@ class Setting:
 
 
 class _Search(threading.local):
-    left = MAX_STEPS
+    def __init__(self) -> None:
+        self.left = MAX_STEPS
+        self.counted: set[int] = set()
 
 
 _search = _Search()
@@ -68,16 +70,30 @@ _search = _Search()
 
 def begin_search() -> None:
     _search.left = MAX_STEPS
+    _search.counted.clear()
 
 
-def step() -> None:
-    """One more candidate, or day of a calendar, was looked at in vain."""
-    _search.left -= 1
+def step(count: int = 1) -> None:
+    """One more candidate, day of a calendar or part of a year was looked at in vain."""
+    _search.left -= count
     if _search.left < 0:
         raise InvalidSchedule(
-            f"Nothing was found in {MAX_STEPS:,} steps: exclusions or calendars leave next to nothing of the schedule.",
+            f"Nothing was found in {MAX_STEPS:,} steps: rules, exclusions or calendars leave next to nothing of the"
+            " schedule, or are too many.",
             code="schedule-too-sparse",
             hint="Say when it shall run rather than when not.",
             field="schedule",
             rule="an instant must be found in so many steps",
         )
+
+
+def step_once(who: object, count: int) -> None:
+    """Steps whose outcome is remembered: a search that needs it has to be able to afford them, but pays only once."""
+    if id(who) not in _search.counted:
+        _search.counted.add(id(who))
+        step(count)
+
+
+def steps_taken() -> int:
+    """How many steps the last search of this thread took."""
+    return MAX_STEPS - _search.left

@@ -15,7 +15,6 @@ from mainspring.schedule.zones import NO_SHIFT, Segment, instant_of, segment_at
 if TYPE_CHECKING:
     from mainspring.schedule.timeline import Setting
 
-_HOUR = timedelta(hours=1)
 _LENGTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 TICK = timedelta(microseconds=1)
 MAX_YEARS = 400  # how far a search goes: the calendar has repeated itself by then
@@ -65,52 +64,6 @@ class DayTimes(NamedTuple):
         if (at := bisect_left(hours, hour)) > 0:
             return time(hours[at - 1], minutes[-1], seconds[-1])
         return None
-
-
-class SteppedTimes:
-    """Times of day in slots that follow each other by a step which need not divide the day, counted from an origin.
-
-    A slot is an hour, a minute or a second; minutes and seconds are the times within it; only slots in the hours count.
-    """
-
-    def __init__(self, origin: datetime, step: timedelta, unit: int, times: DayTimes) -> None:
-        self._origin, self._step, self._unit, self._times = origin, step, unit, times
-
-    def after(self, wall: datetime) -> time | None:
-        slot = self._slot_of(wall)
-        while slot.date() <= wall.date():
-            if slot.hour in self._times.hours or slot.date() < wall.date():
-                found = self._within(slot).first if slot > wall else self._within(slot).after(wall)
-                if found is not None and slot.date() == wall.date():
-                    return found
-                slot += self._step
-            else:
-                slot = self._slot_from(slot.replace(minute=0, second=0) + _HOUR)
-        return None
-
-    def before(self, wall: datetime) -> time | None:
-        slot = self._slot_of(wall - TICK)
-        while slot.date() == wall.date():
-            if slot.hour in self._times.hours:
-                found = self._within(slot).before(wall)
-                if found is not None:
-                    return found
-                slot -= self._step
-            else:
-                slot = self._slot_of(slot.replace(minute=0, second=0) - TICK)
-        return None
-
-    def _slot_of(self, wall: datetime) -> datetime:
-        """The last slot that begins at a wall or before."""
-        return self._origin + (wall - self._origin) // self._step * self._step
-
-    def _slot_from(self, wall: datetime) -> datetime:
-        """The first slot that begins at a wall or after."""
-        return self._slot_of(wall - TICK) + self._step
-
-    def _within(self, slot: datetime) -> DayTimes:
-        minutes = self._times.minutes if self._unit == 3600 else (slot.minute,)
-        return DayTimes((slot.hour,), minutes, self._times.seconds if self._unit > 1 else (slot.second,))
 
 
 class WallPattern(Protocol):

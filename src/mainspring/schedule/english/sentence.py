@@ -29,7 +29,7 @@ from mainspring.schedule.interval import Interval
 from mainspring.schedule.rule import Rule
 from mainspring.schedule.schedule import Schedule
 from mainspring.schedule.sets import union_of
-from mainspring.schedule.timeline import Setting
+from mainspring.schedule.timeline import Setting, begin_search
 from mainspring.schedule.zones import instant_of, wall_of, zone_named, zone_names
 
 if TYPE_CHECKING:
@@ -192,6 +192,7 @@ class _Reading:
         else:
             before = wall_of(self._zone, self._at(clause))
         each = Rule.parse(f"FREQ={meaning.frequency}{meaning.rest}{times}", datetime.combine(before.date(), time(0)))
+        begin_search()
         first = each.timeline(WALLS).next_after(before.replace(tzinfo=UTC))
         assert first is not None, "every such day comes again"
         text = f"FREQ={meaning.frequency};INTERVAL={meaning.interval}{meaning.rest}"
