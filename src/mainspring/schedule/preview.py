@@ -135,7 +135,7 @@ def preview(schedule: Schedule, *, after: datetime, count: int = 10, job: str = 
     return Preview(
         schedule=schedule,
         words=in_words(schedule),
-        entries=tuple(sorted(noted.entries(), key=lambda entry: (entry.nominal_at, not entry.fires))),
+        entries=tuple(sorted(noted.entries(), key=_place)),
         remarks=tuple(_remarks(schedule, after, occurrences, count)),
         tzdata=TZDATA_VERSION,
     )
@@ -146,6 +146,11 @@ def _following(schedule: Schedule, after: datetime, job: str) -> Iterator[Occurr
     while found is not None:
         yield found
         found = schedule.next_after(found.nominal_at, job=job)
+
+
+def _place(entry: Entry) -> tuple[datetime, datetime]:
+    """Where an entry stands. What a gap swallowed comes before what runs at its end: its clock time is earlier."""
+    return entry.nominal_at, entry.local_at.replace(tzinfo=None)
 
 
 class _Notes:
