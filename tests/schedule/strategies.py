@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 
 from hypothesis import strategies as st
@@ -63,7 +64,7 @@ intervals = st.one_of(
 )
 lists = st.lists(instants, min_size=1, max_size=6).map(lambda found: Instants(tuple(found)))
 rules = st.builds(
-    lambda text, starts: Rule.parse(text, starts),
+    lambda text, starts, zone: replace(Rule.parse(text, starts), zone=zone),
     st.sampled_from(
         [
             "FREQ=DAILY", "FREQ=DAILY;INTERVAL=3;BYHOUR=2,9",
@@ -72,10 +73,12 @@ rules = st.builds(
             "FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=29", "FREQ=YEARLY;BYWEEKNO=20;BYDAY=MO", "FREQ=HOURLY;INTERVAL=5",
             "FREQ=MINUTELY;INTERVAL=20;BYHOUR=9,10", "FREQ=MINUTELY;INTERVAL=90", "FREQ=DAILY;COUNT=20",
             "FREQ=DAILY;UNTIL=20301224T000000Z",
-            "FREQ=HOURLY;BYDAY=SU;BYMINUTE=0,30", "FREQ=SECONDLY;INTERVAL=7;BYHOUR=2",
+            "FREQ=HOURLY;BYDAY=SU;BYMINUTE=0,30", "FREQ=SECONDLY;INTERVAL=7;BYHOUR=2", "FREQ=MONTHLY;BYDAY=FR,1MO",
+            "FREQ=DAILY;BYHOUR=2;BYMINUTE=30 RDATE:20261025T013000Z,20260101 EXDATE:20260329T023000,20260330",
         ]
     ),
     st.datetimes(datetime(1997, 1, 1), datetime(2027, 1, 1)).map(lambda at: at.replace(microsecond=0)),
+    st.sampled_from([None, None, "America/New_York"]),
 )  # fmt: skip
 forms = st.one_of(crons, crons, intervals, lists, rules)
 whens: st.SearchStrategy[When] = st.recursive(

@@ -190,8 +190,8 @@ def test_counting_begins_at_the_very_first_second() -> None:
 
 
 VALUES = ["0", "1", "-1", "2", "7", "13", "24", "29", "31", "-31", "52", "53", "-53", "59", "60", "365", "366", "-366",
-          "9999", "10000", "MO", "SU", "1MO", "-1FR", "5SA", "53SA", "-53SA", "54SA", "0MO", "YEARLY", "MONTHLY", "DAILY",
-          "HOURLY", "SECONDLY", "00010101", "00010101T000000Z", "20260329T023000", "20111230", "99991231T235959Z",
+          "9999", "10000", "MO", "SU", "1MO", "-1FR", "5SA", "53SA", "-53SA", "54SA", "0MO", "YEARLY", "DAILY",
+          "HOURLY", "SECONDLY", "00010101", "00010101T000000Z", "20260329T023000", "99991231T235959Z",
           "20261225T090000Z", "19000101", "25000101", "", "x", "٣"]  # fmt: skip
 NAMES = ["INTERVAL", "COUNT", "UNTIL", "WKST", "BYMONTH", "BYWEEKNO", "BYYEARDAY", "BYMONTHDAY", "BYDAY", "BYHOUR",
          "BYMINUTE", "BYSECOND", "BYSETPOS"]  # fmt: skip

@@ -57,7 +57,8 @@ def when_words(when: When, schedule: Schedule) -> str:
         case Instants():
             return instants_words(when, zone_named(schedule.zone))
         case Rule():
-            return rule_words(when)
+            own = when.zone not in (None, schedule.zone) and when is not schedule.when
+            return rule_words(when, zone_named(schedule.zone)) + (f" ({_named(when.zone)})" if own else "")
         case Union():
             return _union_words(when, schedule)
         case Except(base, minus):
@@ -75,7 +76,15 @@ def _union_words(union: Union, schedule: Schedule) -> str:
 
 
 def _zone(schedule: Schedule) -> str:
-    return "UTC" if schedule.zone == "UTC" else f"{schedule.zone} time"
+    """Where its clock times are read. A rule that is all there is may have a zone of its own."""
+    own = schedule.when.zone if isinstance(schedule.when, Rule) else None
+    if own in (None, schedule.zone) or not (schedule.calendars or schedule.starts_at or schedule.ends_at):
+        return _named(own or schedule.zone)
+    return f"{_named(own)}; bounds and calendars in {_named(schedule.zone)}"
+
+
+def _named(zone: str | None) -> str:
+    return "UTC" if zone == "UTC" else f"{zone} time"
 
 
 def _exceptions(schedule: Schedule) -> Iterator[str]:
