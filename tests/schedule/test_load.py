@@ -47,6 +47,27 @@ def test_a_herd_with_h_is_spread_and_its_groups_are_the_minutes() -> None:
     assert load.fullest(1)[0].count < 20
 
 
+@pytest.mark.parametrize("text", ["H * * * *", "H * * * * | H/30 9 * * *"])
+def test_each_job_of_a_weight_has_an_h_of_its_own(text: str) -> None:
+    load = day()
+    load.add(parse(text), weight=1_000, job="report")
+
+    assert load.schedules == 1_000
+    assert len(load.counts()[:60]) == 60
+    assert all(5 <= count <= 40 for count in load.counts()[:60])
+    assert sum(load.counts()[:60]) == 1_000
+
+
+def test_a_herd_too_large_to_be_counted_one_by_one_is_counted_in_shares(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mainspring.schedule.load.MAX_SEEDS", 300)
+    load = day()
+    load.add(parse("H * * * *"), weight=1_000_001)
+
+    assert load.schedules == 1_000_001
+    assert sum(load.counts()) == 1_000_001 * 24
+    assert load.fullest(1)[0].count < 60_000
+
+
 @pytest.mark.parametrize("weight", [0, -1])
 def test_a_weight_is_at_least_one(weight: int) -> None:
     load = day()

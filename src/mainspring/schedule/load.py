@@ -4,6 +4,9 @@ The set is kept in *groups*: schedules that mean the same instants (equal in all
 are one group with a weight, so that ten million schedules cost as much as the few thousand different ones among them. A
 group is walked once; what it found is remembered, so that adding to it again is plain addition.
 
+A weight stands for as many jobs, each with an id of its own: with H, each has its own numbers. A herd of more than
+`MAX_SEEDS` is counted as if so many ids, evenly weighted, were all of it.
+
 A spread is counted as what is to be expected: each occurrence in equal shares over its window. Which job of a herd gets
 which second is known to the job's own schedule; where the herd as a whole goes is what a forecast wants to know.
 """
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
 
 MAX_BUCKETS = 100_000  # a day of seconds, or two months of minutes
 MAX_REMEMBERED = 4_000_000  # numbers over all groups: 32 MB
+MAX_SEEDS = 10_000
 STEPS = (timedelta(seconds=1), timedelta(minutes=1))
 WHOLE = 1 << 32  # shares are whole numbers of this fraction, so that taking away leaves exactly nothing
 NO_TIME = timedelta(0)
@@ -55,8 +59,7 @@ class Group:
     def of(schedule: Schedule, job: str) -> Group:
         if isinstance(schedule.when, Cron) and schedule.when.is_hashed:
             return Group(replace(schedule, when=schedule.when.resolved(job)), "")
-        hashed = any(isinstance(form, Cron) and form.is_hashed for form in forms_of(schedule.when))
-        return Group(schedule, job if hashed else "")
+        return Group(schedule, job if _is_hashed(schedule) else "")
 
 
 class Load:
@@ -77,10 +80,16 @@ class Load:
         self._remembered = 0
 
     def add(self, schedule: Schedule, *, weight: int = 1, job: str = "") -> None:
-        """Count a schedule, `weight` times."""
+        """Count a schedule, `weight` times: as that many jobs, of which `job` is the first."""
         if weight < 1:
             raise broken_rule("weight", weight, "must be at least 1", code="invalid-weight")
-        group = Group.of(schedule, job)
+        herd: Counter[Group] = Counter()
+        for seed, share in _seeds(schedule, job, weight):
+            herd[Group.of(schedule, seed)] += share
+        for group, share in herd.items():
+            self._add(group, share)
+
+    def _add(self, group: Group, weight: int) -> None:
         self._weights[group] += weight
         windows, changes = self._windows_of(group), self._changes
         for place in range(0, len(windows), 3):
@@ -135,6 +144,20 @@ class Load:
 
     def _place(self, instant: datetime) -> int:
         return (instant - self.begin) // self.step
+
+
+def _is_hashed(schedule: Schedule) -> bool:
+    return any(isinstance(form, Cron) and form.is_hashed for form in forms_of(schedule.when))
+
+
+def _seeds(schedule: Schedule, job: str, weight: int) -> Iterator[tuple[str, int]]:
+    """The ids that stand for the jobs, and how many jobs each stands for."""
+    if not _is_hashed(schedule):
+        yield job, weight
+        return
+    seeds = min(weight, MAX_SEEDS)
+    for number in range(seeds):
+        yield f"{job}#{number}" if number else job, weight // seeds + (number < weight % seeds)
 
 
 def _as_count(shares: int) -> float:
