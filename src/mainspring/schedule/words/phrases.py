@@ -50,10 +50,10 @@ def every(number: int, unit: str) -> str:
     return f"every {unit}" if number == 1 else f"every other {unit}" if number == 2 else f"every {number:,} {unit}s"
 
 
-def span(length: timedelta) -> str:
+def span(length: timedelta, units: Sequence[tuple[int, str]] = _UNITS) -> str:
     """`15 minutes`, `1 hour and 30 minutes`."""
     rest, parts = length.days * 86_400 + length.seconds, []
-    for size, unit in _UNITS:
+    for size, unit in units:
         if rest >= size:
             parts.append(counted(rest // size, unit))
             rest %= size
@@ -63,8 +63,8 @@ def span(length: timedelta) -> str:
 
 
 def every_span(length: timedelta) -> str:
-    """`every 15 minutes`, `every hour`, `every 1 hour and 30 minutes`."""
-    words = span(length)
+    """`every 15 minutes`, `every hour`, `every 24 hours`: no days, which are 23 or 25 hours long when clocks jump."""
+    words = span(length, _UNITS[1:])
     return f"every {words.removeprefix('1 ')}" if words.count(" ") == 1 else f"every {words}"
 
 
