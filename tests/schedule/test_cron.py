@@ -96,7 +96,7 @@ REFUSED = [
     ("0 0 L-31 * *", 6, "so many days before its last", ""),
     ("0,,5 * * * *", 2, "an item is missing", "0,5"),
     ("0 9 * *", 0, "5 fields", "0 9 * * *"),
-    ("0 0 0 9 * * 2026", 1, "5 fields", "0 0 0 9 * *"),
+    ("0 0 0 9 * * 2026 1", 1, "5 fields", "0 0 0 9 * *"),
     ("*-5 * * * *", 1, "a star has no range", "*/5"),
     ("0 9 * * 5W", 8, "'5W' is no day of week", ""),
     ("0 H(9-5) * * *", 4, "does not wrap around", "H(5-9)"),

@@ -99,6 +99,35 @@ def words(text: str) -> str:
         ("H(0-29) * * * *", "Once an hour, at a minute from 0 to 29 that the job's id decides"),
         ("0 9 H * *", "On a day of every month that the job's id decides at 09:00"),
         ("0 9 * * H", "On a day of the week that the job's id decides at 09:00"),
+        ("*/15,H * * * *", "Every 15 minutes and at a minute that the job's id decides"),
+        (
+            "5,H 8 * * 1-5",
+            "At 5 minutes past the hour and at a minute that the job's id decides, between 08:00 and "
+            "08:59, every weekday",
+        ),
+        ("H/20,5 * * * *", "At 5 minutes past the hour and every 20 minutes from a minute that the job's id decides"),
+        (
+            "H(0-29),H(30-59) * * * *",
+            "At a minute from 0 to 29 that the job's id decides and at a minute from 30 to 59 "
+            "that the job's id decides",
+        ),
+        (
+            "H/15 H * * *",
+            "Every 15 minutes from a minute that the job's id decides, in an hour that the job's id decides",
+        ),
+        ("*/10 H * * * *", "Every 10 seconds, at a minute that the job's id decides"),
+        ("H/10 * * * * *", "Every 10 seconds from a second that the job's id decides, every minute"),
+        ("0 9 H,15 * *", "On the 15th and a day that the job's id decides of every month at 09:00"),
+        # Vixie cron's rule: 1-31 and 0-6 are no stars, so either field will do
+        ("0 9 1-31 * MON", "Every day at 09:00"),
+        ("0 9 13 * 0-6", "Every day at 09:00"),
+        ("0 9 1-31 * *", "Every day at 09:00"),
+        ("0 9 */1 * MON", "Every Monday at 09:00"),
+        # years
+        ("0 0 9 24 12 * 2026", "On 24 December at 09:00, in 2026"),
+        ("0 */5 * * * * 2026,2028", "Every 5 minutes, in 2026 and 2028"),
+        ("0 0 9 * * 1-5 2026/2", "Every weekday at 09:00, in every 2nd year from 2026 to 2198"),
+        ("0 9 L-3W * *", "On the weekday nearest the fourth to last day of every month at 09:00"),
         # macros
         ("@daily", "Every day at 00:00"),
         ("@weekly", "Every Sunday at 00:00"),
@@ -118,6 +147,8 @@ def test_a_cron_expression_in_words(text: str, sentence: str) -> None:
         ("PT50M", "Every 50 minutes of elapsed time, counted from 1 January 2001 at 00:00 UTC"),
         ("90m/2026-12-01T08:00", "Every 1 hour and 30 minutes, counted from 1 December 2026 at 08:00"),
         ("@every 90s", "Every 1 minute and 30 seconds of elapsed time"),
+        ("PT24H/2026-12-01T08:00", "Every 24 hours, counted from 1 December 2026 at 08:00"),
+        ("PT36H/2026-12-01T08:00", "Every 36 hours, counted from 1 December 2026 at 08:00"),
         ("P1D/2026-12-01T08:00", "Every day at 08:00"),
         ("P2D/2026-12-01T08:00", "Every other day at 08:00, counted from 1 December 2026"),
         ("P1W/2026-12-01T08:00", "Every Tuesday at 08:00"),

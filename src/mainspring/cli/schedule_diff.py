@@ -54,7 +54,7 @@ def show(
     now = moment(from_, zone, invocation.now)
     span = parse_span(within, "within") or timedelta(0)
     calendars = read_calendars(calendar, zone=zone, now=now, invocation=invocation)
-    before, after = (read_schedule(text, zone=zone, now=now, calendars=calendars) for text in (old, new))
+    before, after = (read_schedule(each, zone=zone, now=now, calendars=calendars, job=job) for each in (old, new))
     found = diff(before, after, now, now + span, job=job)
     if invocation.wants_json:
         invocation.print_json(_document(found, before, after))

@@ -156,7 +156,7 @@ def add_file(load: Load, path: str, *, zone: str, now: datetime, calendars: dict
     for number, text in _lines(path):
         try:
             line = _read(text, job=f"{path}:{number}")
-            schedule = read_schedule(line.schedule, zone=line.zone or zone, now=now, calendars=calendars)
+            schedule = read_schedule(line.schedule, zone=line.zone or zone, now=now, calendars=calendars, job=line.job)
             load.add(schedule, weight=line.count, job=line.job)
         except MainspringError as error:
             error.message = f"{path}, line {number}: {error.message}"

@@ -57,7 +57,7 @@ def show(
     """
     now = moment(from_, zone, invocation.now)
     calendars = read_calendars(calendar, zone=zone, now=now, invocation=invocation)
-    schedule = read_words(text, zone=zone, now=now, calendars=calendars)
+    schedule = read_words(text, zone=zone, now=now, calendars=calendars, job=job)
     found = preview(schedule, after=now, count=count, job=job)
     if invocation.output == "ics":
         _write_icalendar(found, now)

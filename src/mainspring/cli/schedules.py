@@ -49,14 +49,16 @@ def moment(text: str | None, zone: str, now: datetime) -> datetime:
     return at.astimezone(UTC) if at.tzinfo else instant_of(zone_named(zone), at)
 
 
-def read_schedule(text: str, *, zone: str, now: datetime, calendars: dict[str, Calendar]) -> Schedule:
-    return parse(text, zone=zone, now=now, calendars=calendars)
+def read_schedule(text: str, *, zone: str, now: datetime, calendars: dict[str, Calendar], job: str = "") -> Schedule:
+    return parse(text, zone=zone, now=now, calendars=calendars, job=job)
 
 
-def read_words(words: Sequence[str], *, zone: str, now: datetime, calendars: dict[str, Calendar]) -> Schedule:
+def read_words(
+    words: Sequence[str], *, zone: str, now: datetime, calendars: dict[str, Calendar], job: str = ""
+) -> Schedule:
     """A schedule that was typed in one or several words."""
     try:
-        return read_schedule(" ".join(words), zone=zone, now=now, calendars=calendars)
+        return read_schedule(" ".join(words), zone=zone, now=now, calendars=calendars, job=job)
     except InvalidSchedule as error:
         if _are_file_names(words, at_least=1 if error.code == "invalid-cron" else 2):
             error.hint = "Put the schedule in quotes: the shell replaced * by file names."
@@ -153,7 +155,7 @@ def explain(
     """
     now = moment(from_, zone, invocation.now)
     calendars = read_calendars(calendar, zone=zone, now=now, invocation=invocation)
-    schedule = read_words(text, zone=zone, now=now, calendars=calendars)
+    schedule = read_words(text, zone=zone, now=now, calendars=calendars, job=job)
     following = schedule.next_after(now, job=job)
     if invocation.wants_json:
         invocation.print_json(

@@ -1,11 +1,14 @@
-"""The six fields of a cron expression, as values: which numbers, which special days, and whether a star came first."""
+"""The fields of a cron expression, as values: which numbers, which special days, and whether a star came first."""
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class Unit(NamedTuple):
@@ -21,11 +24,17 @@ class Unit(NamedTuple):
         return range(self.least, self.most + 1)
 
 
-MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
-WEEKDAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
+_MONTHS = (
+    *("JANUARY", "FEBRUARY", "MARCH", "APRIL", "MAY", "JUNE"),
+    *("JULY", "AUGUST", "SEPTEMBER", "OCTOBER", "NOVEMBER", "DECEMBER"),
+)
+_WEEKDAYS = ("SUNDAY", "MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY")
+FULL_NAMES = {name[:3]: name for name in (*_MONTHS, *_WEEKDAYS)}
+MONTHS, WEEKDAYS = tuple(name[:3] for name in _MONTHS), tuple(name[:3] for name in _WEEKDAYS)
 SECOND, MINUTE, HOUR = Unit("second", 0, 59), Unit("minute", 0, 59), Unit("hour", 0, 23)
 DAY, MONTH, WEEKDAY = Unit("day of month", 1, 31), Unit("month", 1, 12, MONTHS), Unit("day of week", 0, 6, WEEKDAYS)
-UNITS = (SECOND, MINUTE, HOUR, DAY, MONTH, WEEKDAY)
+YEAR = Unit("year", 1970, 2199)  # as far as EventBridge and Quartz count
+UNITS = (SECOND, MINUTE, HOUR, DAY, MONTH, WEEKDAY, YEAR)
 LAST_HASHED_DAY = 28  # H never picks a day that some months do not have
 
 
@@ -55,12 +64,13 @@ class LastDay:
 
 @dataclass(frozen=True, slots=True)
 class NearestWeekday:
-    """`15W`: the weekday nearest to the 15th, within its month; `LW` (day is None): the last weekday of the month."""
+    """`15W`: the weekday nearest to the 15th, within its month; from the end (day is None) `LW` and `L-3W`."""
 
     day: int | None
+    back: int = 0
 
     def __str__(self) -> str:
-        return "LW" if self.day is None else f"{self.day}W"
+        return f"{LastDay(self.back)}W" if self.day is None else f"{self.day}W"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,17 +106,25 @@ class Hashed:
     def __str__(self) -> str:
         return "H" + ("" if self.whole else f"({self.first}-{self.last})") + (f"/{self.step}" if self.step else "")
 
-    def values(self, unit: Unit, job: str) -> range:
-        digest = hashlib.blake2b(f"{unit.name}\0{job}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
-        number = int.from_bytes(digest)
-        if self.step is None:
-            chosen = self.first + number % (self.last - self.first + 1)
-            return range(chosen, chosen + 1)
-        return range(self.first + number % min(self.step, self.last - self.first + 1), self.last + 1, self.step)
+    @property
+    def is_starred(self) -> bool:
+        """`H/15` is a wildcard for cron, as `*/15` is."""
+        return self.whole and self.step is not None
+
+    def choices(self, unit: Unit) -> list[tuple[int, ...]]:
+        """All that a job may get: one number, or every so many from one of the first."""
+        size = self.last - self.first + 1
+        starts = range(self.first, self.first + min(self.step or size, size))
+        return [tuple(in_week(unit, n) for n in range(start, self.last + 1, self.step or size)) for start in starts]
 
 
 Special = LastDay | NearestWeekday | Nth | LastWeekday | Hashed
 Item = Range | Special
+
+
+def in_week(unit: Unit, number: int) -> int:
+    """7 is Sunday too, as 0 is."""
+    return number % 7 if unit is WEEKDAY else number
 
 
 @dataclass(frozen=True)
@@ -127,31 +145,39 @@ class CronField:
         """The numbers as ranges, shortest first way to say them, then the special items."""
         return (*ranges_of(self.values), *self.specials)
 
+    @property
+    def hashed(self) -> tuple[Hashed, ...]:
+        return tuple(each for each in self.specials if isinstance(each, Hashed))
+
+    @property
+    def others(self) -> tuple[Special, ...]:
+        """The special items that no job's id decides."""
+        return tuple(each for each in self.specials if not isinstance(each, Hashed))
+
     @cached_property
     def text(self) -> str:
-        if self.star:
-            return self._starred()
-        return ",".join(map(str, self.items))
+        """The canonical text. What stands in front decides whether cron sees a star, so it is no matter of sorting."""
+        wild = [each for each in self.hashed if each.is_starred]
+        tame = [each for each in self.specials if each not in wild]
+        if not self.star:
+            return _joined(ranges_of(self.values), tame, wild)
+        if wild:
+            return _joined(wild, ranges_of(self.values), tame)
+        return _joined(self._starred(), tame)
 
-    def _starred(self) -> str:
-        """`*`, or `*/5`, or `*/20,7`: a star keeps its place in front."""
+    def _starred(self) -> tuple[object, ...]:
+        """`*`, or `*/5`, or `*/20,7`: the longest star, then the other numbers."""
         everything, chosen = self.unit.everything, set(self.values)
-        rest: tuple[Item, ...] = self.specials
-        head = ""
-        if not any(isinstance(each, Hashed) and each.whole for each in self.specials):
-            step = next(n for n in range(1, len(everything) + 1) if chosen.issuperset(everything[::n]))
-            head = "*" if step == 1 else f"*/{step}"
-            rest = (*ranges_of(tuple(sorted(chosen.difference(everything[::step])))), *self.specials)
-        return ",".join([head, *map(str, rest)] if head else map(str, rest))
+        steps = range(1, len(everything) + 1)
+        step = next((each for each in steps if chosen.issuperset(everything[::each])), None)
+        if step is None:  # once an H/15 has become numbers, no star stands for them
+            return ranges_of(self.values)
+        rest = ranges_of(tuple(sorted(chosen.difference(everything[::step]))))
+        return ("*" if step == 1 else f"*/{step}", *rest)
 
-    def resolved(self, job: str) -> CronField:
-        """The same field with the job's own numbers in place of H."""
-        hashed = [each for each in self.specials if isinstance(each, Hashed)]
-        if not hashed:
-            return self
-        values = set(self.values).union(*(each.values(self.unit, job) for each in hashed))
-        others = tuple(each for each in self.specials if not isinstance(each, Hashed))
-        return CronField(self.unit, tuple(sorted(values)), others, self.star)
+
+def _joined(*items: Iterable[object]) -> str:
+    return ",".join(map(str, chain(*items)))
 
 
 def ranges_of(values: tuple[int, ...]) -> tuple[Range, ...]:

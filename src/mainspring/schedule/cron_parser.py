@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from mainspring.schedule.cron_fields import (
     DAY,
+    FULL_NAMES,
     HOUR,
     LAST_HASHED_DAY,
     MINUTE,
@@ -15,6 +16,8 @@ from mainspring.schedule.cron_fields import (
     SECOND,
     UNITS,
     WEEKDAY,
+    WEEKDAYS,
+    YEAR,
     CronField,
     Hashed,
     LastDay,
@@ -23,6 +26,7 @@ from mainspring.schedule.cron_fields import (
     Nth,
     Special,
     Unit,
+    in_week,
 )
 from mainspring.schedule.faults import fault
 
@@ -33,29 +37,57 @@ MAX_LENGTH = 500
 _FIELD = re.compile(r"\S+")
 _HASHED = re.compile(r"H(?:\((\w+)-(\w+)\))?(?:/(\d+))?", re.ASCII)
 _RANGE = re.compile(r"(?P<first>\*|\?|\w+)(?:-(?P<last>\w+))?(?:/(?P<step>\d+))?", re.ASCII)
-_SPECIAL_DAY = re.compile(r"L(?:-(?P<back>\d+))?|(?P<day>\d+|L)W", re.ASCII)
-_SPECIAL_WEEKDAY = re.compile(r"(?P<weekday>\w+)#(?P<nth>\d+)|(?P<last>[0-7]|SUN|MON|TUE|WED|THU|FRI|SAT)L", re.ASCII)
+_SPECIAL_DAY = re.compile(r"L(?:-(?P<back>\d+))?(?P<near>W)?|(?P<day>\d+)W", re.ASCII)
+_NAMED_WEEKDAY = "|".join([*WEEKDAYS, *(FULL_NAMES[name] for name in WEEKDAYS)])
+_SPECIAL_WEEKDAY = re.compile(rf"(?P<weekday>\w+)#(?P<nth>\d+)|(?P<last>[0-7]|{_NAMED_WEEKDAY})L", re.ASCII)
 _ALLOWED = {
-    DAY: "* ? 1-31 L L-3 LW 15W H, lists, ranges and steps",
+    DAY: "* ? 1-31 L L-3 LW L-3W 15W H, lists, ranges and steps",
     WEEKDAY: "* ? 0-7 SUN-SAT 5L 2#1 H, lists, ranges and steps",
     MONTH: "* 1-12 JAN-DEC H, lists, ranges and steps",
+    YEAR: f"* {YEAR.least}-{YEAR.most}, lists, ranges and steps",
 }
+EVERY_YEAR = CronField(YEAR, tuple(YEAR.everything), star=True)
 
 
 def read_fields(text: str) -> tuple[CronField, ...]:
-    """The six fields of an expression of five or six (with leading seconds)."""
+    """The seven fields of an expression of five, six (with leading seconds) or seven (with a year as well)."""
+    found = split_fields(text)
+    if len(found) not in (5, 6, 7):
+        raise _wrong_number(text, len(found))
+    _refuse_other_dialects(text, found)
+    units = UNITS[1:-1] if len(found) == 5 else UNITS[: len(found)]
+    fields = [FieldReader(text, match, unit).read() for match, unit in zip(found, units, strict=True)]
+    seconds = [CronField(SECOND, (0,))] if len(fields) == 5 else []
+    return (*seconds, *fields, *([EVERY_YEAR] if len(fields) < 7 else []))
+
+
+def split_fields(text: str) -> list[re.Match[str]]:
     if len(text) > MAX_LENGTH:
         raise fault(
             text, MAX_LENGTH, f"a cron expression has at most {MAX_LENGTH} characters", code="schedule-too-large"
         )
-    found = list(_FIELD.finditer(text))
-    if len(found) not in (5, 6):
-        raise _wrong_number(text, len(found))
-    units = UNITS if len(found) == 6 else UNITS[1:]
-    fields = [
-        _FieldReader(text, match.start(), match.group(), unit).read() for match, unit in zip(found, units, strict=True)
-    ]
-    return tuple(fields) if len(fields) == 6 else (CronField(SECOND, (0,)), *fields)
+    return list(_FIELD.finditer(text))
+
+
+def _refuse_other_dialects(text: str, found: list[re.Match[str]]) -> None:
+    """EventBridge has the year as its sixth field, and Quartz counts from Sunday = 1: as cron, both mean other days."""
+    if len(found) == 6 and "?" in (found[2].group(), found[4].group()):
+        raise fault(
+            text,
+            found[2 if found[2].group() == "?" else 4].start(),
+            "'?' stands for a day of month or a day of week only; six fields are second to day of week",
+            allowed="cron(…) around six fields of EventBridge: minute hour day-of-month month day-of-week year",
+            suggestion=f"cron({text.strip()})" if len(text) < 60 else "",
+            code="invalid-cron",
+        )
+    if len(found) == 7 and "?" in (found[3].group(), found[5].group()) and re.search(r"[0-9]", found[5].group()):
+        raise fault(
+            text,
+            found[5].start(),
+            "the weekday's number is not clear: with seven fields and '?', Quartz counts from Sunday = 1, cron from 0",
+            allowed="names such as MON, FRIL and TUE#1; or * instead of ?, and cron's numbers",
+            code="invalid-cron",
+        )
 
 
 def _wrong_number(text: str, count: int) -> InvalidSchedule:
@@ -63,18 +95,18 @@ def _wrong_number(text: str, count: int) -> InvalidSchedule:
     return fault(
         text,
         min(len(text), 0 if count < 5 else _FIELD.search(text).end()) if count else 0,  # type: ignore[union-attr]
-        f"a cron expression has 5 fields, or 6 with seconds in front; this has {count}",
+        f"a cron expression has 5 fields, 6 with seconds in front, or 7 with a year behind as well; this has {count}",
         allowed="minute hour day-of-month month day-of-week",
         suggestion=missing if len(missing) < 60 else "",
         code="invalid-cron",
     )
 
 
-class _FieldReader:
-    """Reads one field. `begin` is where it stands in the whole text, so that errors can point."""
+class FieldReader:
+    """Reads one field. `found` says where it stands in the whole text, so that errors can point."""
 
-    def __init__(self, text: str, begin: int, field: str, unit: Unit) -> None:
-        self._text, self._begin, self._field, self._unit = text, begin, field, unit
+    def __init__(self, text: str, found: re.Match[str], unit: Unit) -> None:
+        self._text, self._begin, self._field, self._unit = text, found.start(), found.group(), unit
         self._values: set[int] = set()
         self._specials: set[Special] = set()
 
@@ -84,13 +116,14 @@ class _FieldReader:
             self._read_item(item.upper(), position)
             position += len(item) + 1
         values = tuple(sorted(self._values))
-        specials = tuple(sorted(self._specials, key=str))
-        return CronField(self._unit, values, specials, self._is_starred(values))
+        is_full = len(values) == len(self._unit.everything)  # then special items add nothing
+        specials = () if is_full else tuple(sorted(self._specials, key=str))
+        return CronField(self._unit, values, specials, self._is_starred(is_full=is_full))
 
-    def _is_starred(self, values: tuple[int, ...]) -> bool:
+    def _is_starred(self, *, is_full: bool) -> bool:
         """Whether cron sees a wildcard: a star in front. Where that changes nothing, equal sets are equal fields."""
-        if self._unit in (SECOND, MONTH):
-            return len(values) == len(self._unit.everything)
+        if self._unit in (SECOND, MONTH, YEAR):
+            return is_full
         return self._field[0] in "*?" or bool(re.match(r"[Hh]/", self._field))
 
     def _read_item(self, item: str, at: int) -> None:
@@ -109,14 +142,12 @@ class _FieldReader:
         return True
 
     def _special_day(self, match: re.Match[str], at: int) -> Special:
-        if match["day"] == "L":
-            return NearestWeekday(None)
         if match["day"]:
             return NearestWeekday(self._number(match["day"], at))
         back = int((match["back"] or "0")[:4])
         if back > 30:
             raise self._wrong(at + 2, "no month has so many days before its last", allowed="L-1 to L-30")
-        return LastDay(back)
+        return NearestWeekday(None, back) if match["near"] else LastDay(back)
 
     def _special_weekday(self, match: re.Match[str], at: int) -> Special:
         if match["last"]:
@@ -128,7 +159,7 @@ class _FieldReader:
 
     def _read_hashed(self, item: str, at: int) -> bool:
         match = _HASHED.fullmatch(item)
-        if not match:
+        if not match or self._unit is YEAR:  # a job that picks its year would run in one only
             return False
         first, last = self._unit.least, LAST_HASHED_DAY if self._unit is DAY else self._unit.most
         if match[1]:
@@ -150,11 +181,14 @@ class _FieldReader:
             )
         numbers = self._numbers(match, at)
         step = self._step(match["step"], at + match.start("step"), len(numbers)) if match["step"] else 1
-        self._values.update(n % 7 if self._unit is WEEKDAY else n for n in numbers[::step])
+        self._values.update(in_week(self._unit, n) for n in numbers[::step])
 
     def _numbers(self, match: re.Match[str], at: int) -> list[int]:
         """All numbers of a range; one that wraps around (22-2, FRI-MON) goes through the end of the unit."""
         first, last, everything = match["first"], match["last"], self._unit.everything
+        if first == "?" and (self._unit not in (DAY, WEEKDAY) or self._field != "?"):
+            rule = "stands for a whole day of month or day of week only"
+            raise self._wrong(at, f"'?' {rule}", suggestion=self._field.replace("?", "*"))
         if first in "*?":
             if last:
                 raise self._wrong(at + match.start("last") - 1, "a star has no range", suggestion=f"*/{last}")
@@ -163,6 +197,8 @@ class _FieldReader:
         high = self._number(last, at + match.start("last")) if last else (self._unit.most if match["step"] else low)
         if low <= high:
             return list(range(low, high + 1))
+        if self._unit is YEAR:
+            raise self._wrong(at, "years do not come around again", suggestion=f"{high}-{low}")
         return [*range(low, self._unit.most + 1), *range(self._unit.least, high + 1)]
 
     def _step(self, digits: str, at: int, most: int) -> int:
@@ -180,13 +216,18 @@ class _FieldReader:
 
     def _number(self, word: str, at: int) -> int:
         if word.isascii() and word.isdigit():
-            number = int(word) if len(word) <= 3 else self._unit.most + 99
+            number = self._counted(int(word)) if len(word) <= 4 else -1
             if number in self._unit.everything or (self._unit is WEEKDAY and number == 7):
                 return number
             raise self._wrong(at, f"{word[:12]} is no {self._unit.name}")
-        if word in self._unit.names:
-            return self._unit.names.index(word) + self._unit.least
+        name = word if word == FULL_NAMES.get(word[:3]) else ""
+        if word in self._unit.names or name[:3] in self._unit.names:
+            return self._unit.names.index(word[:3]) + self._unit.least
         raise self._wrong(at, f"{word[:12]!r} is no {self._unit.name}", suggestion=self._guess(word))
+
+    def _counted(self, number: int) -> int:
+        """What a number means; dialects count weekdays from elsewhere."""
+        return number
 
     def _guess(self, word: str) -> str:
         shortened = difflib.get_close_matches(word[:3], self._unit.names, n=1)
@@ -196,9 +237,8 @@ class _FieldReader:
         return "-".join(map(str, numbers)) if len(numbers) == 2 and "-" in word else ""
 
     def _wrong(self, at: int, problem: str, *, allowed: str = "", suggestion: str = "") -> InvalidSchedule:
-        unit = self._unit
-        usual = _ALLOWED.get(unit, f"* {unit.least}-{unit.most} H, lists, ranges and steps")
-        problem = f"{unit.name}: {problem}"
-        return fault(
-            self._text, self._begin + at, problem, allowed=allowed or usual, suggestion=suggestion, code="invalid-cron"
-        )
+        problem, allowed = f"{self._unit.name}: {problem}", allowed or self._usual()
+        return fault(self._text, self._begin + at, problem, allowed=allowed, suggestion=suggestion, code="invalid-cron")
+
+    def _usual(self) -> str:
+        return _ALLOWED.get(self._unit, f"* {self._unit.least}-{self._unit.most} H, lists, ranges and steps")

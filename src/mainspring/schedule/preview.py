@@ -136,7 +136,7 @@ def preview(schedule: Schedule, *, after: datetime, count: int = 10, job: str = 
         schedule=schedule,
         words=in_words(schedule),
         entries=tuple(sorted(noted.entries(), key=_place)),
-        remarks=tuple(_remarks(schedule, after, occurrences, count)),
+        remarks=tuple(_remarks(schedule, after, occurrences, count, job)),
         tzdata=TZDATA_VERSION,
     )
 
@@ -233,14 +233,14 @@ def _clock_change(before: datetime, after: datetime) -> Iterator[str]:
         yield f"clocks went {way} by {span(abs(change))}"
 
 
-def _remarks(schedule: Schedule, after: datetime, occurrences: list[Occurrence], count: int) -> Iterator[str]:
+def _remarks(schedule: Schedule, after: datetime, occurrences: list[Occurrence], count: int, job: str) -> Iterator[str]:
     """What a bound did to the list as a whole."""
     zone = zone_named(schedule.zone)
     if schedule.starts_at is not None and schedule.starts_at > after:
         yield f"Nothing before {moment(wall_of(zone, schedule.starts_at))}, where it starts."
     if len(occurrences) == count:
         return
-    if (reason := schedule.never_fires()) is not None:
+    if (reason := schedule.never_fires(job=job)) is not None:
         yield f"It never fires: {reason}"
     elif schedule.ends_at is not None and (not occurrences or schedule.max_runs is None):
         yield f"Nothing from {moment(wall_of(zone, schedule.ends_at))} on, where it ends."

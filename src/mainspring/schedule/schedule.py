@@ -72,7 +72,7 @@ class Schedule:
     def parse(text: str, **settings: Any) -> Schedule:
         """The schedule a text says: cron, `@daily`, `@every 90s`, `PT15M`, instants, RRULE, plain English, or sets.
 
-        Settings are zone, gap, repeat, calendars (by name), starts_at, ends_at, max_runs, spread, anchor and now.
+        Settings are zone, gap, repeat, calendars (by name), starts_at, ends_at, max_runs, spread, anchor, now and job.
         """
         from mainspring.schedule.text import parse  # it makes schedules, so it knows them
 
@@ -113,16 +113,16 @@ class Schedule:
         found = self._next_nominal(instant - TICK, job)
         return found is not None and found.nominal_at == instant
 
-    def never_fires(self) -> str | None:
-        """Why there is no occurrence at all; None if there is one."""
+    def never_fires(self, *, job: str = "") -> str | None:
+        """Why there is no occurrence at all for a job; None if there is one."""
         try:
-            if self._next_nominal(EARLIEST, "") is not None:
+            if self._next_nominal(EARLIEST, job) is not None:
                 return None
         except InvalidSchedule:
             return f"rules, exclusions or calendars leave next to nothing of {self.when.text}"
-        if _next(_timeline(self.when, self.zone, self.gap, self.repeat, (), self._anchor, ""), EARLIEST) is None:
+        if _next(_timeline(self.when, self.zone, self.gap, self.repeat, (), self._anchor, job), EARLIEST) is None:
             return f"{self.when.text} names no day or time that ever comes"
-        if _next(self._timeline(""), EARLIEST) is None:
+        if _next(self._timeline(job), EARLIEST) is None:
             return f"the calendars leave nothing of {self.when.text}"
         return f"{self.when.text} has no instant between its bounds"
 

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mainspring.errors import InvalidSchedule, did_you_mean
 from mainspring.schedule.calendar import BlackoutPolicy, Calendar, CalendarUse, Use
 from mainspring.schedule.cron import MACROS, Cron
+from mainspring.schedule.cron_eventbridge import BEGINS, read_eventbridge
+from mainspring.schedule.cron_zones import IN_FRONT, without_zones
 from mainspring.schedule.faults import broken_rule, fault
 from mainspring.schedule.instants import DATES, MAX_INSTANTS, Instants, read_datetime, read_instant
 from mainspring.schedule.interval import Interval, read_elapsed
@@ -33,7 +35,9 @@ if TYPE_CHECKING:
 
 _OPERATOR = re.compile(r"\s\|\s|\sbut not\s|\(|\)")
 _INSTANT = re.compile(r"[0-9]{4}-?[0-9]{2}-?[0-9]{2}")
-_SPAN = re.compile(r"P[0-9T].*|(?:[0-9]+\s*[a-z]+\s*)+(?:/.*)?", re.IGNORECASE)
+_SPAN = re.compile(  # 0 H/2 * * * is none: what follows the slash is a step
+    r"P[0-9T].*|(?:[0-9]+\s*[a-z]+\s*)+(?:/(?![0-9]{1,3}[,\s]).*)?", re.IGNORECASE
+)
 _ENGLISH = re.compile(  # what begins with a digit and is English all the same: 1st of …, 24 december …, 9am …
     r"[0-9]{1,2}(?:st|nd|rd|th)\b|[0-9]{1,2}\s+(?:of\s+)?(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\b"
     r"|[0-9]{4}-[0-9]{2}-[0-9]{2}\s+at\b|[0-9]{1,2}(?::[0-9]{2})?\s*[ap]m\b",
@@ -44,6 +48,7 @@ _FORMS = "a cron expression, @daily, @every 90s, PT15M, 15m, 2026-12-24T18:00, R
 MAX_LENGTH = 10_000
 KEYS = ("zone", "gap", "repeat", "starts", "ends", "runs", "spread", "only", "not", "blackout")
 _SETTING = re.compile(r"(?:^|\s)([a-z]+)=(\S+)\s*$")
+_OF_THE_WHOLE = "zones and bounds belong to the whole, not to a part of a set"
 
 
 def read_when(
@@ -84,7 +89,7 @@ class _WhenReader:
             return self._set(begin + 1, end - 1, depth + 1)
         form = self._form(begin, end)
         if not isinstance(form, When):
-            raise fault(self._text, begin, "zones and bounds belong to the whole, not to a part of a set")
+            raise fault(self._text, begin, _OF_THE_WHOLE)
         return form
 
     def _cuts(self, begin: int, end: int) -> list[tuple[int, int, str]]:
@@ -115,8 +120,12 @@ class _WhenReader:
     def _form(self, begin: int, end: int) -> When | Schedule:
         begin, end = self._stripped(begin, end)
         text = self._text[begin:end]
+        if IN_FRONT.match(text):
+            raise fault(self._text, begin, _OF_THE_WHOLE, allowed="TZ=… in front of the whole, or zone=… behind it")
         if text.startswith("@"):
             return self._macro(text, begin)
+        if BEGINS.match(text):
+            return read_eventbridge(text, self._zone, self._anchor)
         if text[:8].upper().startswith(("RRULE", "DTSTART", "RDATE", "EXDATE", "FREQ=")):
             return Rule.parse(text)
         if _ENGLISH.match(text):
@@ -186,22 +195,27 @@ def parse(
     spread: timedelta | str | None = None,
     anchor: datetime | None = None,
     now: datetime | None = None,
+    job: str = "",
 ) -> Schedule:
     """The schedule a text says. The arguments say what it is when the text does not. One that never fires is refused.
 
-    `anchor` is for intervals without one. `now` is for plain English that speaks of today or tomorrow.
+    `anchor` is for intervals without one. `now` is for plain English that speaks of today or tomorrow. `job` is the id
+    of the job that will run: with H, bounds and calendars one job may fire where another never does.
     """
     when_text, settings = _split(text)
     options: dict[str, Any] = {"zone": zone, "gap": gap, "repeat": repeat, "starts_at": starts_at, "ends_at": ends_at}
     options |= {"max_runs": max_runs, "spread": None if spread is None else read_elapsed(spread, "spread")}
     options |= _options(text, settings, calendars or {}, options["zone"])
     when = read_when(when_text, zone_named(options["zone"]), anchor=anchor, now=now)
-    return fired(_put_together(when, options))
+    for each in settings:
+        if isinstance(when, Schedule) and each.key == "zone" and each.value != when.zone:
+            raise _two_zones(text, each, when.zone)
+    return fired(_put_together(when, options), job)
 
 
-def fired(schedule: Schedule) -> Schedule:
-    """The schedule itself, if there is an instant at which it fires."""
-    reason = schedule.never_fires()
+def fired(schedule: Schedule, job: str = "") -> Schedule:
+    """The schedule itself, if there is an instant at which it fires for the job."""
+    reason = schedule.never_fires(job=job)
     if reason is None:
         return schedule
     raise InvalidSchedule(f"The schedule never fires: {reason}.", code="never-fires", field="schedule", rule=reason)
@@ -226,7 +240,22 @@ def _split(text: object) -> tuple[str, list[_Setting]]:
     while (match := _SETTING.search(when)) and match.start():
         settings.append(_Setting(match[1], match[2], match.start(1)))
         when = when[: match.start()]
+    when, zones = without_zones(when)
+    for zone in zones:
+        settings = _with_zone(text, settings, _Setting("zone", zone.name, zone.position))
     return when, settings
+
+
+def _with_zone(text: str, settings: list[_Setting], zone: _Setting) -> list[_Setting]:
+    given = next((each.value for each in settings if each.key == "zone"), zone.value)
+    if given != zone.value:
+        raise _two_zones(text, zone, given)
+    return [zone, *(each for each in settings if each.key != "zone")]
+
+
+def _two_zones(text: str, zone: _Setting, other: str) -> InvalidSchedule:
+    problem = f"it names two zones, {zone.value} and {other}"
+    return fault(text, zone.position, problem, allowed="one zone for all of it", code="contradictory-zones")
 
 
 def _options(text: str, settings: list[_Setting], known: Mapping[str, Calendar], zone: str) -> dict[str, Any]:

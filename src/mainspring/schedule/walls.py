@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 _LENGTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 TICK = timedelta(microseconds=1)
-MAX_YEARS = 400  # how far a search goes: the calendar has repeated itself by then
 
 
 def month_length(year: int, month: int) -> int:
@@ -94,10 +93,9 @@ class WallTimeline:
             return None
         segment = segment_at(self._zone, instant)
         found = self._first_in(segment, segment.wall(instant))
-        last_year = instant.year + MAX_YEARS
         while found is None:
             coming = self._pattern.next_wall(segment.wall(segment.end) + min(segment.shift_out, NO_SHIFT) - TICK)
-            if coming is None or coming.year > last_year:
+            if coming is None or coming.year > LATEST.year:
                 return None
             segment = max(segment_at(self._zone, segment.end), segment_at(self._zone, instant_of(self._zone, coming)))
             found = self._first_in(segment, segment.wall(segment.start) - TICK)
@@ -108,10 +106,9 @@ class WallTimeline:
             return None
         segment = segment_at(self._zone, instant - TICK)
         found = self._last_in(segment, segment.wall(instant))
-        first_year = instant.year - MAX_YEARS
         while found is None:
             coming = self._pattern.prev_wall(segment.wall(segment.start) - segment.shift_in)
-            if coming is None or coming.year < first_year:
+            if coming is None or coming.year < EARLIEST.year - 1:
                 return None
             latest = max(instant_of(self._zone, coming, fold=fold) for fold in (0, 1))
             segment = min(segment_at(self._zone, segment.start - TICK), segment_at(self._zone, latest))

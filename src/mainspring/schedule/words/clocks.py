@@ -7,12 +7,13 @@ from datetime import time, timedelta
 from typing import TYPE_CHECKING
 
 from mainspring.schedule.cron import Cron
-from mainspring.schedule.cron_fields import DAY as DAY_OF_MONTH
-from mainspring.schedule.cron_fields import MONTH, SECOND, WEEKDAY, CronField, Hashed
+from mainspring.schedule.cron_fields import SECOND, CronField
 from mainspring.schedule.words.phrases import clock, every_span, listed, ordinal, step_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from mainspring.schedule.cron_fields import Hashed
 
 DAY = 86_400
 FEW = 6  # so many times are simply named
@@ -43,8 +44,8 @@ def can_be_joined(crons: Sequence[Cron]) -> bool:
 
 def _phrase_of_one(cron: Cron) -> TimesPhrase:
     second, minute, hour = cron.fields[:3]
-    if any(_hashed(field) for field in (second, minute, hour)):
-        return _hashed_phrase(second, minute, hour)
+    if any(field.hashed for field in (second, minute, hour)):
+        return _hashed_phrase(cron)
     if _count(cron) <= MANY:
         seconds = cron.seconds_of_day()
         regular = _regular(seconds) or (_named(seconds) if len(seconds) == len(hour.values) else None)
@@ -155,28 +156,37 @@ def _hours(field: CronField) -> str:
 # ── times that the job's id decides ─────────────────────────────────────────────────────────────────────────
 
 
-def _hashed(field: CronField) -> Hashed | None:
-    return next((each for each in field.specials if isinstance(each, Hashed)), None)
+def _hashed_phrase(cron: Cron) -> TimesPhrase:
+    """`once an hour, at a minute that the job's id decides`; lists are told item by item."""
+    second, minute, hour = cron.fields[:3]
+    is_one_second = len(second.values) == 1 and not second.hashed
+    if hour.hashed or minute.hashed:
+        if not (is_one_second or _is_one(second)):
+            return _item_by_item(second, minute, hour)
+        if _is_alone(hour) and (_is_one(minute) or not minute.hashed):
+            return _hashed_hour(hour.hashed[0], minute)
+        if _is_alone(minute) and not hour.hashed:
+            return _hashed_minute(minute.hashed[0], hour)
+        return _item_by_item(second, minute, hour)
+    if not _is_one(second):
+        return _item_by_item(second, minute, hour)
+    rest = _phrase_of_one(Cron((CronField(SECOND, (0,)), *cron.fields[1:])))
+    return TimesPhrase(f"{rest.words}, at a second{_within(second.hashed[0])} {BY_ID}", rest.names_times)
 
 
-def _hashed_phrase(second: CronField, minute: CronField, hour: CronField) -> TimesPhrase:
-    """`once an hour, at a minute that the job's id decides`."""
-    if hashed := _hashed(hour):
-        return _hashed_hour(hashed, minute)
-    if hashed := _hashed(minute):
-        return _hashed_minute(hashed, hour)
-    whole = CronField(SECOND, (0,))
-    rest = _phrase_of_one(
-        Cron((whole, minute, hour, *(CronField(unit, (1,)) for unit in (DAY_OF_MONTH, MONTH, WEEKDAY))))
-    )
-    return TimesPhrase(f"{rest.words}, at a second{_within(_hashed(second))} {BY_ID}", rest.names_times)
+def _is_alone(field: CronField) -> bool:
+    """Whether an H is all there is."""
+    return len(field.items) == 1 and bool(field.hashed)
+
+
+def _is_one(field: CronField) -> bool:
+    """Whether it is one number that the job's id decides."""
+    return _is_alone(field) and field.hashed[0].step is None
 
 
 def _hashed_hour(hashed: Hashed, minute: CronField) -> TimesPhrase:
-    between = "" if hashed.whole else f" between {hashed.first:02}:00 and {hashed.last:02}:59"
-    at = (
-        "a time" if _hashed(minute) else "an hour" if minute.values == (0,) else f"an hour, {_units(minute, 'minute')},"
-    )
+    between = _between(hashed)
+    at = "a time" if minute.hashed else "an hour" if minute.values == (0,) else f"an hour, {_units(minute, 'minute')},"
     if hashed.step:
         return TimesPhrase(f"every {hashed.step} hours{between}, from {at} {BY_ID}", names_times=False)
     return TimesPhrase(f"at {at}{between} {BY_ID}", names_times=True)
@@ -194,5 +204,33 @@ def _hashed_minute(hashed: Hashed, hour: CronField) -> TimesPhrase:
     return TimesPhrase(f"once an hour{hours}, {at}", names_times=False)
 
 
-def _within(hashed: Hashed | None) -> str:
-    return "" if hashed is None or hashed.whole else f" from {hashed.first} to {hashed.last}"
+def _item_by_item(second: CronField, minute: CronField, hour: CronField) -> TimesPhrase:
+    """`at 5 minutes past the hour and at a minute that the job's id decides, between 08:00 and 08:59`."""
+    seconds = "" if second == CronField(SECOND, (0,)) else _items(second, "second")
+    return TimesPhrase(
+        ", ".join(filter(None, (seconds, _items(minute, "minute"), _hour_items(hour)))), names_times=False
+    )
+
+
+def _items(field: CronField, unit: str) -> str:
+    named = [_units(field, unit)] if field.values else []
+    for each in field.hashed:
+        one = f"a {unit}{_within(each)} {BY_ID}"
+        named.append(f"at {one}" if each.step is None else f"every {each.step} {unit}s from {one}")
+    return " and ".join(named)
+
+
+def _hour_items(hour: CronField) -> str:
+    named = [_hours(hour)] if hour.values else []
+    for each in hour.hashed:
+        one = f"an hour{_between(each)} {BY_ID}"
+        named.append(f"in {one}" if each.step is None else f"in every {ordinal(each.step)} hour from {one}")
+    return " and ".join(named)
+
+
+def _between(hashed: Hashed) -> str:
+    return "" if hashed.whole else f" between {hashed.first:02}:00 and {hashed.last:02}:59"
+
+
+def _within(hashed: Hashed) -> str:
+    return "" if hashed.whole else f" from {hashed.first} to {hashed.last}"

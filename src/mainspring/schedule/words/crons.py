@@ -28,10 +28,22 @@ NTH = ("", "first", "second", "third", "fourth", "fifth")
 
 def cron_words(crons: Sequence[Cron]) -> str:
     """One expression; or several that differ in their times only."""
-    times, days = times_phrase(crons), days_of(crons[0])
+    times, days, years = times_phrase(crons), days_of(crons[0]), _years(crons[0].fields[6])
+    if years:
+        days = days.removeprefix("every year ")
     if times.names_times:
-        return f"{days} {times.words}"
-    return times.words if days == "every day" else f"{times.words}, {days.removesuffix(',')}"
+        return f"{days} {times.words}{years}"
+    return (times.words if days == "every day" else f"{times.words}, {days.removesuffix(',')}") + years
+
+
+def _years(year: CronField) -> str:
+    """`, in 2026`, `, in 2026 to 2028`, `, in every 2nd year from 2026 to 2198`; nothing for every year."""
+    if year.is_full:
+        return ""
+    step = step_of(year.values)
+    if step is not None and step > 1 and len(year.values) > 2:
+        return f", in every {ordinal(step)} year from {year.values[0]} to {year.values[-1]}"
+    return f", in {runs(year.values, [str(each) for each in year.values])}"
 
 
 def joined(crons: Sequence[Cron]) -> list[list[Cron]]:
@@ -50,10 +62,12 @@ def joined(crons: Sequence[Cron]) -> list[list[Cron]]:
 
 def days_of(cron: Cron) -> str:
     """`every day`, `every weekday`, `on the 15th of every month`, `every year on 24 December`."""
-    day, month, weekday = cron.fields[3:]
+    day, month, weekday = cron.fields[3:6]
     by_day, by_weekday = not _is_any(day), not _is_any(weekday)
     if by_day and by_weekday:
         return _both(day, month, weekday)
+    if _either_will_do(day, weekday):  # and one of them, such as 1-31, holds on every day
+        return f"every day{_in(month)}"
     if by_day:
         return _by_day(day, month)
     if by_weekday:
@@ -66,10 +80,14 @@ def _is_any(field: CronField) -> bool:
 
 
 def _both(day: CronField, month: CronField, weekday: CronField) -> str:
+    if _either_will_do(day, weekday):
+        return f"{_by_day(day, month)}, and also {_by_weekday(weekday, month)},"
+    return f"{_by_day(day, month)}, if it is {_a_weekday(weekday)},"
+
+
+def _either_will_do(day: CronField, weekday: CronField) -> bool:
     """Vixie cron's rule: either will do, unless one of the fields began with a star; then both must hold."""
-    if day.star or weekday.star:
-        return f"{_by_day(day, month)}, if it is {_a_weekday(weekday)},"
-    return f"{_by_day(day, month)}, and also {_by_weekday(weekday, month)},"
+    return not (day.star or weekday.star)
 
 
 def _a_weekday(weekday: CronField) -> str:
@@ -139,8 +157,10 @@ def _special(special: Special, unit: str) -> str:
             return f"the {NTH[back + 1]} to last day"
         case LastDay(back):
             return f"the {ordinal(back)} day before the last day"
-        case NearestWeekday(None):
+        case NearestWeekday(None, 0):
             return "the last weekday"
+        case NearestWeekday(None, back):
+            return f"the weekday nearest {_special(LastDay(back), unit)}"
         case NearestWeekday(1):
             return "the first weekday"
         case NearestWeekday(day):
