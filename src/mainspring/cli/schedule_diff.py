@@ -20,6 +20,7 @@ from mainspring.cli.schedules import (
     moment,
     read_calendars,
     read_schedule,
+    until,
 )
 from mainspring.cli.text import as_span, safe
 from mainspring.schedule.diff import Change, Diff, diff
@@ -55,7 +56,7 @@ def show(
     span = parse_span(within, "within") or timedelta(0)
     calendars = read_calendars(calendar, zone=zone, now=now, invocation=invocation)
     before, after = (read_schedule(each, zone=zone, now=now, calendars=calendars, job=job) for each in (old, new))
-    found = diff(before, after, now, now + span, job=job)
+    found = diff(before, after, now, until(now, span), job=job)
     if invocation.wants_json:
         invocation.print_json(_document(found, before, after))
     else:

@@ -22,6 +22,7 @@ from mainspring.cli.schedules import (
     read_bytes,
     read_calendars,
     read_schedule,
+    until,
 )
 from mainspring.errors import InvalidInput, MainspringError
 from mainspring.model.payload import quoted
@@ -58,7 +59,7 @@ def show(
     """
     now = moment(from_, zone, invocation.now)
     begin = now.replace(second=0, microsecond=0)
-    load = Load(begin, begin + (parse_span(within, "within") or timedelta(0)), step=STEP[step])
+    load = Load(begin, until(begin, parse_span(within, "within") or timedelta(0)), step=STEP[step])
     calendars = read_calendars(calendar, zone=zone, now=now, invocation=invocation)
     for file in files:
         add_file(load, file, zone=zone, now=now, calendars=calendars)

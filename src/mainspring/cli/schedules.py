@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,7 +20,8 @@ from mainspring.schedule.document import calendar_of
 from mainspring.schedule.icalendar import MAX_BYTES, read_calendar
 from mainspring.schedule.schedule import Schedule
 from mainspring.schedule.text import parse
-from mainspring.schedule.zones import TZDATA_VERSION, instant_of, zone_named
+from mainspring.schedule.timeline import EARLIEST, LATEST
+from mainspring.schedule.zones import TZDATA_VERSION, in_utc, instant_of, zone_named
 
 Zone = Annotated[str, Parameter(help="An IANA time zone, for schedules that name none.")]
 From = Annotated[str | None, Parameter(name="--from", help="Instead of now: 2026-03-28, or 2026-03-28T12:00.")]
@@ -46,7 +47,16 @@ def moment(text: str | None, zone: str, now: datetime) -> datetime:
             field="from",
             value=quoted(text),
         ) from error
-    return at.astimezone(UTC) if at.tzinfo else instant_of(zone_named(zone), at)
+    instant = in_utc(at) if at.tzinfo else instant_of(zone_named(zone), at)
+    if not EARLIEST <= instant < LATEST:
+        message = f"--from is {quoted(text)}; it must be from the year {EARLIEST.year} on and before {LATEST.year}."
+        raise InvalidInput(message, code="invalid-from", field="from", value=quoted(text))
+    return instant
+
+
+def until(begin: datetime, span: timedelta) -> datetime:
+    """The end of a stretch of time, or of all time."""
+    return begin + min(span, LATEST - begin)
 
 
 def read_schedule(text: str, *, zone: str, now: datetime, calendars: dict[str, Calendar], job: str = "") -> Schedule:

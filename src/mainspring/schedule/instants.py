@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mainspring.schedule.timeline import Setting, Timeline
 
 MAX_INSTANTS = 10_000
+YEARS = f"the years {EARLIEST.year} and {LATEST.year}"
 DATES = "2026-12-24T18:00:00, also with Z or an offset"
 
 
@@ -71,14 +72,8 @@ def instant_text(instant: datetime) -> str:
 def check_instant(value: object, field: str) -> datetime:
     if not isinstance(value, datetime) or value.utcoffset() is None:
         raise broken_rule(field, value, "must be a datetime with a time zone", code="invalid-instant")
-    try:
-        fits = EARLIEST <= value <= LATEST
-    except OverflowError:
-        fits = False
-    if not fits:
-        raise broken_rule(
-            field, value, f"must be between the years {EARLIEST.year} and {LATEST.year}", code="invalid-instant"
-        )
+    if not EARLIEST <= value <= LATEST:
+        raise broken_rule(field, value, f"must be between {YEARS}", code="invalid-instant")
     return value.astimezone(UTC)
 
 
@@ -87,6 +82,9 @@ def read_instant(text: str, at: int, piece: str, zone: ZoneInfo) -> datetime:
     found = read_datetime(piece)
     if found is None:
         raise fault(text, at, f"{piece.strip()[:40]!r} is no date and time", allowed=DATES, code="invalid-instant")
+    if not EARLIEST.year <= found.year <= LATEST.year:
+        problem = f"{piece.strip()[:40]} is too far away"
+        raise fault(text, at, problem, allowed=f"dates between {YEARS}", code="invalid-instant")
     if found.tzinfo is not None:
         return found.astimezone(UTC)
     instant = instant_of(zone, found)

@@ -148,6 +148,9 @@ class Interval:
         if self.elapsed and not SHORTEST <= self.elapsed <= LONGEST:
             text = span_text(elapsed=abs(self.elapsed))
             raise broken_rule("interval", text, "must be from one second to 100 years", code="invalid-interval")
+        if self.anchor is not None and not EARLIEST.year <= self.anchor.year <= LATEST.year:
+            rule = f"must be between the years {EARLIEST.year} and {LATEST.year}"
+            raise broken_rule("anchor", self.anchor, rule, code="invalid-instant")
         if self.anchor is not None and self.anchor.tzinfo is not None:
             object.__setattr__(self, "anchor", self.anchor.astimezone(UTC))
 

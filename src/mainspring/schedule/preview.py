@@ -14,6 +14,7 @@ from mainspring.schedule.calendar import BlackoutPolicy, CalendarUse, Use
 from mainspring.schedule.faults import broken_rule
 from mainspring.schedule.interval import Interval
 from mainspring.schedule.jumps import jumps_between
+from mainspring.schedule.schedule import check_question
 from mainspring.schedule.walls import TICK
 from mainspring.schedule.words.phrases import MONTHS, clock, counted, moment, ordinal, span
 from mainspring.schedule.words.sentence import in_words
@@ -129,6 +130,7 @@ def preview(schedule: Schedule, *, after: datetime, count: int = 10, job: str = 
     """The next `count` occurrences after an instant, and what does not happen between them."""
     if not 1 <= count <= MAX_COUNT:
         raise broken_rule("count", count, f"must be from 1 to {MAX_COUNT:,}", code="invalid-count")
+    after = check_question(after)
     occurrences = list(islice(_following(schedule, after, job), count))
     until = occurrences[-1].nominal_at if occurrences else schedule.ends_at or after + YEAR
     noted = _Notes(schedule, after, until, job, occurrences)

@@ -109,8 +109,7 @@ class Schedule:
 
     def is_due(self, instant: datetime, *, job: str = "") -> bool:
         """Whether an instant is one of the nominal instants."""
-        instant = check_question(instant)
-        found = self._next_nominal(instant - TICK, job)
+        found = self._next_nominal(check_question(instant) - TICK, job)
         return found is not None and found.nominal_at == instant
 
     def never_fires(self, *, job: str = "") -> str | None:

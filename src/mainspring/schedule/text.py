@@ -24,7 +24,7 @@ from mainspring.schedule.interval import Interval, read_elapsed
 from mainspring.schedule.rule import Rule
 from mainspring.schedule.schedule import Schedule
 from mainspring.schedule.sets import MAX_DEPTH, MAX_PARTS, Except, Union, When
-from mainspring.schedule.timeline import GapPolicy, RepeatPolicy
+from mainspring.schedule.timeline import EARLIEST, LATEST, GapPolicy, RepeatPolicy
 from mainspring.schedule.zones import zone_named
 
 if TYPE_CHECKING:
@@ -173,7 +173,10 @@ class _WhenReader:
             raise fault(self._text, begin, f"{text[:1]!r} cannot begin a schedule", allowed=_FORMS)
         from mainspring.schedule.english.sentence import read  # large tables, which most schedules do without
 
-        return read(text, zone=self._zone, now=self._now)
+        now = self._now
+        if now is not None and not EARLIEST <= now < LATEST:
+            now = None  # nothing can be counted from there; what is not counted from now needs none
+        return read(text, zone=self._zone, now=now)
 
 
 class _Setting(NamedTuple):

@@ -19,6 +19,7 @@ TZDATA_VERSION: str = tzdata.IANA_VERSION
 NO_SHIFT = timedelta(0)
 _STEP = timedelta(days=7)  # no zone has ever changed its mind twice in a week
 _REACH = timedelta(days=2)  # what a jump swallows or shifts is nearer to it than that: clocks jump by a day at most
+_FIRST_WALL, _LAST_WALL = datetime.min, datetime.max  # noqa: DTZ901 - walls
 _SECOND, _HOUR = timedelta(seconds=1), timedelta(hours=1)
 
 
@@ -79,7 +80,15 @@ def segment_at(zone: ZoneInfo, instant: datetime) -> Segment:
 
 def instant_of(zone: ZoneInfo, wall: datetime, *, fold: int = 0) -> datetime:
     """The instant a wall names; the first of two; in a gap, as far after its beginning as the wall says."""
-    return wall.replace(tzinfo=zone, fold=fold).astimezone(UTC)
+    return in_utc(wall.replace(tzinfo=zone, fold=fold))
+
+
+def in_utc(instant: datetime) -> datetime:
+    """The same instant in UTC; beyond the years 1 and 9999, the end of the calendar."""
+    try:
+        return instant.astimezone(UTC)
+    except OverflowError:
+        return (_FIRST_WALL if instant.year == 1 else _LAST_WALL).replace(tzinfo=UTC)
 
 
 def hour_around(zone: ZoneInfo, instant: datetime) -> tuple[datetime, datetime]:
@@ -96,7 +105,11 @@ def first_instant_at(zone: ZoneInfo, wall: datetime) -> datetime:
 
 
 def wall_of(zone: ZoneInfo, instant: datetime) -> datetime:
-    return instant.astimezone(zone).replace(tzinfo=None, fold=0)
+    """What clocks show; beyond the years 1 and 9999, the end of the calendar."""
+    try:
+        return instant.astimezone(zone).replace(tzinfo=None, fold=0)
+    except OverflowError:
+        return _FIRST_WALL if instant.year == 1 else _LAST_WALL
 
 
 @lru_cache(maxsize=4096)
