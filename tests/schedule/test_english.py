@@ -71,7 +71,7 @@ def refused(text: str) -> InvalidSchedule:
         ("every second", "* * * * * *"),
         ("every 30 seconds", "0,30 * * * * *"),
         ("every 15 minutes", "*/15 * * * *"),
-        ("every fifteen minutes", None),
+        ("every fifteen minutes", "*/15 * * * *"),
         ("every five minutes", "*/5 * * * *"),
         ("every half hour", "*/30 * * * *"),
         ("every half an hour", "*/30 * * * *"),
@@ -111,7 +111,7 @@ def refused(text: str) -> InvalidSchedule:
         ("the first and third monday of the month at 10:00", "0 10 * * 1#1,1#3"),
         ("2nd and last friday of every month at 10:00", "0 10 * * 5#2,5L"),
         ("quarterly on the 1st at 06:00", "0 6 1 1-10/3 *"),
-        ("every quarter on the last day at 06:00", "0 6 L 1-10/3 *"),
+        ("every quarter on the last day at 06:00", "0 6 L 3-12/3 *"),
         ("every 31st of january and march at 06:00", "0 6 31 1,3 *"),
         ("every year on the last friday of november at 09:00", "0 9 * 11 5L"),
         # dates and months
@@ -162,11 +162,8 @@ def refused(text: str) -> InvalidSchedule:
         ("every day at 09:00; every hour on weekends", "0 * * * 0,6 | 0 9 * * *"),
     ],
 )
-def test_a_sentence_means(text: str, canonical: str | None) -> None:
-    if canonical is None:
-        refused(text)
-    else:
-        assert meaning(text) == canonical
+def test_a_sentence_means(text: str, canonical: str) -> None:
+    assert meaning(text) == canonical
 
 
 def test_a_zone_and_a_beginning_make_it_a_whole_schedule() -> None:
@@ -204,58 +201,91 @@ def test_what_is_not_counted_from_now_does_without(text: str) -> None:
 # ── what is refused ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
-    ("text", "position", "problem", "offered"),
-    [
-        ("every day", 9, "does not say at what time", "'every day at 09:00'"),
-        ("every sunday and every day at 09:00", 13, "does not say at what time", "'every sunday at 09:00'"),
-        ("every weekday at 9", 17, "morning or in the afternoon", "'09:00' or '21:00'"),
-        ("every weekday at 15", 17, "morning or in the afternoon", "'15:00'"),
-        ("every day at 13pm", 13, "13 pm is not a time", "'13:00'"),
-        ("every day at 25:00", 13, "not a time of day", "23:59"),
-        ("every friday at midnight", 16, "beginning or the end", "'every friday at 00:00'"),
-        ("tomorrow at midnight", 12, "beginning or the end", "'tomorrow at 00:00'"),
-        ("monday at 09:00", 0, "once, or every time", "'every monday at 09:00'"),
-        ("on the 15th at 02:00", 0, "once, or every time", "'monthly on the 15th at 02:00'"),
-        ("24 december at 18:00", 0, "once, or every time", "'every year on 24 december at 18:00'"),
-        ("at 09:00", 0, "on which days", "'every day at 09:00'"),
-        ("next friday at 09:00", 0, "2026-11-20 or 2026-11-27", "'on 2026-11-20 at 09:00'"),
-        ("every second monday at 09:00", 6, "may count weeks", "'every 2 weeks on monday at 09:00'"),
-        ("every second day at 09:00", 6, "may count days", "'every 2 days at 09:00'"),
-        ("every 15th day at 09:00", 6, "may count days", "'every 15 days at 09:00'"),
-        ("every first day at 09:00", 6, "may count days", "'the first day of the month at 09:00'"),
-        ("every other weekday at 09:00", 0, "every other day, or every other week", "every other day"),
-        ("every other monday and thursday at 09:00", 0, "or every other week", "every 2 weeks on"),
-        ("every weekend at 10:00", 0, "has two days", "'every saturday at 10:00'"),
-        ("monthly on the 31st at 09:00", 0, "not every month has a day 31", "'last day of the month at 09:00'"),
-        ("every 2 months on the 30th at 09:00", 0, "not every month has a day 30", "'last day of the month at 09:00'"),
-        ("every 2nd monday at 09:00", 6, "may count weeks", "'every 2 weeks on monday at 09:00'"),
-        ("biweekly on monday at 09:00", 0, "every 2 weeks or twice a week", "'every other monday at 09:00'"),
-        ("every evening", 6, "no time in particular", "'every day at 18:00'"),
-        ("every 15 minutes from 8am until 6pm", 26, "may or may not include", "'every 15 minutes from 8am to 6pm'"),
-        ("every hour from 10pm to 2am on fridays", 0, "either day", "on fridays"),
-        ("every day between 8am and 6pm", 29, "how often", "every hour"),
-        ("weekly at 09:00", 15, "which day of the week", "'weekly on monday at 09:00'"),
-        ("monthly at 09:00", 16, "which day of the month", "'monthly on the 1st at 09:00'"),
-        ("every year at 09:00", 19, "which day of the year", "'every year on 24 december at 18:00'"),
-        ("every day at 09:00 on the 15th", 0, "contradict", "monthly"),
-        ("every 0 minutes", 6, "out of range", "1 to 10,000"),
-        ("every 7 seconds between 8am and 6pm", 0, "cron expressions", "every 15 minutes"),
-        ("every 45 minutes on weekdays", 0, "does not divide", "every 30 minutes on weekdays"),
-        ("every 15th of the month except sundays at 09:00", 0, "goes with days of the week", "weekday nearest"),
-        ("every day except weekdays and weekends at 09:00", 0, "no day is left", "every day except sunday"),
-        ("on 2026-02-30 at 09:00", 3, "no such date", "'2026-02-28'"),
-        ("on 2026-13-01 at 09:00", 3, "no such date", "'2026-12-01'"),
-        ("today at 03:00", 0, "over already", "'tomorrow at 03:00'"),
-        ("every tuseday at noon", 6, "not understood", "Did you mean 'tuesday'?"),
-        ("every weekday at 09:00 in Europe/Berln", 26, "no time zone", "'Europe/Berlin'"),
-        ("every weekday at 09:00 in Berlin", 26, "no time zone", "'Europe/Berlin'"),
-        ("every", 5, "ends too early", "'every hour'"),
-        ("when the cows come home", 0, "not understood", "Forms like yours"),
-        ("every day at 09:00 every monday", 19, "not understood", "every day at 09:00"),
-        ("every 31 february at 09:00", 6, "february has no day 31", "29 february"),
-    ],
-)
+REFUSED = [
+    ("every day", 9, "does not say at what time", "'every day at 09:00'"),
+    (
+        "every sunday and every day at 09:00",
+        13,
+        "does not say at what time",
+        "'every sunday at 09:00 and every day at 09:00'",
+    ),
+    (
+        "every weekday at 9",
+        17,
+        "morning or in the afternoon",
+        "'every weekday at 09:00' or 'every weekday at 21:00'",
+    ),
+    ("every weekday at 15", 17, "an hour or a minute", "'every weekday at 15:00'"),
+    ("every day at 13pm", 13, "13 pm is not a time", "'every day at 13:00'"),
+    ("every day at 25:00", 13, "not a time of day", "23:59"),
+    ("every friday at midnight", 16, "beginning or the end", "'every friday at 00:00'"),
+    ("tomorrow at midnight", 12, "beginning or the end", "'tomorrow at 00:00'"),
+    ("monday at 09:00", 0, "once, or every time", "'every monday at 09:00'"),
+    ("on the 15th at 02:00", 0, "once, or every time", "'monthly on the 15th at 02:00'"),
+    ("24 december at 18:00", 0, "once, or every time", "'every year on 24 december at 18:00'"),
+    ("at 09:00", 0, "on which days", "'every day at 09:00'"),
+    ("next friday at 09:00", 0, "2026-11-20 or 2026-11-27", "'on 2026-11-20 at 09:00'"),
+    ("every second monday at 09:00", 6, "may count weeks", "'every 2 weeks on monday at 09:00'"),
+    ("every second day at 09:00", 6, "may count days", "'every 2 days at 09:00'"),
+    ("every 15th day at 09:00", 6, "may count days", "'every 15 days at 09:00'"),
+    ("every first day at 09:00", 6, "may count days", "'the first day of the month at 09:00'"),
+    (
+        "every other weekday at 09:00",
+        0,
+        "every other day, or every other week",
+        "'every 2 weeks on weekday at 09:00'",
+    ),
+    ("every other monday and thursday at 09:00", 0, "or every other week", "every 2 weeks on"),
+    ("every weekend at 10:00", 0, "has two days", "'every saturday at 10:00'"),
+    ("monthly on the 31st at 09:00", 0, "not every month has a day 31", "'last day of the month at 09:00'"),
+    ("every 2 months on the 30th at 09:00", 0, "not every month has a day 30", "2 months on the last day at 09:00'"),
+    ("every 2nd monday at 09:00", 6, "may count weeks", "'every 2 weeks on monday at 09:00'"),
+    ("biweekly on monday at 09:00", 0, "every 2 weeks or twice a week", "'every 2 weeks on monday at 09:00'"),
+    ("every evening", 13, "at what time", "'every evening at 18:00'"),
+    ("every morning at 6pm", 6, "18:00 is not in the morning", "'every day at 08:00'"),
+    ("every friday night at 2am", 13, "either day", "'every saturday at 02:00'"),
+    ("twice a day", 11, "at what time", "'twice a day at 09:00 and 17:00'"),
+    ("twice a day at 9am", 0, "1 is named", "'twice a day at 09:00 and 17:00'"),
+    ("12 midnight", 0, "on which days", "'every day 12 midnight'"),
+    ("every hour between 9am and 9am", 0, "one moment or a whole day", "'every hour'"),
+    ("every 10 minutes from 02:00", 0, "up to when", "'every 10 minutes from 02:00 to 23:59'"),
+    ("every hour between 9 and 17", 19, "morning", "'every hour between 09:00 and 17:00'"),
+    ("quarterly on the 31st at 18:00", 0, "has a day 31", "'last day of the quarter at 18:00'"),
+    ("every day at 9am EST", 17, "names an offset", "'every day at 9am America/New_York'"),
+    ("every day at 9am CET", 17, "names an offset", "'every day at 9am Europe/Berlin'"),
+    ("every day at 9am in new york", 20, "no time zone", "'every day at 9am in America/New_York'"),
+    ("every day at 9am pacific time", 17, "no time zone", "'every day at 9am America/Los_Angeles'"),
+    ("24/12/2026 18:00", 0, "which of the two is the month", "'2026-12-24 18:00'"),
+    ("every second hour", 6, "may count hours", "'every 2 hours'"),
+    ("every couple of hours", 6, "no number", "'every 2 hours'"),
+    ("every hour until 2027-03-01 at 09:00", 11, "may or may not", "'every hour until before 2027-03-01 at 09:00'"),
+    ("every hour from 2027-03-01 to 2027-02-01", 0, "ends before it starts", "after it starts"),
+    ("every 15 minutes from 8am until 6pm", 26, "may or may not include", "'every 15 minutes from 8am to 6pm'"),
+    ("every hour from 10pm to 2am on fridays", 0, "either day", "on fridays"),
+    ("every day between 8am and 6pm", 29, "how often", "every hour"),
+    ("weekly at 09:00", 15, "which day of the week", "'weekly on monday at 09:00'"),
+    ("monthly at 09:00", 16, "which day of the month", "'monthly on the 1st at 09:00'"),
+    ("every year at 09:00", 19, "which day of the year", "'every year on 1 january at 09:00'"),
+    ("every day at 09:00 on the 15th", 0, "contradict", "monthly"),
+    ("every 0 minutes", 6, "out of range", "1 to 10,000"),
+    ("every 7 seconds between 8am and 6pm", 0, "cron expressions", "every 15 minutes"),
+    ("every 45 minutes on weekdays", 0, "does not divide", "every 30 minutes on weekdays"),
+    ("every 15th of the month except sundays at 09:00", 0, "goes with days of the week", "weekday nearest"),
+    ("every day except weekdays and weekends at 09:00", 0, "no day is left", "every day except sunday"),
+    ("on 2026-02-30 at 09:00", 3, "no such date", "'on 2026-02-28 at 09:00'"),
+    ("on 2026-13-01 at 09:00", 3, "no such date", "'on 2026-01-13 at 09:00'"),
+    ("today at 03:00", 0, "over already", "'tomorrow at 03:00'"),
+    ("every tuseday at noon", 6, "not understood", "'every tuesday at noon'"),
+    ("every weekday at 09:00 in Europe/Berln", 26, "no time zone", "in Europe/Berlin'"),
+    ("every weekday at 09:00 in Berlin", 26, "no time zone", "in Europe/Berlin'"),
+    ("every", 5, "ends too early", "'every hour'"),
+    ("when the cows come home", 0, "not understood", "For example: "),
+    ("every day at 09:00 every monday", 19, "not understood", "every day at 09:00"),
+    ("every 31 february at 09:00", 6, "february has no day 31", "29 february"),
+]
+
+
+@pytest.mark.parametrize(("text", "position", "problem", "offered"), REFUSED)
 def test_what_may_mean_something_else_is_refused(text: str, position: int, problem: str, offered: str) -> None:
     error = refused(text)
 
@@ -267,7 +297,7 @@ def test_what_may_mean_something_else_is_refused(text: str, position: int, probl
 @pytest.mark.parametrize("word", AMBIGUOUS)
 def test_what_is_offered_for_an_ambiguous_word_is_understood(word: str) -> None:
     refused(f"{word} at 09:00")
-    for form in AMBIGUOUS[word][1]:
+    for form in AMBIGUOUS[word].examples:
         read(form, zone=BERLIN, now=NOW)
 
 
@@ -276,7 +306,7 @@ def test_every_form_that_is_offered_is_understood() -> None:
         read(form, zone=BERLIN, now=NOW)
 
 
-@pytest.mark.parametrize("form", [form for form in FORMS if "starting" not in form])
+@pytest.mark.parametrize("form", [form for form in FORMS if "quarter" not in form])
 def test_the_words_for_a_sentence_say_the_same_sentence(form: str) -> None:
     schedule = parse(form, zone="Europe/Berlin", now=NOW)
 

@@ -40,7 +40,8 @@ _SPAN = re.compile(  # 0 H/2 * * * is none: what follows the slash is a step
 )
 _ENGLISH = re.compile(  # what begins with a digit and is English all the same: 1st of …, 24 december …, 9am …
     r"[0-9]{1,2}(?:st|nd|rd|th)\b|[0-9]{1,2}\s+(?:of\s+)?(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\b"
-    r"|[0-9]{4}-[0-9]{2}-[0-9]{2}\s+at\b|[0-9]{1,2}(?::[0-9]{2})?\s*[ap]m\b",
+    r"|[0-9]{4}-[0-9]{2}-[0-9]{2}\s+at\b|[0-9]{1,2}(?:[:.][0-9]{2})?\s*[ap]\.?m\b"
+    r"|[0-9]{1,2}[/.][0-9]{1,2}[/.][0-9]{4}\b|[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?(?:\s|$)|12\s+(?:noon|midnight)\b|[0-9]+\s+(?:times|minutes\s+past)\b",
     re.IGNORECASE,
 )
 _CRON = re.compile(r"[0-9*?]|H(?:[\s(/,]|$)", re.IGNORECASE)

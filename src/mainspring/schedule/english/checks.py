@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+from datetime import time, timedelta
 from typing import TYPE_CHECKING
 
-from mainspring.schedule.english.reader import unclear
+from mainspring.schedule.english.dates import coming_date
+from mainspring.schedule.english.days import LONGEST
+from mainspring.schedule.english.refusals import Refusal
+from mainspring.schedule.english.vocabulary import MONTHS, PARTS_OF_DAY, PartOfDay
 
 if TYPE_CHECKING:
-    from mainspring.errors import InvalidSchedule
+    from collections.abc import Sequence
+    from datetime import date
+
     from mainspring.schedule.english.clause import Clause
     from mainspring.schedule.english.days import Days
     from mainspring.schedule.english.reader import Reader
 
 NEEDS_DAYS = {
-    "week": ("on which day of the week", "weekly on monday at 09:00"),
-    "month": ("on which day of the month", "monthly on the 1st at 09:00"),
-    "quarter": ("on which day of the quarter's first month", "quarterly on the 1st at 06:00"),
-    "year": ("on which day of the year", "every year on 24 december at 18:00"),
+    "week": ("on which day of the week", "on monday"),
+    "month": ("on which day of the month", "on the 1st"),
+    "quarter": ("on which day of the quarter", "on the 1st"),
+    "year": ("on which day of the year", "on 24 december"),
 }
+USUAL = {1: ("09:00", "00:00"), 2: ("09:00 and 17:00",), 3: ("08:00, 12:00 and 18:00",)}  # for so many times a day
 
 
-def check(reader: Reader, clause: Clause) -> None:
+def check(reader: Reader, clause: Clause, today: date | None) -> None:
     """Refuse a clause that leaves something open."""
     if clause.delay is not None:
         _refuse_with_delay(reader, clause)
@@ -28,52 +35,88 @@ def check(reader: Reader, clause: Clause) -> None:
     if clause.is_within_days:
         _check_step(reader, clause)
         return
-    _check_recurrence(reader, clause)
+    _check_recurrence(reader, clause, today)
     _check_days(reader, clause)
     _check_times(reader, clause)
 
 
 def _refuse_with_delay(reader: Reader, clause: Clause) -> None:
-    if clause.times or clause.window or clause.months:
-        raise _at_end(reader, "a span of minutes or hours from now is a moment already", ("in 15 minutes",))
+    if clause.times or clause.window or clause.months or clause.minutes_past or clause.part_of_day:
+        raise _at_end(reader, "a span of minutes or hours from now is a moment already", examples=("in 15 minutes",))
+
+
+# ── every so many minutes ───────────────────────────────────────────────────────────────────────────────────
 
 
 def _check_step(reader: Reader, clause: Clause) -> None:
-    if clause.times is not None:
+    if clause.times is not None or clause.part_of_day is not None:
         words = "it says both how often and at which times"
-        raise _at(reader, clause, words, ("every 15 minutes between 8am and 6pm", "every day at 09:00"))
+        raise _at(reader, clause, words, examples=("every 15 minutes between 8am and 6pm", "every day at 09:00"))
+    if clause.repeat is not None and (clause.repeat.times_per or 1) > 1:
+        words = "it does not say at which minutes"
+        raise _at(reader, clause, words, examples=("every 15 minutes", "hourly at :15 and :45"))
     if clause.minutes_past is not None and clause.unit != "hour":
-        raise _at(reader, clause, "minutes past the hour go with hours", ("every hour at 15 minutes past the hour",))
+        examples = ("every hour at 15 minutes past the hour",)
+        raise _at(reader, clause, "minutes past the hour go with hours", examples=examples)
     if clause.day is not None:
-        raise _at(reader, clause, "how often goes with days that recur", ("every 15 minutes on weekdays",))
-    if clause.days is not None and not clause.days.weekdays:
-        _check_window_days(reader, clause)
-
-
-def _check_window_days(reader: Reader, clause: Clause) -> None:
+        raise _at(reader, clause, "how often goes with days that recur", examples=("every 15 minutes on weekdays",))
     days = clause.days
-    if days is not None and not (days.recurs or days.months or days.dates):
-        raise _ambiguous_day(reader, clause, "every hour on the 15th of the month")
+    if days is not None and not days.weekdays and not (days.recurs or days.months or days.dates):
+        rewrites = [_with_every(reader, clause, "of the month")]
+        raise _at(reader, clause, "that day may be meant once, or every time it comes", rewrites=rewrites)
 
 
-def _check_recurrence(reader: Reader, clause: Clause) -> None:
+# ── once, or every time ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def _check_recurrence(reader: Reader, clause: Clause, today: date | None) -> None:
     """Without `every` and without a plural, a day may be one day or every such day."""
     if clause.unit is not None or clause.day is not None:
         return
     days = clause.days
     if days is None:
-        forms = ("every day at 09:00", "today at 09:00", "tomorrow at 09:00")
-        raise _at(reader, clause, "it does not say on which days", forms)
+        rewrites = [reader.inserted(clause.begins, each) for each in ("every day", "today", "tomorrow")]
+        examples = ("every day at 09:00", "every 15 minutes between 8am and 6pm")
+        raise _at(reader, clause, "it does not say on which days", rewrites=rewrites, examples=examples)
     if days.recurs:
         return
-    said = reader.text[clause.begins :].strip().removeprefix("on ")[:80]
     often = "every" if days.weekdays else "every year on" if days.dates or days.months else "monthly on"
-    raise _ambiguous_day(reader, clause, f"{often} {said}")
+    rewrites = [_with_every(reader, clause, often), *_once(clause, days, today)]
+    raise _at(reader, clause, "that day may be meant once, or every time it comes", rewrites=rewrites)
 
 
-def _ambiguous_day(reader: Reader, clause: Clause, recurring: str) -> InvalidSchedule:
-    words = "that day may be meant once, or every time it comes"
-    return _at(reader, clause, words, (recurring, "on 2026-12-24 at 18:00"))
+def _with_every(reader: Reader, clause: Clause, often: str) -> str:
+    """The text with how often before its days."""
+    first = clause.days_from or reader.tokens[0]
+    if often == "of the month":
+        return f"{reader.text.rstrip(' .')} {often}"
+    return reader.replaced(
+        first, first, often if first.text == "on" else f"{often} {reader.text[first.at : first.end]}"
+    )
+
+
+def _once(clause: Clause, days: Days, today: date | None) -> list[str]:
+    """The next such day by its date, where it is one day."""
+    if today is None or not clause.times:
+        return []
+    if len(days.weekdays) == 1:
+        (weekday,) = days.weekdays
+        coming = today + timedelta(days=(weekday - today.isoweekday()) % 7 or 7)
+    elif len(days.dates) == 1:
+        found = coming_date(today, *days.dates[0])
+        if found is None:
+            return []
+        coming = found
+    else:
+        return []
+    return [f"on {coming} at {_listed(clause.times)}"]
+
+
+def _listed(times: Sequence[time]) -> str:
+    return " and ".join(at.isoformat("auto" if at.second else "minutes") for at in times)
+
+
+# ── on which days ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _check_days(reader: Reader, clause: Clause) -> None:
@@ -83,77 +126,169 @@ def _check_days(reader: Reader, clause: Clause) -> None:
         _check_length(reader, clause, days)
     has_dates = days is not None and bool(days.of_month or days.weekdays_of_month or days.dates)
     if unit == "week" and not (days and days.weekdays):
-        raise _needs_days(reader, "week")
+        raise _needs_days(reader, clause, "week")
     if unit in ("month", "quarter", "year") and not has_dates:
-        raise _needs_days(reader, unit)
+        raise _needs_days(reader, clause, unit)
+    if clause.is_quarterly and days is not None and (days.dates or days.months or clause.months):
+        raise _at(reader, clause, "a quarter and a month contradict each other", examples=_example("quarter"))
     if unit == "day" and has_dates:
-        raise _at(reader, clause, "'every day' and a day of the month contradict each other", (NEEDS_DAYS["month"][1],))
+        words = "'every day' and a day of the month contradict each other"
+        raise _at(reader, clause, words, rewrites=_without_every(reader, clause), examples=_example("month"))
     if unit == "year" and days is not None and not days.dates and not (days.months or clause.months):
-        raise _needs_days(reader, "year")
+        raise _needs_days(reader, clause, "year")
     if clause.except_weekdays is not None and has_dates:
-        forms = ("every day except sunday at 09:00", "weekday nearest the 15th of the month at 09:00")
-        raise _at(reader, clause, "'except' and a day of the week goes with days of the week", forms)
+        examples = ("every day except sunday at 09:00", "weekday nearest the 15th of the month at 09:00")
+        raise _at(reader, clause, "'except' and a day of the week goes with days of the week", examples=examples)
 
 
 def _check_weekends(reader: Reader, clause: Clause) -> None:
     """`every weekend` may be once or twice; `every other weekday` may skip days or weeks."""
     weekdays = clause.days.weekdays if clause.days is not None else frozenset()
-    if any(token.text == "weekend" for token in reader.tokens) and not any(t.text == "day" for t in reader.tokens):
-        forms = ("every saturday and sunday at 10:00", "every saturday at 10:00")
-        raise _at(reader, clause, "a weekend has two days", forms)
-    if clause.unit == "week" and clause.count > 1 and len(weekdays) > 1 and _is_said_at_once(reader):
-        forms = (f"every {clause.count} weeks on monday and thursday at 09:00", "every other day at 09:00")
-        raise _at(reader, clause, "it may skip every other day, or every other week", forms)
+    weekend = next((token for token in reader.tokens if token.text == "weekend"), None)
+    if weekend is not None and not any(token.text in ("day", "days") for token in reader.tokens):
+        rewrites = [reader.replaced(weekend, weekend, each) for each in ("saturday and sunday", "saturday", "sunday")]
+        raise _at(reader, clause, "a weekend has two days", rewrites=rewrites)
+    if clause.unit == "week" and clause.count > 1 and len(weekdays) > 1 and not _names_weeks(reader):
+        other = next((token for token in reader.tokens if token.text in ("other", "alternate")), None)
+        rewrites = [] if other is None else [reader.replaced(other, other, "2 weeks on")]
+        examples = ("every 2 weeks on monday and thursday at 09:00", "every other day at 09:00")
+        words = "it may skip every other day, or every other week"
+        raise _at(reader, clause, words, rewrites=rewrites, examples=examples)
 
 
-def _is_said_at_once(reader: Reader) -> bool:
-    """Whether weeks were not named: `every other weekday`."""
-    return not any(token.text in ("week", "weeks", "fortnightly") for token in reader.tokens)
+def _names_weeks(reader: Reader) -> bool:
+    return any(token.text in ("week", "weeks", "fortnight", "fortnightly") for token in reader.tokens)
 
 
 def _check_length(reader: Reader, clause: Clause, days: Days) -> None:
-    """The 29th to the 31st are not in every month."""
-    late = [item for item in days.of_month if item.rstrip("W").isdigit() and int(item.rstrip("W")) > 28]
-    if late and not days.months and clause.unit != "quarter":
-        day = late[0].rstrip("W")
-        forms = ("last day of the month at 09:00", f"0 9 {day} * *")
-        raise _at(reader, clause, f"not every month has a day {day}", forms)
+    """The 29th to the 31st are not in every month; the first months of quarters have 30 days at least."""
+    shortest = 30 if clause.is_quarterly else 28
+    numbers = [int(item.rstrip("W")) for item in days.of_month if item.rstrip("W").isdigit()]
+    late = [number for number in numbers if number > shortest]
+    if not late or days.months:
+        return
+    at = f" at {_listed(clause.times)}" if clause.times else " at 09:00"
+    if clause.is_quarterly:
+        words = f"not every quarter's first month has a day {late[0]}"
+        raise _at(reader, clause, words, rewrites=(f"last day of the quarter{at}",))
+    having = [MONTHS[month] for month in range(12) if LONGEST[month] >= late[0] and (month != 1 or late[0] == 29)]
+    rewrites = [f"last day of the month{at}", f"every {late[0]}{'st' if late[0] == 31 else 'th'} of {_and(having)}{at}"]
+    if clause.count > 1:
+        rewrites = [f"every {clause.count} months on the last day{at}"]
+    raise _at(reader, clause, f"not every month has a day {late[0]}", rewrites=rewrites)
 
 
-def _needs_days(reader: Reader, unit: str) -> InvalidSchedule:
-    which, form = NEEDS_DAYS[unit]
-    return _at_end(reader, f"it does not say {which}", (form,))
+def _and(words: Sequence[str]) -> str:
+    return f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _without_every(reader: Reader, clause: Clause) -> list[str]:
+    said = clause.repeat.said if clause.repeat is not None else None
+    return [] if said is None else [reader.replaced(*said, "monthly"), reader.replaced(*said, "every")]
+
+
+def _needs_days(reader: Reader, clause: Clause, unit: str) -> Refusal:
+    which, days = NEEDS_DAYS[unit]
+    said = clause.repeat.said if clause.repeat is not None else None
+    days = "on 1 january" if unit == "year" and clause.count == 1 and clause.months is None else days
+    with_months = "on the 1st" if clause.months else days
+    rewrites = [] if said is None else [reader.inserted(said[1].end, with_months)]
+    return _at_end(reader, f"it does not say {which}", rewrites=rewrites, examples=_example(unit))
+
+
+def _example(unit: str) -> tuple[str, ...]:
+    return (f"every {unit} {NEEDS_DAYS[unit][1]} at 09:00",)
+
+
+# ── at what time ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _check_times(reader: Reader, clause: Clause) -> None:
     if clause.minutes_past is not None:
-        raise _at_end(reader, "minutes past the hour go with hours", ("every hour at 15 minutes past the hour",))
+        examples = ("every hour at 15 minutes past the hour",)
+        raise _at_end(reader, "minutes past the hour go with hours", examples=examples)
     if clause.window is not None:
-        form = "every hour from 9am to 5pm on weekdays"
-        raise _at_end(reader, "it does not say how often between those times", (form,))
+        example = "every hour from 9am to 5pm on weekdays"
+        raise _at_end(reader, "it does not say how often between those times", examples=(example,))
     if not clause.times:
-        raise _at_end(reader, "it does not say at what time", _with_time(reader.text[clause.begins : reader.token.at]))
+        part = _part(clause)
+        wanted = (clause.repeat.times_per or 1) if clause.repeat is not None and clause.unit == "day" else 1
+        usual = USUAL.get(wanted, ("09:00", "00:00")) if part is None else (part.usual,)
+        rewrites = [reader.inserted(_end_of_clause(reader), f"at {each}") for each in usual]
+        raise _at_end(reader, "it does not say at what time", rewrites=rewrites, examples=("every day at 09:00",))
+    _check_part_of_day(reader, clause)
+    _check_how_many(reader, clause)
     _check_midnight(reader, clause)
 
 
-def _with_time(text: str) -> tuple[str, ...]:
-    said = text.strip().rstrip(".,;")
-    return (f"{said} at 09:00", f"{said} at 00:00") if len(said) <= 80 else ("every day at 09:00",)
+def _end_of_clause(reader: Reader) -> int:
+    return reader.tokens[reader.place - 1].end
+
+
+def _part(clause: Clause) -> PartOfDay | None:
+    return None if clause.part_of_day is None else PARTS_OF_DAY[_part_name(clause)]
+
+
+def _check_part_of_day(reader: Reader, clause: Clause) -> None:
+    """`every morning at 6pm` contradicts itself; `friday night at 2am` may be on Saturday."""
+    token = clause.part_of_day
+    if token is None:
+        return
+    name = _part_name(clause)
+    outside = [at for at in clause.times or () if not PARTS_OF_DAY[name].holds(at)]
+    if outside:
+        words = f"{outside[0]:%H:%M} is not in the {name}" if name != "night" else f"{outside[0]:%H:%M} is not at night"
+        raise Refusal(reader.text, token.at, words, examples=(f"every day at {PARTS_OF_DAY[name].usual}",))
+    is_one_day = clause.days is not None or clause.day is not None
+    if name == "night" and is_one_day and any(at <= time(6) for at in clause.times or ()):
+        words = "the hours after midnight may belong to either day"
+        raise Refusal(
+            reader.text, token.at, words, remedy="Name the day without 'night'.", examples=("every saturday at 02:00",)
+        )
+
+
+def _part_name(clause: Clause) -> str:
+    assert clause.part_of_day is not None
+    word = clause.part_of_day.text
+    return "night" if word == "nightly" else word.removesuffix("s")
+
+
+def _check_how_many(reader: Reader, clause: Clause) -> None:
+    """`twice a day` names two times, `twice a week` two days."""
+    wanted = clause.repeat.times_per if clause.repeat is not None else None
+    if wanted is None:
+        return
+    days = clause.days
+    named = {
+        "day": len(clause.times or ()),
+        "week": len(days.weekdays) if days else 0,
+        "month": len(days.of_month) + len(days.weekdays_of_month) if days else 0,
+        "year": len(days.dates) if days else 0,
+    }.get(clause.unit or "", wanted)
+    if named != wanted:
+        words = f"it says {wanted} times a {clause.unit}, and {named} {'is' if named == 1 else 'are'} named"
+        examples = ("twice a day at 09:00 and 17:00", "twice a week on monday and thursday at 09:00")
+        raise _at(reader, clause, words, examples=examples)
 
 
 def _check_midnight(reader: Reader, clause: Clause) -> None:
     """Midnight of every day is clear; that of one day may be its beginning or its end."""
-    named = [token for token in reader.tokens if token.text == "midnight"]
+    named = next((token for token in reader.tokens if token.text == "midnight"), None)
     every_day = clause.unit == "day" and clause.count == 1 and clause.days is None
-    if named and not (every_day and clause.except_weekdays is None):
-        forms = (reader.text.lower().replace("midnight", "00:00"), reader.text.lower().replace("midnight", "23:59"))
-        words = "midnight may be the beginning or the end of that day"
-        raise unclear(reader.text, named[0].at, words, "Write", forms if len(reader.text) <= 80 else ())
+    if named is None or (every_day and clause.except_weekdays is None) or time(0) not in (clause.times or ()):
+        return
+    before = reader.tokens[max(0, reader.tokens.index(named) - 1)]
+    first = before if before.text in ("12", "12:00", "00:00") else named
+    rewrites = [reader.replaced(first, named, each) for each in ("00:00", "23:59")]
+    words = "midnight may be the beginning or the end of that day"
+    raise Refusal(reader.text, named.at, words, rewrites=rewrites)
 
 
-def _at(reader: Reader, clause: Clause, problem: str, forms: tuple[str, ...]) -> InvalidSchedule:
-    return unclear(reader.text, clause.begins, problem, "Write, for example,", forms)
+def _at(
+    reader: Reader, clause: Clause, problem: str, *, rewrites: Sequence[str] = (), examples: Sequence[str] = ()
+) -> Refusal:
+    return Refusal(reader.text, clause.begins, problem, rewrites=rewrites, examples=examples)
 
 
-def _at_end(reader: Reader, problem: str, forms: tuple[str, ...]) -> InvalidSchedule:
-    return unclear(reader.text, reader.token.at, problem, "Write, for example,", forms)
+def _at_end(reader: Reader, problem: str, *, rewrites: Sequence[str] = (), examples: Sequence[str] = ()) -> Refusal:
+    return Refusal(reader.text, reader.token.at, problem, rewrites=rewrites, examples=examples)

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from mainspring.schedule.english.dates import read_count, read_date, read_delay
-from mainspring.schedule.english.days import Days, read_days, read_month_names, read_months
-from mainspring.schedule.english.reader import unclear
+from mainspring.schedule.english.bounds import End, read_end, read_runs, read_start, read_stretch
+from mainspring.schedule.english.dates import read_date, read_delay
+from mainspring.schedule.english.days import Days, read_days
+from mainspring.schedule.english.months import read_month_names, read_months
+from mainspring.schedule.english.refusals import Refusal
+from mainspring.schedule.english.repeats import Repeat, read_repeat
 from mainspring.schedule.english.times import TimeWindow, read_minutes_past, read_time, read_times, read_window
-from mainspring.schedule.english.vocabulary import ADVERBS, AMBIGUOUS, DAY_NUMBERS, ORDINALS, UNIT_WORDS, WEEKDAYS
+from mainspring.schedule.english.vocabulary import AMBIGUOUS, PARTS_OF_DAY
 
 if TYPE_CHECKING:
     from datetime import date, time, timedelta
 
-    from mainspring.schedule.english.reader import Reader
+    from mainspring.schedule.english.reader import Reader, Token
 
-EVERYWHERE = "'every' and how often"
+# What a part may begin with after a comma; a bound comes after a semicolon as well.
+PARTS = ("at", "on", "in", "from", "between", "except", "starting", "counted", "monday", "mon")
+BOUNDS = ("from", "until", "at", "once", "starting", "before")
 
 
 @dataclass(slots=True)
@@ -24,48 +29,82 @@ class Clause:
     """What was read so far. `begins` is where in the text."""
 
     begins: int
-    unit: str | None = None  # every … this
-    count: int = 1  # every so many of them
+    repeat: Repeat | None = None
     days: Days | None = None
+    days_from: Token | None = None  # where the days were said
     day: date | None = None
     delay: timedelta | None = None
     times: list[time] | None = None
     minutes_past: list[int] | None = None
     window: TimeWindow | None = None
+    part_of_day: Token | None = None
     months: frozenset[int] | None = None
     except_weekdays: frozenset[int] | None = None
     except_months: frozenset[int] | None = None
+    counted_from: tuple[date, time | None] | None = None
     starts: tuple[date, time | None] | None = None
+    ends: End | None = None
+    runs: int | None = None
+
+    @property
+    def unit(self) -> str | None:
+        """Every … this."""
+        return None if self.repeat is None else self.repeat.unit
+
+    @property
+    def count(self) -> int:
+        """Every so many of them."""
+        return 1 if self.repeat is None else self.repeat.count
+
+    @property
+    def is_quarterly(self) -> bool:
+        return self.unit == "quarter" or (self.days is not None and self.days.of_quarter)
 
     @property
     def is_within_days(self) -> bool:
         return self.unit in ("second", "minute", "hour")
 
+    @property
+    def anchor(self) -> tuple[date, time | None] | None:
+        """What steps and every other … are counted from."""
+        return self.counted_from or self.starts
+
 
 def read_parts(reader: Reader, clause: Clause, today: date | None) -> None:
     """Read as many parts as there are."""
-    if reader.skip("once"):
-        reader.skip(",")
+    skip_separator(reader, clause)
     while _read_part(reader, clause, today):
-        if _goes_on(reader, clause):
-            reader.skip(",")
+        skip_separator(reader, clause)
+
+
+def skip_separator(reader: Reader, clause: Clause) -> None:
+    """Leave out a comma that only separates parts, or a semicolon before a bound."""
+    if _goes_on(reader, clause):
+        reader.skip(",", ";")
 
 
 def _goes_on(reader: Reader, clause: Clause) -> bool:
-    """Whether a comma here only separates parts."""
-    following = reader.tokens[min(reader.place + 1, len(reader.tokens) - 1)]
+    following, after = reader.after(1), reader.after(2)
+    if reader.is_next((";",)):
+        return following.text in BOUNDS and not (following.text == "at" and after.text != "most")
+    if not reader.is_next((",",)):
+        return False
     if following.text == "every":
-        return clause.is_within_days and clause.days is None
-    return reader.is_next((",",)) and following.text in (
-        "at",
-        "on",
-        "in",
-        "from",
-        "between",
-        "except",
-        "starting",
-        "counted",
-    )
+        return (clause.is_within_days and clause.days is None) or clause == Clause(
+            begins=clause.begins, times=clause.times
+        )
+    if following.kind == "time" or after.text in ("am", "pm", "times"):
+        return clause.times is None or after.text == "times"
+    is_day = clause.days is None and clause.day is None and _is_days_next(reader, 1)
+    return following.text in PARTS or following.text in BOUNDS or is_day
+
+
+def _is_days_next(reader: Reader, steps: int) -> bool:
+    place = reader.place
+    reader.place += steps
+    days = reader.attempt(read_days)
+    reader.place = place
+    return days is not None
 
 
 def _read_part(reader: Reader, clause: Clause, today: date | None) -> bool:
@@ -73,7 +112,15 @@ def _read_part(reader: Reader, clause: Clause, today: date | None) -> bool:
     if reader.is_at_end:
         return False
     place = reader.place
-    for read in (_read_repeat, _read_time_part, _read_exception, _read_start, _read_day_part):
+    for read in (
+        _read_repeat,
+        _read_bound,  # before times: `from 1 january 2027`
+        _read_time_part,
+        _read_exception,
+        _read_day_part,
+        _read_part_of_day,
+        _read_once,
+    ):
         if read(reader, clause, today):
             return True
         reader.place = place
@@ -83,106 +130,60 @@ def _read_part(reader: Reader, clause: Clause, today: date | None) -> bool:
 def refuse_ambiguous(reader: Reader) -> None:
     token = reader.token
     if token.kind == "word" and token.text in AMBIGUOUS:
-        meaning, forms = AMBIGUOUS[token.text]
-        raise unclear(reader.text, token.at, f"'{token.text}' means {meaning}", "Write, for example,", forms)
-
-
-# ── how often ───────────────────────────────────────────────────────────────────────────────────────────────
+        found = AMBIGUOUS[token.text]
+        rewrites = [reader.replaced(token, token, each) for each in found.instead]
+        words = f"'{token.text}' means {found.meaning}"
+        raise Refusal(reader.text, token.at, words, rewrites=[*rewrites, *found.examples])
 
 
 def _read_repeat(reader: Reader, clause: Clause, _: date | None) -> bool:
-    if clause.unit is not None:
-        return False
-    adverb = reader.one_of(ADVERBS, EVERYWHERE)
-    if adverb is not None:
-        clause.unit, clause.count = adverb
-        return True
-    if not reader.word("every", "each", want=EVERYWHERE):
+    if clause.repeat is not None:
         return False
     refuse_ambiguous(reader)
-    return _read_unit(reader, clause) or _read_every_day(reader, clause)
-
-
-def _read_unit(reader: Reader, clause: Clause) -> bool:
-    """`every hour`, `every 15 minutes`, `every other day`, `every half hour`, `every quarter`."""
-    place = reader.place
-    _refuse_every_second(reader)
-    if reader.word("half", want="a unit of time such as minutes"):
-        reader.skip("an", "a")
-        if reader.word("hour", "hours"):
-            clause.unit, clause.count = "minute", 30
-            return True
-    if reader.word("quarter", want="a unit of time such as minutes"):
-        clause.unit = "quarter"
-        return True
-    count = 2 if reader.word("other", want="'other'") else reader.attempt(read_count) or 1
-    unit = reader.one_of(UNIT_WORDS, "a unit of time such as minutes")
-    if unit is None:
-        reader.place = place
+    found = reader.attempt(read_repeat)
+    if found is None:
         return False
-    clause.unit, clause.count = unit, count
-    return True
-
-
-def _read_every_day(reader: Reader, clause: Clause) -> bool:
-    """`every weekday`, `every other tuesday`, `every 15th of the month`, `every january`."""
-    count = reader.attempt(_read_days_apart) or 1
-    months = None if _is_date_next(reader) else reader.attempt(read_month_names)
-    if months is not None and count == 1:
-        clause.unit, clause.months = "year", months
-        return True
-    days = reader.attempt(read_days)
-    if days is None:
+    if (found.days and clause.days) or (found.months and clause.months) or (found.times and clause.times):
         return False
-    clause.days, clause.count = days, count
-    clause.unit = "week" if days.weekdays else "year" if days.dates or days.months else "month"
+    clause.repeat, clause.part_of_day = found, found.part_of_day or clause.part_of_day
+    clause.days = found.days or clause.days
+    clause.months = found.months or clause.months
+    clause.times = found.times or clause.times
     return True
-
-
-def _read_days_apart(reader: Reader) -> int | None:
-    """The count in `every other tuesday` and `every 2 tuesdays`; not the day in `every 24 december`."""
-    if reader.word("other", want="'other'"):
-        return 2
-    count = reader.attempt(read_count)
-    return count if count is not None and reader.is_next((*DAY_NUMBERS, *(f"{day}s" for day in WEEKDAYS))) else None
-
-
-def _is_date_next(reader: Reader) -> bool:
-    return reader.tokens[min(reader.place + 1, len(reader.tokens) - 1)].kind in ("number", "ordinal")
-
-
-def _refuse_every_second(reader: Reader) -> None:
-    """`every second tuesday`, `every third day`: counted from each other, or within a month?"""
-    token, following, after = (reader.tokens[min(reader.place + step, len(reader.tokens) - 1)] for step in range(3))
-    number = ORDINALS.get(token.text) or (int(token.text[:-2]) if token.kind == "ordinal" else 0)
-    if after.text in ("of", "in") or not number:
-        return
-    if following.text == "day":
-        forms = (f"every {number} days at 09:00", f"the {token.text} day of the month at 09:00")
-        raise unclear(
-            reader.text, token.at, f"'every {token.text} day' may count days, or be in a month", "Write", forms
-        )
-    if number > 1 and following.text in DAY_NUMBERS:
-        day = WEEKDAYS[DAY_NUMBERS[following.text]]
-        words = f"'every {token.text} {day}' may count weeks, or the {day}s of a month"
-        forms = (f"every {number} weeks on {day} at 09:00", f"the {token.text} {day} of the month at 09:00")
-        raise unclear(reader.text, token.at, words, "Write", forms)
 
 
 # ── at what time ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _read_time_part(reader: Reader, clause: Clause, _: date | None) -> bool:
+    if clause.window is None:
+        clause.window = reader.attempt(read_window)
+        if clause.window is not None:
+            return True
     if clause.times is None and clause.minutes_past is None:
         clause.minutes_past = reader.attempt(read_minutes_past)
         if clause.minutes_past is None:
             clause.times = reader.attempt(read_times)
-        if clause.times is not None or clause.minutes_past is not None:
-            return True
-    if clause.window is None:
-        clause.window = reader.attempt(read_window)
-        return clause.window is not None
+        return clause.times is not None or clause.minutes_past is not None
     return False
+
+
+def _read_part_of_day(reader: Reader, clause: Clause, _: date | None) -> bool:
+    """`morning` after a day, `in the evening`, `mornings`."""
+    if clause.part_of_day is not None:
+        return False
+    if reader.words("in", "the") or reader.words("at"):
+        pass
+    token = reader.token
+    if token.text.removesuffix("s") not in PARTS_OF_DAY:
+        return False
+    reader.place += 1
+    clause.part_of_day = token
+    if token.text.endswith("s") and clause.days is not None:
+        clause.days = replace(clause.days, recurs=True)
+    elif token.text.endswith("s") and clause.repeat is None and clause.day is None:
+        clause.repeat = Repeat("day")
+    return True
 
 
 # ── on which days ───────────────────────────────────────────────────────────────────────────────────────────
@@ -209,7 +210,9 @@ def _read_moment(reader: Reader, clause: Clause, today: date | None) -> bool:
 def _read_plain_days(reader: Reader, clause: Clause) -> bool:
     if clause.is_within_days:
         reader.skip("every", "each")
+    token = reader.token
     clause.days = reader.attempt(read_days)
+    clause.days_from = token
     return clause.days is not None
 
 
@@ -220,10 +223,17 @@ def _read_months(reader: Reader, clause: Clause) -> bool:
     return clause.months is not None
 
 
+def _read_once(reader: Reader, _: Clause, __: date | None) -> bool:
+    """`once, on 2026-12-24`: it adds nothing."""
+    return reader.skip("once") and (reader.skip(",") or True)
+
+
 def _read_exception(reader: Reader, clause: Clause, _: date | None) -> bool:
-    """`except on sundays`, `except in august`."""
-    if not reader.word("except", "excluding", want="'except'"):
+    """`except on sundays`, `except in august`, `but not on sundays`."""
+    if not reader.word("except", "excluding", "but", "not", want="'except'"):
         return False
+    reader.skip("for")
+    reader.skip("not")
     months = reader.attempt(read_months) or reader.attempt(read_month_names)
     if months is not None and clause.except_months is None:
         clause.except_months = months
@@ -237,17 +247,49 @@ def _read_exception(reader: Reader, clause: Clause, _: date | None) -> bool:
     return True
 
 
-def _read_start(reader: Reader, clause: Clause, today: date | None) -> bool:
-    """`starting 2026-12-01`, `starting tomorrow at 08:00`."""
-    if clause.starts is not None:
+# ── from when to when, and how often at all ─────────────────────────────────────────────────────────────────
+
+
+def _read_bound(reader: Reader, clause: Clause, today: date | None) -> bool:
+    return (
+        _read_stretch(reader, clause, today)
+        or _read_start(reader, clause, today)
+        or _read_end(reader, clause, today)
+        or _read_runs(reader, clause)
+    )
+
+
+def _read_stretch(reader: Reader, clause: Clause, today: date | None) -> bool:
+    found = reader.attempt(lambda reader: read_stretch(reader, today))
+    if found is None or clause.starts is not None or clause.ends is not None:
         return False
-    if not reader.words("counted", "from") and not reader.word("starting", "beginning", want="'starting'"):
-        return False
-    reader.skip("on", "from")
-    day = reader.attempt(lambda reader: read_date(reader, today))
-    if day is None:
-        return False
-    times = reader.attempt(read_times) if clause.times is not None or clause.is_within_days else None
-    at = reader.attempt(read_time) if times is None else times[0]
-    clause.starts = (day, at)
+    clause.starts, clause.ends = found
     return True
+
+
+def _read_start(reader: Reader, clause: Clause, today: date | None) -> bool:
+    with_time = clause.times is not None or clause.is_within_days
+    found = reader.attempt(lambda reader: read_start(reader, today, with_time=with_time))
+    if found is None:
+        return False
+    if found.is_counted and clause.counted_from is None:
+        clause.counted_from = found.at
+        return True
+    if found.is_counted or clause.starts is not None:
+        return False
+    clause.starts = found.at
+    return True
+
+
+def _read_end(reader: Reader, clause: Clause, today: date | None) -> bool:
+    if clause.ends is not None:
+        return False
+    clause.ends = reader.attempt(lambda reader: read_end(reader, today))
+    return clause.ends is not None
+
+
+def _read_runs(reader: Reader, clause: Clause) -> bool:
+    if clause.runs is not None:
+        return False
+    clause.runs = reader.attempt(read_runs)
+    return clause.runs is not None

@@ -6,14 +6,14 @@ from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
 from mainspring.schedule.english.days import LONGEST
-from mainspring.schedule.english.reader import needs_now, unclear
-from mainspring.schedule.english.vocabulary import DAY_NUMBERS, MONTH_NUMBERS, NUMBERS, UNIT_WORDS, WEEKDAYS
+from mainspring.schedule.english.refusals import Refusal, needs_now
+from mainspring.schedule.english.spans import read_count, read_span
+from mainspring.schedule.english.vocabulary import DAY_NUMBERS, MONTH_NUMBERS, UNIT_WORDS, WEEKDAYS
 
 if TYPE_CHECKING:
     from mainspring.schedule.english.reader import Reader, Token
 
 A_DATE = "a date such as 2026-12-24"
-MAX_COUNT = 10_000
 LAST_YEAR = 2999
 
 
@@ -22,6 +22,7 @@ def read_date(reader: Reader, today: date | None) -> date | None:
     reader.skip("on")
     return (
         reader.attempt(_written)
+        or reader.attempt(_slashed)
         or reader.attempt(_spelled)
         or reader.attempt(lambda reader: _relative(reader, today))
         or reader.attempt(lambda reader: _in_days(reader, today))
@@ -35,6 +36,20 @@ def _written(reader: Reader) -> date | None:
         return None
     year, month, day = map(int, token.text.split("-"))
     return _existing(reader, token, year, month, day)
+
+
+def _slashed(reader: Reader) -> date | None:
+    """`24/12/2026`: which is the month depends on the country."""
+    tokens = [reader.after(step) for step in range(5)]
+    if [token.text for token in tokens[1:4:2]] not in (["/", "/"], [".", "."]):
+        return None
+    if any(token.kind != "number" for token in tokens[::2]) or len(tokens[4].text) != 4:
+        return None
+    one, two, year = (token.text for token in tokens[::2])
+    dates = [f"{year}-{month:0>2}-{day:0>2}" for day, month in ((one, two), (two, one)) if int(month[:3]) <= 12]
+    rewrites = [reader.replaced(tokens[0], tokens[4], each) for each in dict.fromkeys(dates)]
+    words = "which of the two is the month depends on the country"
+    raise Refusal(reader.text, tokens[0].at, words, rewrites=rewrites)
 
 
 def _spelled(reader: Reader) -> date | None:
@@ -62,11 +77,18 @@ def _existing(reader: Reader, token: Token, year: int, month: int, day: int) -> 
             raise ValueError(f"the year must be from 1970 to {LAST_YEAR}")
         return date(year, month, day)
     except ValueError as error:
-        longest = LONGEST[month - 1] if 1 <= month <= 12 else 31
-        near = date(min(max(year, 1970), LAST_YEAR), min(max(month, 1), 12), min(max(day, 1), longest, 28))
-        raise unclear(
-            reader.text, token.at, f"there is no such date ({error})", "Write", (near.isoformat(),)
-        ) from error
+        last = reader.tokens[reader.place - 1]
+        rewrites = [reader.replaced(token, last, each.isoformat()) for each in _near(year, month, day)]
+        raise Refusal(reader.text, token.at, f"there is no such date ({error})", rewrites=rewrites) from error
+
+
+def _near(year: int, month: int, day: int) -> list[date]:
+    """The date that was meant, perhaps: month and day the other way round, or the last day of the month."""
+    if not 1970 <= year <= LAST_YEAR:
+        return []
+    if month > 12:
+        return [date(year, day, month)] if 1 <= day <= 12 and month <= LONGEST[day - 1] and day != 2 else []
+    return [date(year, month, min(LONGEST[month - 1], 28 if month == 2 else 31))] if month and day else []
 
 
 def _relative(reader: Reader, today: date | None) -> date | None:
@@ -96,37 +118,18 @@ def _in_days(reader: Reader, today: date | None) -> date | None:
 
 
 def read_delay(reader: Reader) -> timedelta | None:
-    """`in 15 minutes`, `in an hour`: elapsed time from now on."""
-    count = reader.attempt(_in_count)
-    if count is None:
+    """`in 15 minutes`, `in an hour`, `in 1 hour and 30 minutes`: elapsed time from now on."""
+    if not reader.word("in", want="'in' and a span of time"):
         return None
-    if reader.word("half"):
-        reader.skip("an", "a")
-        return timedelta(minutes=30) if reader.word("hour") and count == 1 else None
-    unit = reader.one_of(UNIT_WORDS, "seconds, minutes or hours")
-    return timedelta(**{f"{unit}s": count}) if unit in ("second", "minute", "hour") else None
+    if reader.skip("half"):
+        reader.skip("an", "a", "-")
+        return timedelta(minutes=30) if reader.word("hour") else None
+    seconds = reader.attempt(read_span)
+    return None if seconds is None else timedelta(seconds=seconds)
 
 
 def _in_count(reader: Reader) -> int | None:
-    if not reader.word("in", want="'in' and a span of time"):
-        return None
-    if reader.is_next(("half",)):
-        return 1
-    return read_count(reader)
-
-
-def read_count(reader: Reader) -> int | None:
-    named = reader.one_of(NUMBERS | {"a": 1, "an": 1}, "a number")
-    if named is not None:
-        return named
-    token = reader.kind("number", "a number")
-    if token is None:
-        return None
-    if len(token.text) > 9 or not 1 <= int(token.text) <= MAX_COUNT:
-        raise unclear(
-            reader.text, token.at, "that number is out of range", f"Write a number from 1 to {MAX_COUNT:,}.", ()
-        )
-    return int(token.text)
+    return read_count(reader) if reader.word("in", want="'in' and a span of time") else None
 
 
 def _next_weekday(reader: Reader, today: date | None) -> date | None:
@@ -139,6 +142,25 @@ def _next_weekday(reader: Reader, today: date | None) -> date | None:
         return None
     today = _counted(reader, token.at, today, 0)
     coming = today + timedelta(days=(weekday - today.isoweekday()) % 7 or 7)
-    forms = tuple(f"on {day} at 09:00" for day in (coming, coming + timedelta(days=7)))
-    words = f"'{token.text} {WEEKDAYS[weekday]}' may be {coming} or {coming + timedelta(days=7)}"
-    raise unclear(reader.text, token.at, words, "Write the date, as in", forms)
+    dates = (coming, coming + timedelta(days=7))
+    before = reader.tokens[reader.tokens.index(token) - 1] if reader.tokens.index(token) else token
+    first = before if before.text == "on" else token
+    last = reader.tokens[reader.place - 1]
+    words = f"'{token.text} {WEEKDAYS[weekday]}' may be {dates[0]} or {dates[1]}"
+    rewrites = [reader.replaced(first, last, f"on {day}") for day in dates]
+    examples = [f"on {day} at 09:00" for day in dates]
+    raise Refusal(reader.text, token.at, words, rewrites=rewrites, examples=examples)
+
+
+def coming_date(today: date | None, month: int, day: int) -> date | None:
+    """The first such day from today on."""
+    if today is None:
+        return None
+    for year in range(today.year, today.year + 9):
+        try:
+            found = date(year, month, day)
+        except ValueError:  # 29 February
+            continue
+        if found >= today:
+            return found
+    return None

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from mainspring.schedule.english.reader import Reader, listed, unclear
+from mainspring.schedule.english.months import read_month
+from mainspring.schedule.english.reader import Reader, listed
+from mainspring.schedule.english.refusals import Refusal
 from mainspring.schedule.english.vocabulary import (
     DAY_NUMBERS,
-    MONTH_NUMBERS,
     MONTHS,
     ORDINALS,
     WEEKDAYS,
@@ -19,7 +20,6 @@ from mainspring.schedule.english.vocabulary import (
 )
 
 A_WEEKDAY = "a day of the week"
-A_MONTH = "a month"
 LONGEST = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
@@ -33,6 +33,7 @@ class Days:
     dates: tuple[tuple[int, int], ...] = ()  # month and day
     months: frozenset[int] = field(default=frozenset())
     recurs: bool = False
+    of_quarter: bool = False
 
 
 def read_days(reader: Reader) -> Days | None:
@@ -54,24 +55,35 @@ def _all_days(reader: Reader) -> Days | None:
 
 
 def _weekdays(reader: Reader) -> Days | None:
-    found = listed(reader, _some_weekdays)
+    found = listed(reader, _some_weekdays, marks=(",", "/"), loose=True)
     if found is None:
         return None
     return Days(weekdays=frozenset().union(*(days for days, _ in found)), recurs=all(plural for _, plural in found))
 
 
 def _some_weekdays(reader: Reader) -> tuple[frozenset[int], bool] | None:
-    if word := reader.word("weekdays", "weekday", want=A_WEEKDAY):
+    if word := read_workday(reader):
         return WORKDAYS, word.endswith("s")
     if word := reader.word("weekends", "weekend", want=A_WEEKDAY):
         if word == "weekend":
             reader.skip("day", "days")
         return WEEKEND, word.endswith("s")
+    is_span = reader.skip("from")
     first = reader.attempt(_weekday)
     if first is None:
         return None
     last = reader.attempt(_to_weekday)
-    return _span(first, last)
+    return None if is_span and last is None else _span(first, last)
+
+
+def read_workday(reader: Reader) -> str | None:
+    """`weekday`, `workdays`, `business day`, `working days`: Monday to Friday."""
+    if word := reader.word("weekdays", "weekday", "workdays", "workday", want=A_WEEKDAY):
+        return word
+    if reader.is_next(("business", "working", "work", "week")) and reader.after(1).text in ("day", "days"):
+        reader.place += 2
+        return reader.tokens[reader.place - 1].text
+    return None
 
 
 def _span(first: tuple[int, bool], last: tuple[int, bool] | None) -> tuple[frozenset[int], bool]:
@@ -82,7 +94,7 @@ def _span(first: tuple[int, bool], last: tuple[int, bool] | None) -> tuple[froze
 
 
 def _to_weekday(reader: Reader) -> tuple[int, bool] | None:
-    return _weekday(reader) if reader.word("to", "through", "thru", "-", "–") else None
+    return _weekday(reader) if reader.word("to", "through", "thru", "-", "–", "..") else None
 
 
 def _weekday(reader: Reader) -> tuple[int, bool] | None:
@@ -101,10 +113,16 @@ def _days_of_month(reader: Reader) -> Days | None:
     if groups is None:
         return None
     found = [item for group in groups for item in group]
-    months, recurs = reader.attempt(_of_months) or (frozenset(), False)
+    of = reader.attempt(_of_months) or OfMonths()
     of_month = tuple(item for item in found if "#" not in item and not _is_last_weekday(item))
     of_week = tuple(item for item in found if item not in of_month)
-    return Days(of_month=of_month, weekdays_of_month=of_week, months=months, recurs=recurs)
+    return Days(
+        of_month=of_month,
+        weekdays_of_month=of_week,
+        months=of.months,
+        recurs=of.recurs,
+        of_quarter=of.is_quarter,
+    )
 
 
 def _is_last_weekday(item: str) -> bool:
@@ -118,11 +136,28 @@ def _some_days_of_month(reader: Reader) -> list[str] | None:
         return nth
     reader.skip("the")
     one = reader.attempt(_last) or reader.attempt(_nearest) or reader.attempt(_numbered)
-    return None if one is None else [one]
+    if one is None:
+        return None
+    last = reader.attempt(_to_numbered) if one.isdigit() else None
+    return [one] if last is None else [str(day) for day in range(int(one), last + 1)]
+
+
+def _to_numbered(reader: Reader) -> int | None:
+    """`to the 20th`, after the 15th."""
+    if not reader.word("to", "through", "thru", "-", "–"):
+        return None
+    reader.skip("the")
+    last = reader.attempt(_numbered)
+    return int(last) if last is not None and last.isdigit() else None
 
 
 def _last(reader: Reader) -> str | None:
-    """`last day`, `second to last day`, `last weekday`."""
+    """`last day`, `second to last day`, `last weekday`, `end of the month`."""
+    if reader.is_next(("end",)) and reader.after(1).text == "of":
+        reader.place += 1
+        return "L"
+    if reader.words("month", "end"):
+        return "L"
     before = reader.attempt(_to_last)
     if before is None and not reader.word("last", want="'last'"):
         return None
@@ -130,12 +165,15 @@ def _last(reader: Reader) -> str | None:
         return f"L-{before}" if before else "L"
     if before:
         return None
-    return "LW" if reader.word("weekday", "workday") else None
+    return "LW" if read_workday(reader) in ("weekday", "workday", "day") else None
 
 
 def _to_last(reader: Reader) -> int | None:
-    place = reader.one_of(ORDINALS, "'second to last'")
-    return place - 1 if place and reader.words("to", "last") else None
+    if reader.word("penultimate", want="'second to last'"):
+        return 1
+    place = reader.attempt(_ordinal)
+    reader.skip("to")
+    return place - 1 if place and place > 1 and reader.word("last") else None
 
 
 def _nearest(reader: Reader) -> str | None:
@@ -150,27 +188,35 @@ def _nearest(reader: Reader) -> str | None:
 
 
 def _numbered(reader: Reader) -> str | None:
-    """`15th`, `day 15`, `first day`, `first weekday`."""
+    """`15th`, `day 15`, `first day`, `first weekday`, `first of the month`."""
     if reader.word("day", want="a day of the month such as 15th"):
         token = reader.kind("number", "a day from 1 to 31")
         return str(int(token.text)) if token and 1 <= int(token.text[:4]) <= 31 else None
+    if reader.is_next(("start", "beginning")) and reader.after(1).text == "of":
+        reader.place += 1
+        return "1"
     is_spelled = reader.token.kind == "word"
     number = reader.attempt(_ordinal)
     if number is None or not 1 <= number <= 31:
         return None
-    if number == 1 and reader.word("weekday", "workday"):
+    if number == 1 and reader.attempt(read_workday) in ("weekday", "workday", "day"):
         return "1W"  # the weekday nearest the 1st never leaves the month: it is the first one
-    return str(number) if reader.word("day", want="'of the month'") or not is_spelled else None
+    is_day = reader.word("day", want="'of the month'") or not is_spelled or reader.is_next(("of",))
+    return str(number) if is_day else None
 
 
 def _nth_weekdays(reader: Reader) -> list[str] | None:
-    """`first monday`, `first and third monday`, `2nd and last friday`."""
+    """`first monday`, `first and third monday`, `2nd and last friday`, `first monday, wednesday`."""
     reader.skip("the")
     places = listed(reader, _place)
-    weekday = None if places is None else reader.one_of(DAY_NUMBERS, "a day of the week")
-    if places is None or weekday is None or not all(place == "L" or 1 <= int(place) <= 5 for place in places):
+    weekdays = None if places is None else listed(reader, _one_weekday)
+    if places is None or weekdays is None or not all(place == "L" or 1 <= int(place) <= 5 for place in places):
         return None
-    return [f"{weekday}L" if place == "L" else f"{weekday}#{place}" for place in places]
+    return [f"{day}L" if place == "L" else f"{day}#{place}" for place in places for day in weekdays]
+
+
+def _one_weekday(reader: Reader) -> int | None:
+    return reader.one_of(DAY_NUMBERS, A_WEEKDAY)
 
 
 def _place(reader: Reader) -> str | None:
@@ -188,17 +234,28 @@ def _ordinal(reader: Reader) -> int | None:
     return None if token is None else int(token.text[:-2])
 
 
-def _of_months(reader: Reader) -> tuple[frozenset[int], bool] | None:
-    """`of the month`, `of every month`, `of january and july`."""
+@dataclass(frozen=True, slots=True)
+class OfMonths:
+    """Which months a day is in: some, each of them, or those of the quarters."""
+
+    months: frozenset[int] = frozenset()
+    recurs: bool = False
+    is_quarter: bool = False
+
+
+def _of_months(reader: Reader) -> OfMonths | None:
+    """`of the month`, `of every month`, `of month`, `of the quarter`, `of january and july`."""
     if not reader.word("of", "in"):
         return None
-    if reader.word("the", "every", "each"):
-        return (frozenset(), True) if reader.word("month") else None
-    months = listed(reader, _month)
-    return None if months is None else (frozenset(months), False)
+    said = reader.word("the", "every", "each", "a")
+    unit = reader.word("month", "quarter")
+    if unit is not None:
+        return OfMonths(recurs=True, is_quarter=unit == "quarter")
+    months = None if said else listed(reader, read_month)
+    return None if months is None else OfMonths(months=frozenset(months))
 
 
-# ── dates in a year, and months ─────────────────────────────────────────────────────────────────────────────
+# ── dates in a year ────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _dates(reader: Reader) -> Days | None:
@@ -215,8 +272,8 @@ def _some_dates(reader: Reader) -> list[tuple[int, int]] | None:
     for month, day in dates or ():
         if not 1 <= day <= LONGEST[month - 1]:
             name, last = MONTHS[month - 1], LONGEST[month - 1]
-            forms = (f"every year on {last} {name} at 09:00",)
-            raise unclear(reader.text, at, f"{name} has no day {day}", "Write, for example,", forms)
+            examples = (f"every year on {last} {name} at 09:00",)
+            raise Refusal(reader.text, at, f"{name} has no day {day}", examples=examples)
     return dates
 
 
@@ -225,12 +282,12 @@ def _day_then_months(reader: Reader) -> list[tuple[int, int]] | None:
     if day is None:
         return None
     reader.skip("of")
-    months = listed(reader, _month)
+    months = listed(reader, read_month)
     return None if months is None else [(month, day) for month in months]
 
 
 def _month_then_day(reader: Reader) -> list[tuple[int, int]] | None:
-    month = _month(reader)
+    month = read_month(reader)
     day = None if month is None else _day_number(reader)
     return None if month is None or day is None else [(month, day)]
 
@@ -238,28 +295,3 @@ def _month_then_day(reader: Reader) -> list[tuple[int, int]] | None:
 def _day_number(reader: Reader) -> int | None:
     token = reader.kind("ordinal", "a day of the month") or reader.kind("number", "a day of the month")
     return None if token is None or len(token.text) > 4 else int(token.text.rstrip("sndrth"))
-
-
-def _month(reader: Reader) -> int | None:
-    return reader.one_of(MONTH_NUMBERS, A_MONTH)
-
-
-def read_months(reader: Reader) -> frozenset[int] | None:
-    """`in june`, `in june and july`, `in june to august`."""
-    if not reader.word("in", "during", want="'in' and a month"):
-        return None
-    return read_month_names(reader)
-
-
-def read_month_names(reader: Reader) -> frozenset[int] | None:
-    found = listed(reader, _some_months)
-    return None if found is None else frozenset().union(*found)
-
-
-def _some_months(reader: Reader) -> frozenset[int] | None:
-    first = _month(reader)
-    if first is None:
-        return None
-    last = reader.attempt(lambda reader: _month(reader) if reader.word("to", "through", "-", "–") else None)
-    count = 1 if last is None else (last - first) % 12 + 1
-    return frozenset((first - 1 + step) % 12 + 1 for step in range(count))

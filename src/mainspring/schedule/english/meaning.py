@@ -2,100 +2,38 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from mainspring.schedule.english.reader import unclear
+from mainspring.schedule.english.clocks import (
+    DAY_SECONDS,
+    Fields,
+    clock_fields,
+    field,
+    listed_numbers,
+    second_of,
+    stepped,
+    time_at,
+    times_within,
+)
+from mainspring.schedule.english.refusals import Refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Set
+    from collections.abc import Iterator
 
     from mainspring.schedule.english.clause import Clause
     from mainspring.schedule.english.days import Days
     from mainspring.schedule.english.reader import Reader
 
-Fields = tuple[str, str, str]  # second, minute, hour
-
-DAY_SECONDS = 86_400
 SECONDS = {"second": 1, "minute": 60, "hour": 3600}
 MAX_PARTS = 24
-QUARTERS = frozenset({1, 4, 7, 10})
+QUARTER_BEGINS = frozenset({1, 4, 7, 10})
+QUARTER_ENDS = frozenset({3, 6, 9, 12})
 YEAR = frozenset(range(1, 13))
 WEEK = frozenset(range(7))
 BYDAY = ("SU", "MO", "TU", "WE", "TH", "FR", "SA")
 RULE_UNITS = {"day": "DAILY", "week": "WEEKLY", "month": "MONTHLY", "year": "YEARLY"}
-
-
-def field(values: Set[int], first: int, last: int) -> str:
-    """A set of numbers as a list or a range; all of them as a star."""
-    numbers = sorted(values)
-    if len(numbers) == last - first + 1:
-        return "*"
-    if len(numbers) > 2 and numbers[-1] - numbers[0] == len(numbers) - 1:
-        return f"{numbers[0]}-{numbers[-1]}"
-    return ",".join(map(str, numbers))
-
-
-def stepped(values: Set[int], size: int) -> str:
-    """A set of numbers from 0 up to a size, as a step if it is one: */15, 10-50/10.
-
-    A star is more than a spelling: on days when the clock jumps, cron treats `*/6` as elapsed time and `0,6,12,18` as
-    times of day. So steps are spelled for steps only.
-    """
-    numbers = sorted(values)
-    steps = {after - before for before, after in pairwise(numbers)}
-    step = steps.pop() if len(steps) == 1 else 0
-    if step > 1 and numbers[0] == 0 and len(numbers) == -(-size // step):
-        return f"*/{step}"
-    if step > 1 and len(numbers) > 2:
-        return f"{numbers[0]}-{numbers[-1]}/{step}"
-    return field(values, 0, size - 1)
-
-
-def clock_fields(times: Iterable[time], spell: Callable[[Set[int], int], str]) -> list[Fields]:
-    """The fewest second, minute and hour fields that together are these times of day, hours of equal minutes joined."""
-    minutes: defaultdict[int, defaultdict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
-    for each in times:
-        minutes[each.hour][each.minute].add(each.second)
-    hours: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
-    for hour, seconds_of in minutes.items():
-        for second, minute in _minute_fields(seconds_of, spell):
-            hours[second, minute].add(hour)
-    return [(second, minute, _hours(set_of_hours)) for (second, minute), set_of_hours in hours.items()]
-
-
-def _hours(values: set[int]) -> str:
-    return "0-23" if len(values) == 24 else stepped(values, 24).replace("*/", "0-23/")
-
-
-def listed_numbers(values: Set[int], size: int) -> str:
-    """Times of day that were named one by one stay a list."""
-    return ",".join(map(str, sorted(values))) if len(values) < size else f"0-{size - 1}"
-
-
-def _minute_fields(seconds_of: dict[int, set[int]], spell: Callable[[Set[int], int], str]) -> list[tuple[str, str]]:
-    groups: defaultdict[str, set[int]] = defaultdict(set)
-    for minute, seconds in seconds_of.items():
-        groups[spell(seconds, 60)].add(minute)
-    return [(second, spell(minutes, 60)) for second, minutes in groups.items()]
-
-
-def times_within(begin: time, end: time, step: int, *, has_end: bool) -> list[time]:
-    """Every `step` seconds from `begin` to `end`, over midnight if the end is earlier."""
-    first, last = _second_of(begin), _second_of(end)
-    last += DAY_SECONDS if last < first else 0
-    return [_time_at(second % DAY_SECONDS) for second in range(first, last + has_end, step)]
-
-
-def _second_of(at: time) -> int:
-    return at.hour * 3600 + at.minute * 60 + at.second
-
-
-def _time_at(second: int) -> time:
-    return time(second // 3600, second // 60 % 60, second % 60)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,13 +88,12 @@ def meanings_of(reader: Reader, clause: Clause) -> list[Meaning]:
 
 
 def _crons(reader: Reader, clause: Clause, clocks: list[Fields]) -> list[Meaning]:
-    days = [each for part in _apart(clause.days) for each in _day_fields(reader, clause, part)]
+    days = [each for part in _apart(clause) for each in _day_fields(reader, clause, part)]
     found: list[Meaning] = [CronMeaning(_cron(clock, day)) for day in days for clock in clocks]
     if len(found) > MAX_PARTS:
         words = f"that would take {len(found)} cron expressions; at most {MAX_PARTS} are made"
-        raise unclear(
-            reader.text, clause.begins, words, "Write steps that divide the hour, as in", ("every 15 minutes",)
-        )
+        remedy = "Write steps that divide the hour."
+        raise Refusal(reader.text, clause.begins, words, remedy=remedy, examples=("every 15 minutes",))
     return found
 
 
@@ -166,8 +103,11 @@ def _cron(clock: Fields, day: tuple[str, str, str]) -> str:
     return five if second == "0" else f"{second} {five}"
 
 
-def _apart(days: Days | None) -> list[Days | None]:
-    """Dates in a year, one group for each day of the month; anything else as it is."""
+def _apart(clause: Clause) -> list[Days | None]:
+    """Days that one cron expression can name: dates by the day of the month, those of a quarter by their month."""
+    days = clause.days
+    if days is not None and clause.is_quarterly:
+        return list(_of_quarter(days))
     if days is None or not days.dates:
         return [days]
     groups: dict[int, frozenset[int]] = {}
@@ -176,22 +116,32 @@ def _apart(days: Days | None) -> list[Days | None]:
     return [replace(days, dates=(), of_month=(str(day),), months=months) for day, months in groups.items()]
 
 
+def _of_quarter(days: Days) -> Iterator[Days]:
+    """The last … of a quarter is in its last month, anything else in its first."""
+    for months, is_last in ((QUARTER_BEGINS, False), (QUARTER_ENDS, True)):
+        of_month = tuple(item for item in days.of_month if item.startswith("L") == is_last)
+        of_week = tuple(item for item in days.weekdays_of_month if item.endswith("L") == is_last)
+        if of_month:
+            yield replace(days, of_month=of_month, weekdays_of_month=(), months=days.months or months)
+        if of_week:
+            yield replace(days, of_month=(), weekdays_of_month=of_week, months=days.months or months)
+
+
 def _day_fields(reader: Reader, clause: Clause, days: Days | None) -> Iterator[tuple[str, str, str]]:
     """The day-of-month, month and day-of-week fields."""
-    months = ((days and days.months) or clause.months or (QUARTERS if clause.unit == "quarter" else YEAR)) - (
-        clause.except_months or frozenset()
-    )
+    months = ((days and days.months) or clause.months or YEAR) - (clause.except_months or frozenset())
     weekdays = ((days and days.weekdays) or WEEK) - (clause.except_weekdays or frozenset())
     if not months or not weekdays:
-        raise unclear(
-            reader.text, clause.begins, "no day is left", "Leave out less, as in", ("every day except sunday at 09:00",)
-        )
-    of_month = ",".join(days.of_month) if days else ""
-    of_week = ",".join(days.weekdays_of_month) if days else ""
+        examples = ("every day except sunday at 09:00",)
+        raise Refusal(reader.text, clause.begins, "no day is left", remedy="Leave out less.", examples=examples)
+    of_month = days.of_month if days else ()
+    of_week = days.weekdays_of_month if days else ()
     month = field(months, 1, 12)
-    if of_month or of_week:
-        yield of_month or "*", month, of_week or "*"
-    else:
+    if of_month:  # a day of the month and a weekday in one expression would be either, or both: cron's rule
+        yield ",".join(of_month), month, "*"
+    if of_week:
+        yield "*", month, ",".join(of_week)
+    if not of_month and not of_week:
         yield "*", month, field(weekdays, 0, 6)
 
 
@@ -207,9 +157,9 @@ def _steps(reader: Reader, clause: Clause) -> list[Meaning]:
         return _crons(reader, clause, whole)
     if clause.days or clause.months or clause.except_weekdays or clause.except_months or clause.minutes_past:
         words = "that step does not divide the hour or the day, so it is not clear where each day would begin"
-        forms = ("every 30 minutes on weekdays", "every 90 minutes between 8am and 6pm on weekdays")
-        raise unclear(reader.text, clause.begins, words, "Write", forms)
-    return [StepMeaning(timedelta(seconds=step), clause.starts)]
+        examples = ("every 30 minutes on weekdays", "every 90 minutes between 8am and 6pm on weekdays")
+        raise Refusal(reader.text, clause.begins, words, examples=examples)
+    return [StepMeaning(timedelta(seconds=step), clause.anchor)]
 
 
 def _whole_day(step: int, clause: Clause) -> list[Fields] | None:
@@ -227,16 +177,52 @@ def _whole_day(step: int, clause: Clause) -> list[Fields] | None:
 def _clocks_in_window(reader: Reader, clause: Clause, step: int) -> list[Fields]:
     window = clause.window
     assert window is not None
-    if window.end < window.begin and (clause.days or clause.months or clause.except_weekdays or clause.except_months):
+    begin, end, has_end = window.begin, window.end, window.has_end
+    if end is None:
+        _check_whole_day(reader, clause, begin, step)
+        end, has_end = time(23, 59, 59), True
+    elif end == begin:
+        raise _same_ends(reader, clause, begin)
+    elif end < begin and (clause.days or clause.months or clause.except_weekdays or clause.except_months):
         words = "the hours after midnight may belong to either day"
-        raise unclear(
-            reader.text, clause.begins, words, "Name them apart, as in", ("every hour from 22:00 to 23:00 on fridays",)
-        )
-    times = times_within(window.begin, window.end, step, has_end=window.has_end)
-    if clause.minutes_past is not None:
-        times = [each.replace(minute=minute) for each in times for minute in clause.minutes_past]
-        times = [each for each in times if window.begin <= each <= window.end]
-    return clock_fields(times, stepped)
+        examples = ("every hour from 22:00 to 23:00 on fridays",)
+        raise Refusal(reader.text, clause.begins, words, remedy="Name them apart.", examples=examples)
+    if clause.minutes_past is None:
+        return clock_fields(times_within(begin, end, step, has_end=has_end), stepped)
+    return clock_fields(_minutes_past_within(clause.minutes_past, begin, end, step, has_end=has_end), stepped)
+
+
+def _check_whole_day(reader: Reader, clause: Clause, begin: time, step: int) -> None:
+    """`every 6 hours from 02:00` goes on the next day at 02:00 if the step divides the day and begins early enough."""
+    if DAY_SECONDS % step == 0 and second_of(begin) < step:
+        return
+    words = f"it does not say up to when after {begin:%H:%M}, and the day does not begin with a step"
+    rewrites = [reader.inserted(_end_of_window(reader), "to 23:59")]
+    raise Refusal(reader.text, clause.begins, words, rewrites=rewrites)
+
+
+def _end_of_window(reader: Reader) -> int:
+    """Where the time after `from` ends."""
+    at = next(place for place, token in enumerate(reader.tokens) if token.text in ("from", "starting"))
+    ends = [place for place in range(at, len(reader.tokens)) if reader.tokens[place].kind in ("time", "number")]
+    place = ends[0] if ends else at + 1
+    following = reader.tokens[place + 1]
+    return following.end if following.text in ("am", "pm") else reader.tokens[place].end
+
+
+def _same_ends(reader: Reader, clause: Clause, at: time) -> Refusal:
+    words = f"from {at:%H:%M} to {at:%H:%M} may be one moment or a whole day"
+    said = f"every {clause.unit}" if clause.count == 1 else f"every {clause.count} {clause.unit}s"
+    return Refusal(reader.text, clause.begins, words, rewrites=(said, f"every day at {at:%H:%M}"))
+
+
+def _minutes_past_within(minutes: list[int], begin: time, end: time, step: int, *, has_end: bool) -> list[time]:
+    """Those minutes of every so many hours, within the window only."""
+    first, last = second_of(begin), second_of(end)
+    last += DAY_SECONDS if last < first else 0
+    hours = range(first - first % 3600, last + 1, step)
+    found = [hour + 60 * minute for hour in hours for minute in minutes]
+    return [time_at(second % DAY_SECONDS) for second in found if first <= second < last + has_end]
 
 
 # ── every other … ───────────────────────────────────────────────────────────────────────────────────────────
@@ -245,7 +231,7 @@ def _clocks_in_window(reader: Reader, clause: Clause, step: int) -> list[Fields]
 def _rules(reader: Reader, clause: Clause) -> Iterator[Meaning]:
     for rest in _rule_days(reader, clause):
         for at in clause.times or ():
-            starts = clause.starts[0] if clause.starts else None
+            starts = clause.anchor[0] if clause.anchor else None
             yield RuleMeaning(RULE_UNITS[clause.unit or ""], clause.count, rest, at, starts)
 
 
@@ -254,7 +240,7 @@ def _rule_days(reader: Reader, clause: Clause) -> list[str]:
     days = clause.days
     if clause.except_weekdays or clause.except_months or clause.months:
         words = "'every other' and a restriction to some months or days may be counted in two ways"
-        raise unclear(reader.text, clause.begins, words, "Write", ("every other tuesday at noon",))
+        raise Refusal(reader.text, clause.begins, words, examples=("every other tuesday at noon",))
     if clause.unit == "day":
         if days is not None:
             raise _uncountable(reader, clause)
@@ -289,8 +275,6 @@ def _rule_day_of_month(reader: Reader, clause: Clause, item: str) -> str:
     raise _uncountable(reader, clause)
 
 
-def _uncountable(reader: Reader, clause: Clause) -> Exception:
-    forms = ("every other day at 09:00", "every other tuesday at noon", "every 2 months on the 1st at 09:00")
-    return unclear(
-        reader.text, clause.begins, "those days cannot be counted by twos or more", "Write, for example,", forms
-    )
+def _uncountable(reader: Reader, clause: Clause) -> Refusal:
+    examples = ("every other day at 09:00", "every other tuesday at noon", "every 2 months on the 1st at 09:00")
+    return Refusal(reader.text, clause.begins, "those days cannot be counted by twos or more", examples=examples)

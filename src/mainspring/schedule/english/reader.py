@@ -7,28 +7,22 @@ and where it says what could stand there instead.
 
 from __future__ import annotations
 
-import difflib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from mainspring.schedule.english.vocabulary import EVERYTHING, FORMS
-from mainspring.schedule.faults import fault
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from mainspring.errors import InvalidSchedule
+    from collections.abc import Callable, Iterable, Mapping
 
 Kind = Literal["date", "time", "ordinal", "number", "word", "mark", "end"]
 
 _TOKEN = re.compile(
     r"""(?P<date>\d{4}-\d\d?-\d\d?(?!\d))
-    | (?P<time>\d\d?:\d\d(?::\d\d)?(?!\d))
+    | (?P<time>\d\d?:\d\d(?::\d\d)?(?!\d)|\d\d?\.\d\d(?=\s*[ap]\.?m\b))
     | (?P<ordinal>\d\d?(?:st|nd|rd|th)\b)
-    | (?P<number>\d+)
-    | (?P<word>[ap]\.m\.|[^\W\d_]+)
-    | (?P<mark>\S)""",
+    | (?P<number>\d{1,3}(?:,\d{3})+(?![\d,])|\d+)
+    | (?P<word>[ap]\.m\.|(?:bi|semi)-[a-z]+|o['’]clock\b|[^\W\d_]+)
+    | (?P<mark>\.\.|\S)""",
     re.VERBOSE | re.IGNORECASE,
 )
 T = TypeVar("T")
@@ -39,16 +33,27 @@ class Token:
     kind: Kind
     text: str  # in lower case
     at: int
+    end: int
 
 
 def tokens_of(text: str) -> list[Token]:
     """The tokens of a text, and one that stands for its end."""
-    found = [
-        Token(_kind(match), match[0].lower().replace(".m.", "m"), match.start())
-        for match in _TOKEN.finditer(text)
-        if not (match[0] == "." and text[match.end() :].strip() == "")  # a sentence may end with a full stop
-    ]
-    return [*found, Token("end", "", len(text))]
+    found: list[Token] = []
+    for match in _TOKEN.finditer(text):
+        if match[0] == "." and text[match.end() :].strip() == "":
+            continue  # a sentence may end with a full stop
+        if found and match[0].lower() in ("o'clock", "o’clock"):
+            found[-1] = replace(found[-1], end=match.end())
+            continue
+        found.append(Token(_kind(match), _written(match[0].lower()), match.start(), match.end()))
+    return [*found, Token("end", "", len(text), len(text))]
+
+
+def _written(word: str) -> str:
+    """One spelling for each word: `a.m.` is am, `bi-weekly` is biweekly, `9.30` before am is 9:30, `1,000` is 1000."""
+    if word[:1].isdigit():
+        return word.replace(".", ":").replace(",", "")
+    return word.replace(".m.", "m").replace("-", "") if len(word) > 1 else word
 
 
 def _kind(match: re.Match[str]) -> Kind:
@@ -63,6 +68,18 @@ class Reader:
         self.place = 0
         self.furthest = 0
         self.wanted: list[str] = []
+
+    def after(self, steps: int) -> Token:
+        """The token so many places further on, or the end."""
+        return self.tokens[min(self.place + steps, len(self.tokens) - 1)]
+
+    def replaced(self, first: Token, last: Token, words: str) -> str:
+        """The text with other words in place of these tokens and all between them."""
+        return self.text[: first.at] + words + self.text[last.end :]
+
+    def inserted(self, at: int, words: str) -> str:
+        """The text with words inserted, spaces around them."""
+        return f"{self.text[:at].rstrip()} {words} {self.text[at:].lstrip()}".strip()
 
     @property
     def token(self) -> Token:
@@ -142,64 +159,24 @@ class Reader:
         return token
 
 
-def listed(reader: Reader, read: Callable[[Reader], T | None]) -> list[T] | None:
-    """One or more, as in `a`, `a and b`, `a, b and c`. A comma or an `and` before something else is left alone."""
+def listed(
+    reader: Reader, read: Callable[[Reader], T | None], *, marks: tuple[str, ...] = (",",), loose: bool = False
+) -> list[T] | None:
+    """One or more, as in `a`, `a and b`, `a, b and c`; `a b c` if that is `loose`.
+
+    A mark or an `and` before something else is left alone.
+    """
     first = reader.attempt(read)
     if first is None:
         return None
     found = [first]
-    while (another := reader.attempt(lambda reader: _joined(reader, read))) is not None:
+    while (another := reader.attempt(lambda reader: _joined(reader, read, marks, loose=loose))) is not None:
         found.append(another)
     return found
 
 
-def _joined(reader: Reader, read: Callable[[Reader], T | None]) -> T | None:
-    comma = reader.skip(",")
-    if not reader.word("and", "&") and not comma:
+def _joined(reader: Reader, read: Callable[[Reader], T | None], marks: tuple[str, ...], *, loose: bool) -> T | None:
+    mark = reader.skip(*marks)
+    if not reader.word("and", "&") and not mark and not loose:
         return None
     return read(reader)
-
-
-def unclear(text: str, position: int, problem: str, remedy: str, forms: Sequence[str]) -> InvalidSchedule:
-    """Something was understood, and may mean two things or nothing."""
-    offered = " or ".join(f"'{form}'" for form in forms)
-    return _refused(text, position, problem, f"{remedy} {offered}".strip(), suggestion=forms[0] if forms else "")
-
-
-def needs_now(text: str, position: int) -> InvalidSchedule:
-    """It is counted from now, and nobody said what time that is."""
-    words = "it is counted from now, and what time that is was not said"
-    forms = ("every day at 09:00", "on 2026-12-24 at 18:00")
-    return unclear(text, position, words, "Give the instant, or write", forms)
-
-
-def not_understood(reader: Reader) -> InvalidSchedule:
-    """Nothing that is known could stand here: what could, and the forms that look most like the text."""
-    token = reader.tokens[reader.furthest]
-    problem = f"'{token.text}' is not understood here" if token.kind != "end" else "it ends too early"
-    allowed, forms = _either(reader.wanted[:6]), nearest_forms(reader.text)
-    hint = f"{_spelling(token)}Allowed here: {allowed}. Forms like yours: {', '.join(map(repr, forms))}."
-    return _refused(reader.text, token.at, problem, hint, suggestion=forms[0], allowed=allowed)
-
-
-def _refused(
-    text: str, position: int, problem: str, hint: str, *, suggestion: str, allowed: str = ""
-) -> InvalidSchedule:
-    return fault(text, position, problem, allowed=allowed, suggestion=suggestion, code="invalid-english", hint=hint)
-
-
-def _spelling(token: Token) -> str:
-    if token.kind != "word" or token.text in EVERYTHING:
-        return ""
-    near = difflib.get_close_matches(token.text[:20], EVERYTHING, n=1, cutoff=0.7)
-    return f"Did you mean '{near[0]}'? " if near else ""
-
-
-def nearest_forms(text: str, count: int = 3) -> list[str]:
-    """The known forms that look most like this text."""
-    lowered = text[:200].lower()
-    return difflib.get_close_matches(lowered, FORMS, n=count, cutoff=0.35) or list(FORMS[2 : 2 + count])
-
-
-def _either(wanted: list[str]) -> str:
-    return wanted[0] if len(wanted) == 1 else f"{', '.join(wanted[:-1])} or {wanted[-1]}" if wanted else ""

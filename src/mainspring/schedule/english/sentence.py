@@ -6,7 +6,6 @@ What is counted from now (`tomorrow`, `every other tuesday`) is counted from `no
 from __future__ import annotations
 
 from datetime import UTC, datetime, time, timedelta
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from mainspring.errors import InvalidSchedule
@@ -22,7 +21,9 @@ from mainspring.schedule.english.meaning import (
     WallMeaning,
     meanings_of,
 )
-from mainspring.schedule.english.reader import Reader, needs_now, not_understood, unclear
+from mainspring.schedule.english.places import known_zone, refuse_unknown_zone
+from mainspring.schedule.english.reader import Reader
+from mainspring.schedule.english.refusals import Refusal, needs_now, not_understood
 from mainspring.schedule.faults import fault
 from mainspring.schedule.instants import Instants
 from mainspring.schedule.interval import Interval
@@ -30,7 +31,7 @@ from mainspring.schedule.rule import Rule
 from mainspring.schedule.schedule import Schedule
 from mainspring.schedule.sets import union_of
 from mainspring.schedule.timeline import Setting, begin_search
-from mainspring.schedule.zones import instant_of, wall_of, zone_named, zone_names
+from mainspring.schedule.zones import instant_of, wall_of, zone_named
 
 if TYPE_CHECKING:
     from datetime import date
@@ -41,11 +42,6 @@ if TYPE_CHECKING:
 MAX_LENGTH = 500
 MAX_CLAUSES = 20
 WALLS = Setting(zone=zone_named("UTC"))  # where walls and instants go in step
-
-
-@lru_cache(maxsize=1)
-def _zones_by_lower_case() -> dict[str, str]:
-    return {name.lower(): name for name in zone_names()}
 
 
 class Sentence:
@@ -59,6 +55,12 @@ class Sentence:
             self.clauses.append(self._clause(today))
         if not self.reader.is_at_end:
             raise not_understood(self.reader)
+        self._share_bounds()
+
+    @property
+    def bounds(self) -> Clause:
+        """The clause that has the bounds of the whole."""
+        return self.clauses[-1]
 
     def _clause(self, today: date | None) -> Clause:
         clause = Clause(begins=self.reader.token.at)
@@ -69,7 +71,7 @@ class Sentence:
             self.reader.is_at_end or self.reader.is_next(("and", ";", ","))
         ):
             raise not_understood(self.reader)
-        check(self.reader, clause)
+        check(self.reader, clause, today)
         return clause
 
     def _joins_another(self) -> bool:
@@ -77,8 +79,20 @@ class Sentence:
         joins = bool(self.reader.word("and", want="'and'") or comma)
         if joins and len(self.clauses) == MAX_CLAUSES:
             words = f"more than {MAX_CLAUSES} parts are joined by 'and'"
-            raise unclear(self.reader.text, self.reader.token.at, words, "Write several schedules.", ())
+            raise Refusal(self.reader.text, self.reader.token.at, words, remedy="Write several schedules.")
         return joins
+
+    def _share_bounds(self) -> None:
+        """A beginning and an end are those of the whole, and are said once, at the end."""
+        last = self.bounds
+        for clause in self.clauses[:-1]:
+            for bound in ("starts", "ends", "runs"):
+                said = getattr(clause, bound)
+                if said is not None and said != getattr(last, bound):
+                    words = "it begins and ends as a whole, so that is said once, after all of its parts"
+                    example = "every weekday at 09:00 and every sunday at 11:00 until 2027-03-01"
+                    raise Refusal(self.reader.text, clause.begins, words, examples=(example,))
+            clause.starts = last.starts
 
     def _read_zone(self) -> bool:
         """`in Europe/Berlin`, `Europe/Berlin time`, `UTC`."""
@@ -87,39 +101,51 @@ class Sentence:
         reader.skip(",")
         is_named = reader.word("in", want="'in' and a time zone") is not None
         name = reader.raw().rstrip(".,;")
-        known = _zones_by_lower_case().get(name.lower())
-        if known is None and not is_named and "/" not in name:
+        known = known_zone(name)
+        if known is None:
+            refuse_unknown_zone(reader, name, is_named=is_named)
             reader.place = place
             return False
-        if self.zone is not None or not name:
+        if self.zone is not None:
             raise not_understood(reader)
-        self.zone = known or self._unknown(name)
+        self.zone = known
         reader.skip_raw(name)
         reader.skip("time")
         return True
 
-    def _unknown(self, name: str) -> str:
-        try:
-            return zone_named(name).key
-        except InvalidSchedule as error:
-            position = self.reader.token.at
-            raise unclear(self.reader.text, position, f"'{name[:60]}' is no time zone", error.hint or "", ()) from error
-
 
 def read(text: str, *, zone: ZoneInfo, now: datetime | None = None) -> When | Schedule:
-    """What the sentence says; a whole schedule if it names a zone or a beginning."""
+    """What the sentence says; a whole schedule if it names a zone or a bound."""
     if len(text) > MAX_LENGTH:
         raise fault(text, MAX_LENGTH, f"a sentence has at most {MAX_LENGTH} characters", code="schedule-too-large")
+    try:
+        return _read(text, zone, now)
+    except Refusal as refusal:
+        raise refusal.as_error(lambda offer: _refusal_of(offer, zone, now)) from None
+
+
+def _refusal_of(text: str, zone: ZoneInfo, now: datetime | None) -> Refusal | None:
+    """Why what might be offered would be refused, if it would."""
+    try:
+        _read(text, zone, now)
+    except Refusal as refusal:
+        return refusal
+    except InvalidSchedule as error:
+        return Refusal(text, 0, error.message)
+    return None
+
+
+def _read(text: str, zone: ZoneInfo, now: datetime | None) -> When | Schedule:
     sentence = Sentence(text, _day(now, zone))
     home = zone if sentence.zone is None else zone_named(sentence.zone)
     if _day(now, home) != _day(now, zone):  # it is another day where the sentence is meant
         sentence = Sentence(text, _day(now, home))
     reading = _Reading(sentence, home, now)
     when = union_of(reading.whens())
-    starts_at = reading.starts_at()
-    if sentence.zone is None and starts_at is None:
+    starts_at, ends_at, runs = reading.starts_at(), reading.ends_at(), sentence.bounds.runs
+    if sentence.zone is None and starts_at is None and ends_at is None and runs is None:
         return when
-    return Schedule(when=when, zone=home.key, starts_at=starts_at)
+    return Schedule(when=when, zone=home.key, starts_at=starts_at, ends_at=ends_at, max_runs=runs)
 
 
 def _day(now: datetime | None, zone: ZoneInfo) -> date | None:
@@ -144,13 +170,24 @@ class _Reading:
         return [*others, Instants(tuple(once))] if once else others
 
     def starts_at(self) -> datetime | None:
-        """Where the whole begins; of several beginnings the earliest. What is counted by twos begins by itself."""
-        clauses = self._sentence.clauses
-        found = [clause.starts for clause in clauses if clause.starts is not None]
-        by_itself = all(clause.count > 1 and not clause.is_within_days for clause in clauses)
-        if by_itself or not found or len(found) < len(clauses):
+        """Where the whole begins. What is counted by twos begins by itself; so many times are counted from now."""
+        bounds = self._sentence.bounds
+        by_itself = all(clause.count > 1 and not clause.is_within_days for clause in self._sentence.clauses)
+        if bounds.starts is None or by_itself:
+            return self._at(bounds).replace(microsecond=0) if bounds.runs is not None else None
+        day, at = bounds.starts
+        return instant_of(self._zone, datetime.combine(day, at or time(0)))
+
+    def ends_at(self) -> datetime | None:
+        ends = self._sentence.bounds.ends
+        if ends is None:
             return None
-        return min(instant_of(self._zone, datetime.combine(day, at or time(0))) for day, at in found)
+        ends_at = instant_of(self._zone, datetime.combine(ends.day, ends.at or time(0)))
+        starts_at = self.starts_at()
+        if starts_at is not None and ends_at <= starts_at:
+            text, begins = self._sentence.reader.text, self._sentence.bounds.begins
+            raise Refusal(text, begins, "it ends before it starts", remedy="Let it end after it starts.")
+        return ends_at
 
     def _when(self, clause: Clause, meaning: Meaning) -> When:
         match meaning:
@@ -179,9 +216,13 @@ class _Reading:
         instant = instant_of(self._zone, wall)
         if any(token.text == "today" for token in self._sentence.reader.tokens) and instant <= self._at(clause):
             words = f"{wall:%Y-%m-%d %H:%M} is over already"
-            tomorrow = f"tomorrow at {wall:%H:%M}"
-            raise unclear(self._sentence.reader.text, clause.begins, words, "Write, for example,", (tomorrow,))
+            raise Refusal(self._sentence.reader.text, clause.begins, words, rewrites=self._tomorrow(wall))
         return instant
+
+    def _tomorrow(self, wall: datetime) -> list[str]:
+        reader = self._sentence.reader
+        today = next(token for token in reader.tokens if token.text == "today")
+        return [reader.replaced(today, today, "tomorrow"), f"tomorrow at {wall:%H:%M}"]
 
     def _rule(self, clause: Clause, meaning: RuleMeaning) -> Rule:
         """The rule, counted from its first day after now, or from the day that was named."""

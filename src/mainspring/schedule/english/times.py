@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from datetime import time
 from typing import TYPE_CHECKING
 
-from mainspring.schedule.english.reader import Reader, listed, unclear
+from mainspring.schedule.english.reader import Reader, listed
+from mainspring.schedule.english.refusals import Refusal
+from mainspring.schedule.english.vocabulary import NUMBERS, PARTS_OF_DAY
 
 if TYPE_CHECKING:
     from mainspring.schedule.english.reader import Token
@@ -17,18 +19,25 @@ NAMED = {"noon": time(12), "midday": time(12), "midnight": time(0)}
 
 @dataclass(frozen=True, slots=True)
 class TimeWindow:
-    """A part of the day. Its end belongs to it, unless `before` was said."""
+    """A part of the day. Its end belongs to it, unless `before` was said; without an end, it is the whole day."""
 
     begin: time
-    end: time
+    end: time | None
     has_end: bool = True
 
 
 def read_times(reader: Reader) -> list[time] | None:
-    """`at` and one or more times."""
-    if not reader.word("at", "@", want="'at' and a time"):
-        return None
-    return listed(reader, read_time)
+    """`at` and one or more times; without `at` if it can be nothing else, as in `every monday 09:00`."""
+    if reader.word("at", "@", want="'at' and a time"):
+        return listed(reader, read_time)
+    return listed(reader, _plain_time)
+
+
+def _plain_time(reader: Reader) -> time | None:
+    following = reader.after(1).text
+    is_time = reader.token.kind == "time" or reader.is_next(NAMED)
+    is_hour = reader.token.kind == "number" and (following in ("am", "pm") or following in NAMED)
+    return read_time(reader) if is_time or is_hour else None
 
 
 def read_time(reader: Reader) -> time | None:
@@ -38,60 +47,104 @@ def read_time(reader: Reader) -> time | None:
     if token := reader.kind("time", A_TIME):
         return _written(reader, token)
     if token := reader.kind("number", A_TIME):
-        return _hour(reader, token)
+        return _hour(reader, token, int(token.text[:4]))
+    if reader.token.text in NUMBERS and reader.after(1).text not in ("times",):
+        return _hour(reader, reader.token, reader.one_of(NUMBERS, A_TIME) or 0)
     return None
 
 
 def _written(reader: Reader, token: Token) -> time:
     hour, minute, second = (*map(int, token.text.split(":")), 0)[:3]
-    half = reader.word("am", "pm")
+    half = _half(reader)
     if half is not None:
-        hour = _of_half(reader, token, hour, half)
+        hour = _of_half(reader, token, hour, minute, half)
     if hour > 23 or minute > 59 or second > 59:
-        raise unclear(
+        ends = ("00:00", "23:59") if (hour, minute, second) == (24, 0, 0) else ()
+        raise Refusal(
             reader.text,
             token.at,
             f"{token.text} is not a time of day",
-            "Times go from 00:00 to 23:59.",
-            ("00:00", "23:59"),
+            remedy="Times go from 00:00 to 23:59.",
+            rewrites=[reader.replaced(token, token, each) for each in ends],
         )
-    return time(hour, minute, second)
+    return _confirmed(reader, time(hour, minute, second))
 
 
-def _hour(reader: Reader, token: Token) -> time | None:
+def _confirmed(reader: Reader, at: time) -> time:
+    """`12:00 noon`, `00:00 midnight`: the name has to agree."""
+    name = reader.token.text
+    if name not in NAMED or at.hour % 12 or at.minute or at.second:
+        return at
+    reader.skip(name)
+    return NAMED[name]
+
+
+def _half(reader: Reader) -> str | None:
+    """`am`, `pm`, `in the morning`, `in the evening`."""
     half = reader.word("am", "pm", want="am or pm, or minutes, as in 9:00")
+    if half is None and (reader.token.text, reader.after(1).text) == ("in", "the"):
+        part = PARTS_OF_DAY.get(reader.after(2).text)
+        if part is not None and part.half is not None:
+            reader.place += 3
+            return part.half
+    return half
+
+
+def _hour(reader: Reader, token: Token, hour: int) -> time | None:
+    half = _half(reader)
     if half is not None:
-        return time(_of_half(reader, token, int(token.text[:4]), half))
-    if reader.is_next(("st", "nd", "rd", "th", "minute", "minutes", "min", "past")) or int(token.text[:4]) > 24:
+        return time(_of_half(reader, token, hour, 0, half))
+    if hour == 12 and reader.is_next(NAMED):
+        return reader.one_of(NAMED, A_TIME)
+    following = ("st", "nd", "rd", "th", "minute", "minutes", "min", "past", "times", "of")
+    if reader.is_next(following) or (hour > 24 and len(token.text) != 4):
         return None
-    hour = int(token.text)
-    forms = (f"{hour:02}:00", f"{hour + 12}:00") if 0 < hour < 12 else (f"{hour % 24:02}:00",)
-    raise unclear(reader.text, token.at, f"{hour} may be a time in the morning or in the afternoon", "Write", forms)
+    raise _bare_hour(reader, token, hour)
 
 
-def _of_half(reader: Reader, token: Token, hour: int, half: str) -> int:
+def _bare_hour(reader: Reader, token: Token, hour: int) -> Refusal:
+    if len(token.text) == 4 and token.kind == "number":
+        written, problem = [f"{token.text[:2]}:{token.text[2:]}"], "a time has a colon between hours and minutes"
+    elif 0 < hour < 12:
+        written = [f"{hour:02}:00", f"{hour + 12}:00"]
+        problem = f"{hour} may be a time in the morning or in the afternoon"
+    else:
+        written, problem = [f"{hour:02}:00"], f"{hour} may be an hour or a minute"
+    last = reader.token if reader.is_next(("h",)) else token
+    rewrites = [reader.replaced(token, last, each) for each in (*written, f":{hour:02}")]
+    return Refusal(reader.text, token.at, problem, rewrites=rewrites, examples=("every day at 09:00",))
+
+
+def _of_half(reader: Reader, token: Token, hour: int, minute: int, half: str) -> int:
     """The hour of 24, of an hour of 12 with am or pm: 12am is midnight, 12pm is noon."""
-    if not 1 <= hour <= 12:
-        raise unclear(
-            reader.text,
-            token.at,
-            f"{hour} {half} is not a time",
-            "With am and pm, hours go from 1 to 12. Write",
-            (f"{min(hour, 23):02}:00",),
-        )
-    return hour % 12 + (12 if half == "pm" else 0)
+    if 1 <= hour <= 12:
+        return hour % 12 + (12 if half == "pm" else 0)
+    agrees = 12 < hour < 24 if half == "pm" else hour == 0
+    last = reader.tokens[reader.place - 1]
+    raise Refusal(
+        reader.text,
+        token.at,
+        f"{hour} {half} is not a time",
+        remedy="With am and pm, hours go from 1 to 12.",
+        rewrites=[reader.replaced(token, last, f"{hour:02}:{minute:02}")] if agrees else (),
+    )
 
 
 def read_window(reader: Reader) -> TimeWindow | None:
-    """`between 8am and 6pm`, `from 8am to 6pm`: both ends included; `from 8am to before 6pm`: without the end."""
+    """`between 8am and 6pm`, `from 8am to 6pm`: both ends included; `from 8am to before 6pm`: without the end.
+
+    `from 02:00` or `starting at 02:00` alone is the whole day, counted from there.
+    """
     between = reader.word("between", want="'between' and two times")
-    if not between and not reader.word("from", want="'from' and two times"):
-        return None
-    begin = reader.attempt(read_time)
+    is_start = not between and reader.words("starting", "at")
+    is_open = not between and not is_start and not reader.word("from", want="'from' and two times")
+    begin = reader.attempt(_plain_time if is_open else read_time)
     if begin is None:
         return None
     if not _joins(reader, between=bool(between)):
-        return None
+        if reader.is_next(("on", "onwards")) and reader.after(1).kind in ("end", "mark"):
+            reader.place += 1
+        return None if between or is_open else TimeWindow(begin, None)
     is_before = reader.word("before") is not None
     end = reader.attempt(read_time)
     return None if end is None else TimeWindow(begin, end, not is_before)
@@ -102,34 +155,49 @@ def _joins(reader: Reader, *, between: bool) -> bool:
     if reader.word("until", "till", "til", want="'and'" if between else "'to'"):
         if reader.is_next(("before",)):
             return True
-        raise unclear(
+        join = "and" if between else "to"
+        raise Refusal(
             reader.text,
             token.at,
             f"'{token.text}' may or may not include the last moment",
-            "Write 'to' if it is included, 'to before' if it is not, as in",
-            ("every 15 minutes from 8am to 6pm", "every 15 minutes from 8am to before 6pm"),
+            remedy=f"With '{join}' it is included, with '{join} before' it is not.",
+            rewrites=[reader.replaced(token, token, each) for each in (join, f"{join} before")],
         )
-    joins = ("and",) if between else ("to", "through", "-", "–")
+    joins = ("and",) if between else ("to", "through", "-", "–", "..")
     return reader.word(*joins, want="'and'" if between else "'to'") is not None
 
 
 def read_minutes_past(reader: Reader) -> list[int] | None:
-    """`at 15 minutes past the hour`, `at :15 and :45`, `on the hour`."""
+    """`at 15 minutes past the hour`, `at :15 and :45`, `at half past`, `on the hour`, `on the half hour`."""
     if reader.words("on", "the", "hour"):
         return [0]
-    if not reader.word("at", want="'at' and a time"):
+    if reader.words("on", "the", "half", "hour"):
+        return [30]
+    if not reader.word("at", want="'at' and a time") and reader.after(1).text not in ("minute", "minutes", "past"):
         return None
     colons = listed(reader, _colon_minute)
     if colons is not None:
         return colons
-    numbers = listed(reader, _minute)
+    if reader.word("minute"):
+        return listed(reader, _minute)
+    return _past(reader)
+
+
+def _past(reader: Reader) -> list[int] | None:
+    numbers = [30] if reader.skip("half") else [15] if reader.skip("quarter") else listed(reader, _minute)
     if numbers is None:
         return None
     reader.skip("minutes", "minute", "min")
     if not reader.word("past", "after", want="'minutes past the hour'"):
         return None
-    reader.skip("the", "every", "each")
-    return numbers if reader.word("hour") else None
+    if reader.is_next(("every", "each")) and reader.after(1).text == "hour":
+        return numbers  # which is how often
+    reader.skip("the")
+    if reader.skip("hour"):
+        return numbers
+    return (
+        numbers if reader.is_at_end or (reader.token.kind in ("word", "mark") and not reader.is_next(NUMBERS)) else None
+    )
 
 
 def _colon_minute(reader: Reader) -> int | None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import time
+
 WEEKDAYS = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
 MONTHS = (
     "january",
@@ -25,7 +28,7 @@ WEEKEND = frozenset({0, 6})
 DAY_NUMBERS = (
     {name: number for number, name in enumerate(WEEKDAYS)}
     | {name[:3]: number for number, name in enumerate(WEEKDAYS)}
-    | {"tues": 2, "thur": 4, "thurs": 4}
+    | {"tues": 2, "weds": 3, "thur": 4, "thurs": 4}
 )
 MONTH_NUMBERS = (
     {name: number for number, name in enumerate(MONTHS, 1)}
@@ -40,7 +43,10 @@ UNIT_WORDS = {name + plural: name for name in UNITS for plural in ("", "s")} | {
     "hr": "hour",
     "hrs": "hour",
 }
+SHORT_UNITS = {"s": "second", "m": "minute", "h": "hour", "d": "day", "w": "week"}  # after a figure only: 5m
 ADVERBS = {
+    "everyday": ("day", 1),
+    "minutely": ("minute", 1),
     "hourly": ("hour", 1),
     "daily": ("day", 1),
     "weekly": ("week", 1),
@@ -50,42 +56,65 @@ ADVERBS = {
     "yearly": ("year", 1),
     "annually": ("year", 1),
 }
-NUMBERS = {
-    name: number
-    for number, name in enumerate(
-        ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"), 1
-    )
-}
+_NUMBER_NAMES = (
+    *("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen"),
+    *("fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
+)
+NUMBERS = {name: number for number, name in enumerate(_NUMBER_NAMES, 1)}
+TENS = {"twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "ninety": 90}
 ORDINALS = {name: number for number, name in enumerate(("first", "second", "third", "fourth", "fifth"), 1)}
 
-# Words that mean two things to two people, and what to write instead.
+
+@dataclass(frozen=True, slots=True)
+class PartOfDay:
+    """Which times of day are in it, a usual one, and whether it goes on after midnight."""
+
+    begin: time
+    end: time
+    usual: str
+    half: str | None = None  # what `at 8 in the morning` says: am or pm
+
+    def holds(self, at: time) -> bool:
+        if self.begin <= self.end:
+            return self.begin <= at <= self.end
+        return at >= self.begin or at <= self.end
+
+
+PARTS_OF_DAY = {
+    "morning": PartOfDay(time(0), time(12), "08:00", "am"),
+    "afternoon": PartOfDay(time(12), time(18), "15:00", "pm"),
+    "evening": PartOfDay(time(16), time(23, 59, 59), "18:00", "pm"),
+    "night": PartOfDay(time(18), time(6), "22:00"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ambiguous:
+    """What a word may mean; what to write in its place; and what else may have been meant."""
+
+    meaning: str
+    instead: tuple[str, ...]
+    examples: tuple[str, ...]
+
+
 AMBIGUOUS = {
-    "biweekly": (
-        "every 2 weeks or twice a week",
-        ("every other monday at 09:00", "every monday and thursday at 09:00"),
+    "biweekly": Ambiguous("every 2 weeks or twice a week", ("every 2 weeks",), ("every monday and thursday at 09:00",)),
+    "bimonthly": Ambiguous(
+        "every 2 months or twice a month", ("every 2 months",), ("monthly on the 1st and 15th at 09:00",)
     ),
-    "bimonthly": (
-        "every 2 months or twice a month",
-        ("every 2 months on the 1st at 09:00", "monthly on the 1st and 15th at 09:00"),
+    "biannually": Ambiguous(
+        "every 2 years or twice a year", ("every 2 years",), ("every year on 1 january and 1 july at 09:00",)
     ),
-    "biannually": (
-        "every 2 years or twice a year",
-        ("every 2 years on 1 january at 09:00", "every year on 1 january and 1 july at 09:00"),
-    ),
-    "noonish": ("no time in particular", ("every day at 12:00",)),
-    "tonight": ("no time in particular", ("today at 20:00", "every day at 20:00")),
-    "morning": ("no time in particular", ("every day at 08:00",)),
-    "afternoon": ("no time in particular", ("every day at 15:00",)),
-    "evening": ("no time in particular", ("every day at 18:00",)),
-    "night": ("no time in particular", ("every day at 22:00",)),
-    "nightly": ("no time in particular", ("every day at 02:00",)),
-    "twice": ("no times in particular", ("every day at 09:00 and 17:00",)),
-    "thrice": ("no times in particular", ("every day at 08:00, 12:00 and 18:00",)),
-    "sometimes": ("no time in particular", ("every day at 09:00",)),
+    "semimonthly": Ambiguous("no days in particular", (), ("monthly on the 1st and 15th at 09:00",)),
+    "semiannually": Ambiguous("no days in particular", (), ("every year on 1 january and 1 july at 09:00",)),
+    "biannual": Ambiguous("no days in particular", (), ("every year on 1 january and 1 july at 09:00",)),
+    "noonish": Ambiguous("no time in particular", ("noon", "at noon"), ("every day at 12:00",)),
+    "tonight": Ambiguous("no time in particular", ("today", "today at 20:00"), ("today at 20:00",)),
+    "sometimes": Ambiguous("no time in particular", ("every day",), ("every day at 09:00",)),
 }
 
 EVERYTHING = (
-    {*DAY_NUMBERS, *MONTH_NUMBERS, *UNIT_WORDS, *ADVERBS, *NUMBERS, *ORDINALS}
+    {*DAY_NUMBERS, *MONTH_NUMBERS, *UNIT_WORDS, *ADVERBS, *NUMBERS, *TENS, *ORDINALS, *PARTS_OF_DAY}
     | {name + "s" for name in WEEKDAYS}
     | {"every", "each", "other", "at", "on", "in", "of", "the", "and", "between", "from", "to", "through", "before"}
     | {
@@ -102,7 +131,8 @@ EVERYTHING = (
         "except",
         "starting",
     }
-    | {"today", "tomorrow", "after", "nearest", "past", "half", "utc"}
+    | {"today", "tomorrow", "after", "nearest", "past", "half", "utc", "until", "times", "once", "twice", "business"}
+    | {"a", "an", "per", "end", "month", "on", "only", "most"}
 )
 
 # One of each form; the nearest of them are offered to whoever wrote something else. A test reads them all.
@@ -133,11 +163,14 @@ FORMS = (
     "first weekday of the month at 09:00",
     "weekday nearest the 15th of the month at 09:00",
     "quarterly on the 1st at 06:00",
+    "last day of the quarter at 18:00",
     "every 2 months on the 1st at 09:00",
     "every year on 24 december at 18:00",
     "every weekday at 09:00 in june and july",
     "every weekday at 09:00 in Europe/Berlin",
     "every weekday at 09:00 starting 2027-01-01",
+    "every weekday at 09:00 until 2027-03-01",
+    "every weekday at 09:00, 10 times",
     "tomorrow at 3pm",
     "today at 18:00",
     "in 15 minutes",

@@ -1,0 +1,112 @@
+"""From when to when, and how often at all: `starting 2026-12-01`, `until 1 march`, `10 times`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from mainspring.schedule.english.dates import coming_date, read_date
+from mainspring.schedule.english.days import read_days
+from mainspring.schedule.english.refusals import Refusal, needs_now
+from mainspring.schedule.english.spans import read_count
+from mainspring.schedule.english.times import read_time, read_times
+
+if TYPE_CHECKING:
+    from datetime import date, time
+
+    from mainspring.schedule.english.reader import Reader
+
+Start = tuple["date", "time | None"]
+UNTIL = ("until", "till", "til", "through", "ending", "before")
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """Where it starts; or, for `counted from`, only what it is counted from."""
+
+    at: Start
+    is_counted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The first day, or the first moment of a day, that does not belong to it any more."""
+
+    day: date
+    at: time | None = None
+
+
+def read_start(reader: Reader, today: date | None, *, with_time: bool) -> Beginning | None:
+    """`starting 2026-12-01`, `starting tomorrow at 08:00`, `from 1 january 2027 on`, `counted from …`."""
+    is_counted = reader.words("counted", "from")
+    if not is_counted and not reader.word("starting", "beginning", "from", "since", want="'starting'"):
+        return None
+    reader.skip("on", "from")
+    day = reader.attempt(lambda reader: read_date(reader, today))
+    if day is None:
+        return None
+    times = reader.attempt(read_times) if with_time else None
+    at = reader.attempt(read_time) if times is None else times[0]
+    reader.skip("on", "onwards", "onward")
+    return Beginning((day, at), is_counted)
+
+
+def read_stretch(reader: Reader, today: date | None) -> tuple[Start, End] | None:
+    """`from 2026-12-01 to 2026-12-24`: both days included."""
+    between = reader.word("between", want="'between' and two times")
+    if not between and not reader.word("from", want="'from' and two times"):
+        return None
+    first = reader.attempt(lambda reader: read_date(reader, today))
+    if first is None or not reader.word(*(("and",) if between else ("to", "until", "till", "through", "-", "–"))):
+        return None
+    last = reader.attempt(lambda reader: read_date(reader, today))
+    return None if last is None else ((first, None), End(last + timedelta(days=1)))
+
+
+def read_end(reader: Reader, today: date | None) -> End | None:
+    """`until 2027-03-01` with that day, as calendars have it; `before 2027-03-01` without it."""
+    said = reader.token
+    if not reader.word(*UNTIL, want="'until' and a date"):
+        return None
+    is_before = reader.word("before") is not None or said.text == "before"
+    day = reader.attempt(lambda reader: read_date(reader, today)) or reader.attempt(
+        lambda reader: _day_to_come(reader, today)
+    )
+    if day is None:
+        return None
+    times = reader.attempt(read_times)
+    if times is None:
+        return End(day if is_before else day + timedelta(days=1))
+    if is_before:
+        return End(day, times[0])
+    raise Refusal(
+        reader.text,
+        said.at,
+        f"'{said.text}' may or may not include the last moment",
+        remedy="'until' and a day includes the day.",
+        rewrites=[reader.replaced(said, said, "until before")],
+    )
+
+
+def _day_to_come(reader: Reader, today: date | None) -> date | None:
+    """`1 march`: the next one."""
+    at = reader.token.at
+    days = read_days(reader)
+    if days is None or len(days.dates) != 1:
+        return None
+    if today is None:
+        raise needs_now(reader.text, at)
+    return coming_date(today, *days.dates[0])
+
+
+def read_runs(reader: Reader) -> int | None:
+    """`10 times`, `at most 10 times`, `once only`; not the `3 times` of `3 times a day`."""
+    if reader.words("once", "only") or reader.words("only", "once"):
+        return 1
+    if not reader.words("at", "most"):
+        reader.skip("for", "only")
+    count = reader.attempt(read_count)
+    if count is None or not reader.word("times", "time", "runs", "occurrences"):
+        return None
+    return None if reader.is_next(("a", "an", "per", "every", "each", "daily")) else count

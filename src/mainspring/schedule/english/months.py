@@ -1,0 +1,40 @@
+"""Months: `in june and july`, `in june to august`, `of the month`."""
+
+from __future__ import annotations
+
+from mainspring.schedule.english.reader import Reader, listed
+from mainspring.schedule.english.vocabulary import MONTH_NUMBERS
+
+A_MONTH = "a month"
+
+
+def read_month(reader: Reader) -> int | None:
+    return reader.one_of(MONTH_NUMBERS, A_MONTH)
+
+
+def read_months(reader: Reader) -> frozenset[int] | None:
+    """`in june`, `of june and july`, `in june to august`; `of the month` is all of them."""
+    if not reader.word("in", "during", "of", want="'in' and a month"):
+        return None
+    is_any = reader.attempt(_any_month)
+    return read_month_names(reader) if is_any is None else is_any
+
+
+def _any_month(reader: Reader) -> frozenset[int] | None:
+    reader.skip("the", "every", "each")
+    return frozenset(range(1, 13)) if reader.word("month") else None
+
+
+def read_month_names(reader: Reader) -> frozenset[int] | None:
+    found = listed(reader, _some_months)
+    return None if found is None else frozenset().union(*found)
+
+
+def _some_months(reader: Reader) -> frozenset[int] | None:
+    reader.skip("in")
+    first = read_month(reader)
+    if first is None:
+        return None
+    last = reader.attempt(lambda reader: read_month(reader) if reader.word("to", "through", "-", "–") else None)
+    count = 1 if last is None else (last - first) % 12 + 1
+    return frozenset((first - 1 + step) % 12 + 1 for step in range(count))

@@ -1,0 +1,134 @@
+"""Why a sentence is refused, and what to write instead.
+
+The grammar raises a `Refusal` with what it would offer. What is shown is decided in one place, `as_error`: the offers
+that are understood themselves, and of those that have a fault of their own, what is offered for that.
+"""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+from mainspring.schedule.english.vocabulary import EVERYTHING, FORMS
+from mainspring.schedule.faults import fault
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from mainspring.errors import InvalidSchedule
+    from mainspring.schedule.english.reader import Reader
+
+MAX_OFFERED = 4
+MAX_TRIED = 16  # offers that are read, however many there would be
+LONGEST_OFFER = 200
+
+
+class Refusal(Exception):
+    """Something was understood, and may mean two things or nothing.
+
+    `rewrites` are this sentence with another part, and mean what may have been meant; `examples` are other sentences
+    that show the form.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        position: int,
+        problem: str,
+        *,
+        remedy: str = "",
+        rewrites: Sequence[str] = (),
+        examples: Sequence[str] = (),
+        allowed: str = "",
+    ) -> None:
+        super().__init__(problem)
+        self.text, self.position, self.problem, self.remedy = text, position, problem, remedy
+        self.rewrites, self.examples, self.allowed = tuple(rewrites), tuple(examples), allowed
+
+    def as_error(self, refusal_of: Callable[[str], Refusal | None]) -> InvalidSchedule:
+        """The error for people. `refusal_of` says why a sentence would be refused, if it would."""
+        written = _Offers(refusal_of).good(self.rewrites)
+        examples = [] if written else _Offers(refusal_of).good(self.examples)
+        hints = (
+            self.remedy,
+            f"Write {_either(written)}." if written else "",
+            f"Allowed here: {self.allowed}." if self.allowed else "",
+            f"For example: {_either(examples)}." if examples else "",
+        )
+        return fault(
+            self.text,
+            self.position,
+            self.problem,
+            allowed=self.allowed,
+            suggestion=written[0] if written else "",
+            code="invalid-english",
+            hint=" ".join(filter(None, hints)) or "Describe it as a cron expression.",
+        )
+
+
+class _Offers:
+    """Reads what might be offered, up to a number of tries."""
+
+    def __init__(self, refusal_of: Callable[[str], Refusal | None]) -> None:
+        self._refusal_of, self._tries = refusal_of, MAX_TRIED
+
+    def good(self, offers: Sequence[str]) -> list[str]:
+        return list(dict.fromkeys(self._good(offers)))[:MAX_OFFERED]
+
+    def _good(self, offers: Sequence[str]) -> Iterator[str]:
+        for offer in offers:
+            if self._tries == 0 or len(offer) > LONGEST_OFFER:
+                return
+            self._tries -= 1
+            refusal = self._refusal_of(offer)
+            if refusal is None:
+                yield offer
+            else:
+                yield from self._good(refusal.rewrites)
+
+
+def needs_now(text: str, position: int) -> Refusal:
+    """It is counted from now, and nobody said what time that is."""
+    words = "it is counted from now, and what time that is was not said"
+    examples = ("every day at 09:00", "on 2026-12-24 at 18:00")
+    return Refusal(text, position, words, remedy="Give the instant that now is.", examples=examples)
+
+
+def not_understood(reader: Reader) -> Refusal:
+    """Nothing that is known could stand here: what could, the text with its words spelled right, and like forms."""
+    token = reader.tokens[reader.furthest]
+    problem = f"'{token.text}' is not understood here" if token.kind != "end" else "it ends too early"
+    return Refusal(
+        reader.text,
+        token.at,
+        problem,
+        rewrites=_respelled(reader),
+        examples=nearest_forms(reader.text),
+        allowed=_alternatives(reader.wanted[:6]),
+    )
+
+
+def _respelled(reader: Reader) -> tuple[str, ...]:
+    """The text with every unknown word replaced by the nearest known one, if there are such words."""
+    text = reader.text
+    for token in reversed(reader.tokens):
+        if token.kind != "word" or token.text in EVERYTHING:
+            continue
+        near = difflib.get_close_matches(token.text[:20], EVERYTHING, n=1, cutoff=0.8)
+        if near:
+            text = text[: token.at] + near[0] + text[token.end :]
+    return (text,) if text != reader.text else ()
+
+
+def nearest_forms(text: str, count: int = 3) -> list[str]:
+    """The known forms that look most like this text."""
+    lowered = text[:200].lower()
+    return difflib.get_close_matches(lowered, FORMS, n=count, cutoff=0.35) or list(FORMS[2 : 2 + count])
+
+
+def _either(forms: Sequence[str]) -> str:
+    return _alternatives([f"'{form}'" for form in forms])
+
+
+def _alternatives(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}" if words else ""

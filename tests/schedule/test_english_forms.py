@@ -1,0 +1,197 @@
+"""English as people write it who come from other tools: the next instants of each, on a clock in Berlin."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from mainspring.errors import InvalidSchedule
+from mainspring.schedule.text import parse
+from mainspring.schedule.zones import wall_of
+
+NOW = datetime(2026, 11, 16, 3, 7, 42, tzinfo=UTC)  # a Monday, 04:07 in Berlin
+
+
+def next_three(text: str) -> str:
+    schedule = parse(text, zone="Europe/Berlin", now=NOW)
+    found: list[str] = []
+    at = NOW
+    while len(found) < 3:
+        following = schedule.next_after(at)
+        if following is None:
+            return ", ".join([*found, "never"])
+        at = following.nominal_at
+        found.append(f"{wall_of(schedule.zone_info, at):%y-%m-%d %H:%M:%S}".removesuffix(":00"))
+    return ", ".join(found)
+
+
+INSTANTS = [
+    ("every 5m", "26-11-16 04:10, 26-11-16 04:15, 26-11-16 04:20"),
+    ("every 30s", "26-11-16 04:08, 26-11-16 04:08:30, 26-11-16 04:09"),
+    ("every 2h", "26-11-16 06:00, 26-11-16 08:00, 26-11-16 10:00"),
+    ("every 1d at 09:00", "26-11-16 09:00, 26-11-17 09:00, 26-11-18 09:00"),
+    ("every 1h30m", "26-11-16 05:37, 26-11-16 07:07, 26-11-16 08:37"),
+    ("every 1 hour 30 minutes", "26-11-16 05:37, 26-11-16 07:07, 26-11-16 08:37"),
+    ("every 1 hour and 30 minutes", "26-11-16 05:37, 26-11-16 07:07, 26-11-16 08:37"),
+    ("every hour and a half", "26-11-16 05:37, 26-11-16 07:07, 26-11-16 08:37"),
+    ("every 2 and a half hours", "26-11-16 06:37, 26-11-16 09:07, 26-11-16 11:37"),
+    ("every thirty minutes", "26-11-16 04:30, 26-11-16 05:00, 26-11-16 05:30"),
+    ("every twenty minutes", "26-11-16 04:20, 26-11-16 04:40, 26-11-16 05:00"),
+    ("every forty-five minutes", "26-11-16 04:52, 26-11-16 05:37, 26-11-16 06:22"),
+    ("every sixty seconds", "26-11-16 04:08, 26-11-16 04:09, 26-11-16 04:10"),
+    ("minutely", "26-11-16 04:08, 26-11-16 04:09, 26-11-16 04:10"),
+    ("half-hourly", "26-11-16 04:30, 26-11-16 05:00, 26-11-16 05:30"),
+    ("every half-hour", "26-11-16 04:30, 26-11-16 05:00, 26-11-16 05:30"),
+    ("every quarter of an hour", "26-11-16 04:15, 26-11-16 04:30, 26-11-16 04:45"),
+    ("once an hour", "26-11-16 05:00, 26-11-16 06:00, 26-11-16 07:00"),
+    ("once every hour", "26-11-16 05:00, 26-11-16 06:00, 26-11-16 07:00"),
+    ("once per hour", "26-11-16 05:00, 26-11-16 06:00, 26-11-16 07:00"),
+    ("every hour at half past", "26-11-16 04:30, 26-11-16 05:30, 26-11-16 06:30"),
+    ("every hour at quarter past", "26-11-16 04:15, 26-11-16 05:15, 26-11-16 06:15"),
+    ("every hour at minute 15", "26-11-16 04:15, 26-11-16 05:15, 26-11-16 06:15"),
+    ("hourly at 30 past", "26-11-16 04:30, 26-11-16 05:30, 26-11-16 06:30"),
+    ("5 minutes past every hour", "26-11-16 05:05, 26-11-16 06:05, 26-11-16 07:05"),
+    ("every hour on the half hour", "26-11-16 04:30, 26-11-16 05:30, 26-11-16 06:30"),
+    ("every 5 mins from 10:00 to 14:00", "26-11-16 10:00, 26-11-16 10:05, 26-11-16 10:10"),
+    ("every 5 minutes 10:00-14:00", "26-11-16 10:00, 26-11-16 10:05, 26-11-16 10:10"),
+    ("every hour, 9am to 5pm, monday to friday", "26-11-16 09:00, 26-11-16 10:00, 26-11-16 11:00"),
+    ("every 6 hours from 02:00", "26-11-16 08:00, 26-11-16 14:00, 26-11-16 20:00"),
+    ("every 4 hours starting at 02:00", "26-11-16 06:00, 26-11-16 10:00, 26-11-16 14:00"),
+    ("every hour at 15 minutes past the hour from 10pm to 2am", "26-11-16 22:15, 26-11-16 23:15, 26-11-17 00:15"),
+    ("every hour at :45 between 08:55 and 17:50", "26-11-16 09:45, 26-11-16 10:45, 26-11-16 11:45"),
+    ("everyday at 09:00", "26-11-16 09:00, 26-11-17 09:00, 26-11-18 09:00"),
+    ("every single day at 9am", "26-11-16 09:00, 26-11-17 09:00, 26-11-18 09:00"),
+    ("once a day at 09:00", "26-11-16 09:00, 26-11-17 09:00, 26-11-18 09:00"),
+    ("once per day at 9am", "26-11-16 09:00, 26-11-17 09:00, 26-11-18 09:00"),
+    ("every day 00:00", "26-11-17 00:00, 26-11-18 00:00, 26-11-19 00:00"),
+    ("9am every day", "26-11-16 09:00, 26-11-17 09:00, 26-11-18 09:00"),
+    ("09:00 daily", "26-11-16 09:00, 26-11-17 09:00, 26-11-18 09:00"),
+    ("noon every day", "26-11-16 12:00, 26-11-17 12:00, 26-11-18 12:00"),
+    ("every noon", "26-11-16 12:00, 26-11-17 12:00, 26-11-18 12:00"),
+    ("every midnight", "26-11-17 00:00, 26-11-18 00:00, 26-11-19 00:00"),
+    ("every day at 12 midnight", "26-11-17 00:00, 26-11-18 00:00, 26-11-19 00:00"),
+    ("every day at 12:00 noon", "26-11-16 12:00, 26-11-17 12:00, 26-11-18 12:00"),
+    ("every day at nine am", "26-11-16 09:00, 26-11-17 09:00, 26-11-18 09:00"),
+    ("every day at 9.30am", "26-11-16 09:30, 26-11-17 09:30, 26-11-18 09:30"),
+    ("at 8 in the morning every day", "26-11-16 08:00, 26-11-17 08:00, 26-11-18 08:00"),
+    ("every day at 8 in the evening", "26-11-16 20:00, 26-11-17 20:00, 26-11-18 20:00"),
+    ("every night at 2am", "26-11-17 02:00, 26-11-18 02:00, 26-11-19 02:00"),
+    ("nightly at 2am", "26-11-17 02:00, 26-11-18 02:00, 26-11-19 02:00"),
+    ("every morning at 8am", "26-11-16 08:00, 26-11-17 08:00, 26-11-18 08:00"),
+    ("mornings at 8am", "26-11-16 08:00, 26-11-17 08:00, 26-11-18 08:00"),
+    ("every evening at 6pm", "26-11-16 18:00, 26-11-17 18:00, 26-11-18 18:00"),
+    ("every friday night at 10pm", "26-11-20 22:00, 26-11-27 22:00, 26-12-04 22:00"),
+    ("monday mornings at 9am", "26-11-16 09:00, 26-11-23 09:00, 26-11-30 09:00"),
+    ("twice a day at 9am and 5pm", "26-11-16 09:00, 26-11-16 17:00, 26-11-17 09:00"),
+    ("twice daily at 9am and 5pm", "26-11-16 09:00, 26-11-16 17:00, 26-11-17 09:00"),
+    ("3 times a day at 8am, noon and 6pm", "26-11-16 08:00, 26-11-16 12:00, 26-11-16 18:00"),
+    ("twice a week on monday and thursday at 9am", "26-11-16 09:00, 26-11-19 09:00, 26-11-23 09:00"),
+    ("once a week on monday at 9am", "26-11-16 09:00, 26-11-23 09:00, 26-11-30 09:00"),
+    ("every monday 09:00", "26-11-16 09:00, 26-11-23 09:00, 26-11-30 09:00"),
+    ("every week monday 9am", "26-11-16 09:00, 26-11-23 09:00, 26-11-30 09:00"),
+    ("Mon-Fri 09:00", "26-11-16 09:00, 26-11-17 09:00, 26-11-18 09:00"),
+    ("Mon..Fri 09:00", "26-11-16 09:00, 26-11-17 09:00, 26-11-18 09:00"),
+    ("At 09:00, Monday through Friday", "26-11-16 09:00, 26-11-17 09:00, 26-11-18 09:00"),
+    ("every mon/wed/fri at 9am", "26-11-16 09:00, 26-11-18 09:00, 26-11-20 09:00"),
+    ("every mon wed fri at 9am", "26-11-16 09:00, 26-11-18 09:00, 26-11-20 09:00"),
+    ("every weds at 9am", "26-11-18 09:00, 26-11-25 09:00, 26-12-02 09:00"),
+    ("from monday to thursday at 09:00", "26-11-16 09:00, 26-11-17 09:00, 26-11-18 09:00"),
+    ("every business day at 09:00", "26-11-16 09:00, 26-11-17 09:00, 26-11-18 09:00"),
+    ("business days at 9am", "26-11-16 09:00, 26-11-17 09:00, 26-11-18 09:00"),
+    ("every working day at 9am", "26-11-16 09:00, 26-11-17 09:00, 26-11-18 09:00"),
+    ("workdays 9am", "26-11-16 09:00, 26-11-17 09:00, 26-11-18 09:00"),
+    ("every day but sunday at 9am", "26-11-16 09:00, 26-11-17 09:00, 26-11-18 09:00"),
+    ("every day except for sundays at 9am", "26-11-16 09:00, 26-11-17 09:00, 26-11-18 09:00"),
+    ("every fortnight on monday at 9am", "26-11-16 09:00, 26-11-30 09:00, 26-12-14 09:00"),
+    ("alternate mondays at 9am", "26-11-16 09:00, 26-11-30 09:00, 26-12-14 09:00"),
+    ("2nd wednesday of month 09:00", "26-12-09 09:00, 27-01-13 09:00, 27-02-10 09:00"),
+    ("every second tuesday of the month at 09:00", "26-12-08 09:00, 27-01-12 09:00, 27-02-09 09:00"),
+    ("1st,third monday of month 04:00", "26-12-07 04:00, 26-12-21 04:00, 27-01-04 04:00"),
+    ("every 2nd,third mon,wed of march 17:00", "27-03-08 17:00, 27-03-10 17:00, 27-03-15 17:00"),
+    ("every monday of month 09:00", "26-11-16 09:00, 26-11-23 09:00, 26-11-30 09:00"),
+    ("every wed of december 00:00", "26-12-02 00:00, 26-12-09 00:00, 26-12-16 00:00"),
+    ("every day of jan 04:00", "27-01-01 04:00, 27-01-02 04:00, 27-01-03 04:00"),
+    ("first of the month at 09:00", "26-12-01 09:00, 27-01-01 09:00, 27-02-01 09:00"),
+    ("once a month on the 1st at 9am", "26-12-01 09:00, 27-01-01 09:00, 27-02-01 09:00"),
+    ("start of the month at 09:00", "26-12-01 09:00, 27-01-01 09:00, 27-02-01 09:00"),
+    ("end of month at 18:00", "26-11-30 18:00, 26-12-31 18:00, 27-01-31 18:00"),
+    ("penultimate day of the month at 9am", "26-11-29 09:00, 26-12-30 09:00, 27-01-30 09:00"),
+    ("2nd to last day of the month at 9am", "26-11-29 09:00, 26-12-30 09:00, 27-01-30 09:00"),
+    ("last business day of the month at 18:00", "26-11-30 18:00, 26-12-31 18:00, 27-01-29 18:00"),
+    ("on the 15th through 17th of the month at 09:00", "26-11-16 09:00, 26-11-17 09:00, 26-12-15 09:00"),
+    ("once a year on 1 january at 09:00", "27-01-01 09:00, 28-01-01 09:00, 29-01-01 09:00"),
+    ("first day of the quarter at 9am", "27-01-01 09:00, 27-04-01 09:00, 27-07-01 09:00"),
+    ("last day of the quarter at 18:00", "26-12-31 18:00, 27-03-31 18:00, 27-06-30 18:00"),
+    ("quarterly on the last day at 18:00", "26-12-31 18:00, 27-03-31 18:00, 27-06-30 18:00"),
+    ("quarterly on the 30th at 18:00", "27-01-30 18:00, 27-04-30 18:00, 27-07-30 18:00"),
+    ("quarterly on the 1st and last day at 9am", "26-12-31 09:00, 27-01-01 09:00, 27-03-31 09:00"),
+    ("every quarter on the last friday at 18:00", "26-12-25 18:00, 27-03-26 18:00, 27-06-25 18:00"),
+    ("first monday of every quarter at 9am", "27-01-04 09:00, 27-04-05 09:00, 27-07-05 09:00"),
+    ("every weekday at 9am until 2026-11-17", "26-11-16 09:00, 26-11-17 09:00, never"),
+    ("every weekday at 9am until 18 november", "26-11-16 09:00, 26-11-17 09:00, 26-11-18 09:00"),
+    ("every weekday at 9am before 2026-11-18", "26-11-16 09:00, 26-11-17 09:00, never"),
+    ("every weekday at 9am from 2026-12-01", "26-12-01 09:00, 26-12-02 09:00, 26-12-03 09:00"),
+    ("every weekday at 9am from 2026-12-01 to 2026-12-02", "26-12-01 09:00, 26-12-02 09:00, never"),
+    ("every weekday at 9am between 2026-12-01 and 2026-12-02", "26-12-01 09:00, 26-12-02 09:00, never"),
+    ("every weekday at 9am, 2 times", "26-11-16 09:00, 26-11-17 09:00, never"),
+    ("every hour, 2 times", "26-11-16 05:00, 26-11-16 06:00, never"),
+    ("every day at 9am at most 2 times", "26-11-16 09:00, 26-11-17 09:00, never"),
+    ("in 5m", "26-11-16 04:12:42, never"),
+    ("in 2 hours and 30 minutes", "26-11-16 06:37:42, never"),
+]
+SENTENCES = [text for text, _ in INSTANTS]
+
+
+@pytest.mark.parametrize(("text", "instants"), INSTANTS)
+def test_a_sentence_is_due_at(text: str, instants: str) -> None:
+    assert next_three(text) == instants
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [
+        ("from monday to thursday at 09:00", "0 9 * * 1-4"),
+        ("every day but sunday at 9am", "0 9 * * 1-6"),
+        ("every hour, 9am to 5pm, monday to friday", "0 9-17 * * 1-5"),
+        ("every 6 hours from 02:00 on mondays", "0 2-20/6 * * 1"),
+        ("every hour at 15 minutes past the hour from 10pm to 2am", "15 0,1,22,23 * * *"),
+        ("every hour at :45 between 08:55 and 17:50", "45 9-17 * * *"),
+        ("every hour at :00 between 09:00 and 17:00", "0 9-17 * * *"),
+        ("quarterly on the last weekday at 18:00", "0 18 LW 3-12/3 *"),
+        ("quarterly on the first monday and last friday at 09:00", "0 9 * 1-10/3 1#1 | 0 9 * 3-12/3 5L"),
+    ],
+)
+def test_a_sentence_is_all_of(text: str, canonical: str) -> None:
+    assert parse(text, now=NOW).when.text == canonical
+
+
+def test_the_last_day_of_a_quarter_is_that_of_its_last_month() -> None:
+    found = parse("quarterly on the last day at 18:00").between(
+        datetime(2027, 1, 1, tzinfo=UTC), datetime(2028, 1, 1, tzinfo=UTC)
+    )
+
+    assert [(at.nominal_at.month, at.nominal_at.day) for at in found] == [(3, 31), (6, 30), (9, 30), (12, 31)]
+
+
+def test_until_a_day_includes_the_day() -> None:
+    until = parse("every hour until 1 march", now=NOW)
+    assert until.ends_at == datetime(2027, 3, 2, tzinfo=UTC), "the next 1 March"
+    assert parse("every hour until 16 november", now=NOW).ends_at == datetime(2026, 11, 17, tzinfo=UTC), "today"
+    assert parse("every hour before 2027-03-01", now=NOW).ends_at == datetime(2027, 3, 1, tzinfo=UTC)
+    before = parse("every hour until before 1 March 2027 at 09:00", now=NOW)
+    assert before.ends_at == datetime(2027, 3, 1, 9, tzinfo=UTC)
+
+
+def test_bounds_are_those_of_the_whole() -> None:
+    found = parse("every weekday at 09:00 and every sunday at 11:00 starting 2027-01-01, 10 times", now=NOW)
+
+    assert (found.starts_at, found.max_runs) == (datetime(2027, 1, 1, tzinfo=UTC), 10)
+    with pytest.raises(InvalidSchedule, match="as a whole"):
+        parse("every weekday at 09:00 starting 2027-01-01 and every sunday at 11:00", now=NOW)
+
+
+def test_so_many_times_are_counted_from_now() -> None:
+    assert parse("every hour, 10 times", now=NOW).starts_at == NOW
+    with pytest.raises(InvalidSchedule, match="counted from now"):
+        parse("every hour, 10 times")

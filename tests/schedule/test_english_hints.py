@@ -1,0 +1,246 @@
+"""What is offered to whoever wrote something else: every offer is understood, and says what may have been meant."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from itertools import islice
+
+import pytest
+from tests.schedule.test_english import REFUSED
+from tests.schedule.test_english_forms import SENTENCES
+
+from mainspring.errors import InvalidSchedule
+from mainspring.schedule.english.refusals import MAX_TRIED, Refusal
+from mainspring.schedule.text import parse
+
+NOW = datetime(2026, 11, 16, 3, 7, 42, tzinfo=UTC)
+OTHERS = """
+once a day
+2nd,third mon,wed,thu of march 17:00
+1st monday of sep,oct,nov 17:00
+1 of jan,april,july,oct 00:00
+every 24 hours synchronized
+every 5 mins synchronized
+every 20 mins starting on the 7th min
+after 5 minutes
+at 5:00 pm
+every weekend at 9am
+weekly at 9am
+daily
+weekly
+monthly
+yearly
+quarterly
+semiannually
+annually
+weekday 09:00
+Mon *-*-* 09:00:00
+Mon,Wed 09:00
+sat,sun 10:00
+every day at 0900
+every day at 9h
+every day at 9 o'clock
+every day by 9am
+all days at 9am
+midnight
+12 midnight
+twice a day
+every month on the 1st at midnight
+beginning of the month
+month end at 18:00
+every hour during business hours
+every 15 minutes during working hours
+every hour between 9 and 17
+every hour between 9 and 5
+every hour from 9-17
+every minute of every hour
+every 1.5 hours
+every couple of hours
+every few minutes
+every 1w
+every 5 minutes starting at 10:00
+every 5 minutes starting now
+tomorrow
+now
+right now
+immediately
+at 2026-12-24 18:00
+24/12/2026 18:00
+12/24/2026 at 18:00
+christmas at 09:00
+every christmas
+new year's day at 09:00
+every leap day at 09:00
+first monday at 09:00
+first monday of january at 9am
+2nd to last friday of the month at 9am
+the third thursday at 9am
+mon, wed, fri at 9am
+mon/wed/fri at 9am
+mon wed fri at 9am
+m-f at 9am
+mwf at 9am
+tuesdays or thursdays at 9am
+every day except on the 1st at 9am
+every day excluding holidays at 9am
+every weekday at 9am until december
+every weekday at 9am until the end of the year
+every weekday at 9am after 2026-12-01
+every day at 9am for 10 days
+every day at 9am for 2 weeks
+every day at 9am 5x
+every day at 9am EST
+every day at 9am in EST
+every day at 9am in est
+every day at 9am PST
+every day at 9am PDT
+every day at 9am CET
+every day at 9am BST
+every day at 9am IST
+every day at 9am in new york
+every day at 9am new york time
+every day at 9am eastern time
+every day at 9am pacific time
+every day at 9am local time
+every day at 9am Z
+every day at 9am UTC+2
+every day at 9am +02:00
+quarterly on the 31st at 18:00
+every 3 months on the 31st at 18:00
+every hour between 9am and 9am
+every 30 minutes from 9am to 9am
+every day at 24:00
+weekly on the 15th at 09:00
+summer
+sunrise
+every sunset
+random
+sometime
+whenever
+never
+reboot
+every time
+every
+every hour except at noon
+every hour except midnight
+every hour except 3am
+bi-weekly on monday at 9am
+semi-monthly
+semimonthly
+semi-annually
+biannual
+every week at monday 9am
+on monday at 9am
+monday 9am
+this monday at 9am
+hourly at 15
+at half past nine every day
+every day at half past nine
+every day at nine
+every day at 9pm-ish
+every day around 9am
+at 9
+at 09:00 on day-of-month 15
+At 09:00 on Monday.
+every 15 minutes past the hour
+every 25 december
+on the 1st of january, april, july and october at 9am
+every 3rd day at 9am
+every fifth minute
+every 10th minute
+every 2nd hour
+every third hour
+every second hour
+every second week on monday at 9am
+every 15 minutes on the hour
+24.12.2026 18:00
+01/02/2027 at 9am
+every friday night at 2am
+every morning at 6pm
+every 10 minutes from 02:00
+every weekday at 09:00 until 2027-03-01 and every sunday at 11:00
+every 5 minutes until 1 March 2027 at 09:00
+"""
+TEXTS = sorted({*(row[0] for row in REFUSED), *OTHERS.strip().splitlines()})
+
+
+def error_of(text: str) -> InvalidSchedule:
+    with pytest.raises(InvalidSchedule) as caught:
+        parse(text, zone="Europe/Berlin", now=NOW)
+    return caught.value
+
+
+def offers_of(text: str) -> list[str]:
+    """The sentences that the hint quotes; the words of `Allowed here` are none."""
+    hint = re.sub(r"Allowed here: .*?\.(?= For example|$)", "", error_of(text).hint or "")
+    return re.findall(
+        r"'([^']+)'", hint[hint.index("Write ") :] if "Write '" in hint else hint.partition("For example")[2]
+    )
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_every_offer_is_understood(text: str) -> None:
+    error = error_of(text)
+    suggestion = str(error.fields["suggestion"])
+    for offer in [*offers_of(text), *([suggestion] if suggestion else [])]:
+        assert parse(offer, zone="Europe/Berlin", now=NOW).never_fires() is None, offer
+
+
+def test_almost_every_hint_has_an_offer() -> None:
+    without = [text for text in TEXTS if not offers_of(text)]
+
+    assert len(TEXTS) > 150
+    assert len(without) <= 5, without
+
+
+@pytest.mark.parametrize(
+    ("text", "offers"),
+    [
+        ("monday 9am", ["every monday 9am", "on 2026-11-23 at 09:00"]),
+        ("at 9", ["every day at 09:00", "today at 09:00", "tomorrow at 09:00", "every day at 21:00"]),
+        ("hourly at 15", ["hourly at :15"]),
+        ("every day at 9 o'clock", ["every day at 09:00", "every day at 21:00"]),
+        ("every weekend at 9am", ["every saturday and sunday at 9am", "every saturday at 9am", "every sunday at 9am"]),
+        ("weekly", ["weekly on monday at 09:00", "weekly on monday at 00:00"]),
+        ("every 3 months on the 31st at 18:00", ["every 3 months on the last day at 18:00"]),
+        ("every third hour", ["every 3 hours"]),
+        ("evry tuseday at noon", ["every tuesday at noon"]),
+        ("01/02/2027 at 9am", ["2027-02-01 at 9am", "2027-01-02 at 9am"]),
+    ],
+)
+def test_what_is_offered_is_the_sentence_with_one_part_made_clear(text: str, offers: list[str]) -> None:
+    assert offers_of(text) == offers
+    assert error_of(text).fields["suggestion"] == offers[0]
+
+
+def test_offers_that_are_refused_are_not_shown() -> None:
+    """The filter itself: an offer with a fault of its own gives way to what is offered for that, or to nothing."""
+    asked = []
+
+    def refusal_of(text: str) -> Refusal | None:
+        asked.append(text)
+        if text == "half":
+            return Refusal(text, 0, "unclear", rewrites=("good", "bad"))
+        return None if text == "good" else Refusal(text, 0, "unclear", rewrites=("bad",))
+
+    error = Refusal("x", 0, "unclear", rewrites=("bad", "half")).as_error(refusal_of)
+    assert error.hint == "Describe it as a cron expression."
+    assert len(asked) == MAX_TRIED, "offers for offers for offers end"
+    assert Refusal("x", 0, "unclear", rewrites=("half",)).as_error(refusal_of).hint == "Write 'good'."
+
+
+# ── there and back ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("text", SENTENCES)
+def test_the_words_for_a_sentence_are_refused_or_mean_the_same(text: str) -> None:
+    schedule = parse(text, zone="Europe/Berlin", now=NOW)
+    try:
+        again = parse(schedule.words, now=NOW)
+    except InvalidSchedule as error:
+        assert "once, or every time" in error.message, schedule.words  # noqa: PT017 - it may as well be read
+        return
+    end = datetime(2029, 1, 1, tzinfo=UTC)
+    found = [each.nominal_at for each in islice(schedule.between(NOW, end), 50)]
+    assert [each.nominal_at for each in islice(again.between(NOW, end), 50)] == found, schedule.words
