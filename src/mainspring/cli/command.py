@@ -143,7 +143,8 @@ class Invocation:
         from rich.console import Console
 
         is_terminal = sys.stdout.isatty()
-        console = Console(markup=False, highlight=False, emoji=False, width=None if is_terminal else self.width)
+        # Width and height: with one of them only, rich takes 80 columns where TERM=dumb.
+        console = Console(markup=False, highlight=False, emoji=False, width=self.width, height=25)
         with console.capture() as capture:
             for thing in things:
                 console.print(thing, soft_wrap=isinstance(thing, str))

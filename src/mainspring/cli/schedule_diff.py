@@ -22,10 +22,12 @@ from mainspring.cli.schedules import (
     read_schedule,
     until,
 )
+from mainspring.cli.tables import Column, fitted
 from mainspring.cli.text import as_span, safe
 from mainspring.schedule.diff import Change, Diff, diff
 from mainspring.schedule.schedule import Schedule
 
+INDENT = len("vanished  ")
 COLOURS = {"appeared": "green", "vanished": "red", "moved": "yellow"}
 
 
@@ -85,7 +87,7 @@ def _print(found: Diff, before: Schedule, after: Schedule, span: timedelta, coun
         heading.add_row("", Text(safe(schedule.words)))
     invocation.print(heading)
     if found.changes:
-        invocation.print("", _table(found.changes[:count], before, after))
+        invocation.print("", *_change_lines(found.changes[:count], before, after, invocation.room))
     if len(found.changes) > count:
         invocation.print(Text(f"… and {len(found.changes) - count:,} more changes", style="dim"))
     invocation.print("", _summary(found, span))
@@ -96,13 +98,17 @@ def _print(found: Diff, before: Schedule, after: Schedule, span: timedelta, coun
     invocation.print(Text(f"tzdata {found.tzdata}", style="dim"))
 
 
-def _table(changes: tuple[Change, ...], before: Schedule, after: Schedule) -> Table:
-    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0), pad_edge=False)
-    for heading in ("", f"old ({before.zone})", f"new ({after.zone})"):
-        table.add_column(heading, no_wrap=True)
-    for change in changes:
-        table.add_row(*_cells(change, before, after))
-    return table
+def _change_lines(changes: tuple[Change, ...], before: Schedule, after: Schedule, room: int | None) -> Iterator[Text]:
+    """Old and new side by side, or one below the other where there is no room."""
+    old, new = f"old ({before.zone})", f"new ({after.zone})"
+    rows = [list(_cells(change, before, after)) for change in changes]
+    lines = fitted((Column(""), Column(old), Column(new)), rows, None)
+    if room is None or max(line.cell_len for line in lines) <= room:
+        yield from lines
+        return
+    for kind, was, becomes in ([Text(""), Text(old, style="dim"), Text(new, style="dim")], *rows):
+        yield kind.copy().append(" " * (INDENT - kind.cell_len)).append_text(was)
+        yield Text(" " * INDENT + "→ ").append_text(becomes)
 
 
 def _cells(change: Change, before: Schedule, after: Schedule) -> Iterator[Text]:

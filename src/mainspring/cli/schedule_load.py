@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 from cyclopts import Parameter
-from rich.table import Table
 from rich.text import Text
 
 from mainspring.cli.command import Invocation, command
@@ -24,6 +23,7 @@ from mainspring.cli.schedules import (
     read_schedule,
     until,
 )
+from mainspring.cli.tables import GAP, Column, fitted
 from mainspring.errors import InvalidInput, MainspringError
 from mainspring.model.payload import quoted
 from mainspring.schedule.calendar import Calendar
@@ -31,6 +31,7 @@ from mainspring.schedule.load import STEPS, Load
 from mainspring.schedule.zones import zone_named
 
 MAX_ROWS = 31
+LEAST_BAR, LONGEST_BAR = 10, 60
 STEP = dict(zip(("second", "minute"), STEPS, strict=True))
 
 
@@ -91,27 +92,43 @@ def _print(load: Load, step: str, zone: str, peaks: int, invocation: Invocation)
     invocation.print(f"{_number(sum(counts))} occurrences from {begin} to {end}")
     fullest = load.fullest(peaks)
     if fullest:
-        invocation.print("", _chart(load, counts, zone, bar=max(10, min(60, invocation.width - 40))))
+        invocation.print("", *_chart(load, counts, zone, invocation.width))
         invocation.print("", Text(f"fullest {step}s", style="dim"))
-        invocation.print(_fullest([(bucket.at, bucket.count) for bucket in fullest], zone, seconds=step == "second"))
+        invocation.print(*_fullest([(bucket.at, bucket.count) for bucket in fullest], zone, seconds=step == "second"))
     invocation.print("", Text(f"tzdata {load.tzdata}", style="dim"))
 
 
-def _chart(load: Load, counts: list[float], zone: str, *, bar: int) -> Table:
+def _chart(load: Load, counts: list[float], zone: str, width: int) -> Iterator[Text]:
     """A row for each stretch of time, with a bar for what falls into it and its fullest bucket."""
-    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0), pad_edge=False)
-    table.add_column("from", no_wrap=True)
-    table.add_column("count", justify="right", no_wrap=True)
-    table.add_column(f"most in a {'second' if load.step == STEPS[0] else 'minute'}", justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
-    rows = list(_stretches(load, counts))
-    most = max(total for _, total, _ in rows)
-    for at, total, peak in rows:
-        local = at.astimezone(zone_named(zone))
-        drawn = "█" * round(bar * total / most) or ("▏" if total else "")
-        clock = f"{local:%H:%M:%S}" if local.second else f"{local:%H:%M}"
-        table.add_row(f"{local.day:2} {local:%b} {clock}", _number(total), _number(peak), Text(drawn, style="green"))
-    return table
+    unit = "second" if load.step == STEPS[0] else "minute"
+    stretches = list(_stretches(load, counts))
+    rows: list[tuple[Text, ...]] = [
+        (_label(at, zone), Text(_number(total)), Text(_number(peak))) for at, total, peak in stretches
+    ]
+    (heading, *lines), bar = _beside_bars(rows, unit, width)
+    yield heading
+    largest = max(total for _, total, _ in stretches)
+    for line, (_, total, _) in zip(lines, stretches, strict=True):
+        drawn = "█" * round(bar * total / largest) or ("▏" if total else "")
+        yield line.append(" " * GAP).append(drawn, style="green") if bar > 0 and drawn else line
+
+
+def _beside_bars(rows: list[tuple[Text, ...]], unit: str, width: int) -> tuple[list[Text], int]:
+    """The lines, under the longest heading that leaves room for bars; and how long bars may be."""
+    lines, spare = [], 0
+    for most in (f"most in a {unit}", f"most/{unit[:3]}", "most"):
+        columns = (Column("from"), Column("count", is_number=True), Column(most, is_number=True))
+        lines = fitted(columns, rows, None)
+        spare = width - max(line.cell_len for line in lines) - GAP
+        if spare >= LEAST_BAR:
+            break
+    return lines, min(LONGEST_BAR, spare)
+
+
+def _label(at: datetime, zone: str) -> Text:
+    local = at.astimezone(zone_named(zone))
+    clock = f"{local:%H:%M:%S}" if local.second else f"{local:%H:%M}"
+    return Text(f"{local.day:2} {local:%b} {clock}")
 
 
 def _stretches(load: Load, counts: list[float]) -> Iterator[tuple[datetime, float, float]]:
@@ -127,13 +144,11 @@ def _width(load: Load) -> timedelta:
     return next((each for each in usual if (load.end - load.begin) / each <= MAX_ROWS), usual[-1])
 
 
-def _fullest(buckets: list[tuple[datetime, float]], zone: str, *, seconds: bool) -> Table:
-    table = Table.grid(padding=(0, 2))
-    table.add_column(no_wrap=True)
-    table.add_column(justify="right", no_wrap=True)
-    for at, count in buckets:
-        table.add_row(as_local(at.astimezone(zone_named(zone)), seconds=seconds), _number(count))
-    return table
+def _fullest(buckets: list[tuple[datetime, float]], zone: str, *, seconds: bool) -> Iterator[Text]:
+    counts = [_number(count) for _, count in buckets]
+    for (at, _), count in zip(buckets, counts, strict=True):
+        local = as_local(at.astimezone(zone_named(zone)), seconds=seconds)
+        yield Text(f"{local}  {count:>{max(map(len, counts))}}")
 
 
 def _number(count: float) -> str:

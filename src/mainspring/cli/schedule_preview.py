@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from mainspring.cli.command import Invocation, command
@@ -23,12 +22,11 @@ from mainspring.cli.schedules import (
     read_calendars,
     read_words,
 )
+from mainspring.cli.tables import Column, fitted
 from mainspring.cli.text import as_span, safe
 from mainspring.schedule.preview import Entry, Preview, preview
 from mainspring.schedule.schedule import Schedule
 from mainspring.schedule.year import HeatMap, Year, heat_map, year_of
-
-WIDE = 110  # a terminal with room for notes beside the times
 
 
 @command("preview")
@@ -66,7 +64,7 @@ def show(
         if invocation.wants_json:
             invocation.print_json(_about(found) | year_document(counted))
         else:
-            invocation.print(*_heading(found), "", *year_lines(counted, schedule, is_wide=invocation.width >= WIDE))
+            invocation.print(*_heading(found), "", *year_lines(counted, schedule, width=invocation.width))
     elif invocation.wants_json:
         invocation.print_json(
             _about(found) | {"occurrences": [_document(each) for each in found.entries], "remarks": found.remarks}
@@ -103,60 +101,55 @@ def _heading(found: Preview) -> Iterator[Text]:
 
 def _print(found: Preview, now: datetime, invocation: Invocation) -> None:
     invocation.print(*_heading(found))
-    is_wide = invocation.width >= WIDE
     if found.entries:
-        table = _table(found, now, is_wide=is_wide)
-        invocation.print("", *([table] if is_wide else _lines(table, found, invocation)))
+        invocation.print("")
+        _print_entries(found, now, invocation)
     if found.remarks:
         invocation.print("", *(Text(safe(remark), style="yellow") for remark in found.remarks))
     invocation.print("", Text(f"tzdata {found.tzdata}", style="dim"))
 
 
-def _table(found: Preview, now: datetime, *, is_wide: bool) -> Table:
+def _print_entries(found: Preview, now: datetime, invocation: Invocation) -> None:
     """Local time and UTC side by side, unless they are the same; notes beside them, or below where there is no room."""
+    columns, rows = _table(found, now)
+    notes = [_notes(entry) for entry in found.entries]
+    beside = fitted((*columns, Column("")), [(*row, note) for row, note in zip(rows, notes, strict=True)], None)
+    room = invocation.room
+    if room is None or max(line.cell_len for line in beside) <= room:
+        invocation.print_lines(beside)
+        return
+    heading, *lines = fitted(columns, rows, room)
+    invocation.print(heading)
+    for line, note in zip(lines, notes, strict=True):
+        invocation.print(line, *([Text("  ↳ ", style="yellow").append_text(note)] if note else []))
+
+
+def _table(found: Preview, now: datetime) -> tuple[list[Column], list[list[Text]]]:
+    """Where there is no room for all columns, how long it is until then is left out first, then UTC."""
     is_utc = found.schedule.zone == "UTC"
     with_seconds = any(entry.due_at.second or entry.nominal_at.second for entry in found.entries)
-    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0), pad_edge=False)
-    table.add_column("UTC" if is_utc else found.schedule.zone, no_wrap=True)
-    if not is_utc:
-        table.add_column("UTC", style="dim", no_wrap=True)
-    table.add_column("in", justify="right", style="dim", no_wrap=True)
-    if is_wide and any(entry.notes for entry in found.entries):
-        table.add_column("", style="yellow")
-    for entry in found.entries:
-        cells = _cells(entry, now, is_utc=is_utc, seconds=with_seconds)
-        table.add_row(*cells, *([_notes(entry)] if is_wide else []))
-    return table
+    columns = [
+        Column("UTC" if is_utc else found.schedule.zone),
+        *([] if is_utc else [Column("UTC", leave_out=1)]),
+        Column("in", is_number=True, leave_out=2),
+    ]
+    return columns, [list(_cells(entry, now, is_utc=is_utc, seconds=with_seconds)) for entry in found.entries]
 
 
 def _cells(entry: Entry, now: datetime, *, is_utc: bool, seconds: bool) -> Iterator[Text]:
     local = as_local(entry.local_at, seconds=seconds)
     yield Text(local if entry.fires else f"({local})", style="" if entry.fires else "dim")
     if not is_utc:
-        yield Text(as_utc(entry.due_at, seconds=seconds) if entry.fires else "")
-    yield Text(as_span((entry.due_at - now).total_seconds()) if entry.fires else "")
+        yield Text(as_utc(entry.due_at, seconds=seconds) if entry.fires else "", style="dim")
+    yield Text(as_span((entry.due_at - now).total_seconds()) if entry.fires else "", style="dim")
 
 
 def _notes(entry: Entry) -> Text:
     return Text(safe("; ".join(entry.notes)), style="yellow")
 
 
-def _lines(table: Table, found: Preview, invocation: Invocation) -> Iterator[Text]:
-    """The rows of a table that has no room for notes, each with its notes below."""
-    from rich.console import Console
-
-    console = Console(width=invocation.width, color_system=None, markup=False, highlight=False, emoji=False)
-    with console.capture() as capture:
-        console.print(table)
-    heading, *rows = capture.get().splitlines()
-    yield Text(heading.rstrip(), style="dim")
-    for row, entry in zip(rows, found.entries, strict=True):
-        yield Text(row.rstrip(), style="" if entry.fires else "dim")
-        if entry.notes:
-            yield Text("  ↳ ", style="yellow").append_text(_notes(entry))
-
-
 GLYPHS = "·░▒▓█"
+MARGIN = 4  # the days of the week, and a space
 STYLES = ("dim", "green", "green", "green", "bright_green")
 
 
@@ -171,17 +164,12 @@ def year_document(year: Year) -> dict[str, Any]:
     }
 
 
-def year_lines(year: Year, schedule: Schedule, *, is_wide: bool) -> Iterator[RenderableType]:
+def year_lines(year: Year, schedule: Schedule, *, width: int) -> Iterator[RenderableType]:
     """The heat map, its legend, and the fullest day and minute."""
-    drawn, width = heat_map(year), 2 if is_wide else 1  # two columns for a week are about as wide as a line is high
+    drawn = heat_map(year)
     yield Text(f"{year.year}: {_counted(year.total, 'occurrence')} on {_counted(len(year.counts), 'day')}")
     yield ""
-    yield _months(drawn, width)
-    for name, row in drawn.rows:
-        line = Text(f"{name} ", style="dim")
-        for level in row:
-            line.append((" " if level is None else GLYPHS[level]).ljust(width), style=STYLES[level or 0])
-        yield line
+    yield from _map_lines(drawn, width)
     yield ""
     yield _legend(drawn, year)
     yield from _fullest(year, schedule)
@@ -189,12 +177,31 @@ def year_lines(year: Year, schedule: Schedule, *, is_wide: bool) -> Iterator[Ren
     yield Text(f"tzdata {year.tzdata}", style="dim")
 
 
-def _months(drawn: HeatMap, width: int) -> Text:
+def _map_lines(drawn: HeatMap, width: int) -> Iterator[Text]:
+    """Two characters for a week, which are about as wide as a line is high; one, or half a year, where it is narrow."""
+    weeks = len(drawn.rows[0][1])
+    cell = 2 if width >= MARGIN + 2 * weeks else 1
+    half = weeks if width >= MARGIN + weeks else drawn.months[6][0]
+    for first in range(0, weeks, half):
+        last = weeks if first else half
+        yield _months(drawn, first, last, cell)
+        for name, row in drawn.rows:
+            line = Text(f"{name} ", style="dim")
+            for level in row[first:last]:
+                line.append((" " if level is None else GLYPHS[level]).ljust(cell), style=STYLES[level or 0])
+            yield line
+        if last == weeks:
+            return
+        yield Text("")
+
+
+def _months(drawn: HeatMap, first: int, last: int, cell: int) -> Text:
     """The names of the months above the columns where they begin."""
     line = ""
     for column, name in drawn.months:
-        line = line.ljust(column * width) + name
-    return Text(f"    {line}", style="dim")
+        if first <= column < last:
+            line = line.ljust((column - first) * cell) + name
+    return Text(f"{' ' * MARGIN}{line}", style="dim")
 
 
 def _legend(drawn: HeatMap, year: Year) -> Text:
