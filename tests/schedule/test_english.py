@@ -181,6 +181,11 @@ def test_zones_are_named_in_several_ways(text: str) -> None:
     assert found.zone == "UTC"
 
 
+def test_a_zone_that_is_named_wins_over_the_one_that_is_given_even_if_it_is_utc() -> None:
+    assert parse("every day at 09:00 UTC", zone="Europe/Berlin").zone == "UTC"
+    assert parse("every day at 09:00 starting 2027-01-01", zone="Europe/Berlin").zone == "Europe/Berlin"
+
+
 def test_tomorrow_is_tomorrow_in_the_zone_that_is_named() -> None:
     assert meaning("tomorrow at noon in America/New_York") == "2026-11-16T17:00:00Z", "it is still the 15th there"
 
@@ -256,6 +261,20 @@ REFUSED = [
     ("every day at 9am in new york", 20, "no time zone", "'every day at 9am in America/New_York'"),
     ("every day at 9am pacific time", 17, "no time zone", "'every day at 9am America/Los_Angeles'"),
     ("24/12/2026 18:00", 0, "which of the two is the month", "'2026-12-24 18:00'"),
+    ("every 2 months on 24 december at 9am", 0, "contradict", "'every year on 24 december at 09:00'"),
+    (
+        "every hour on the 31st of the month",
+        0,
+        "not every month has a day 31",
+        "'every hour on the last day of the month'",
+    ),
+    ("every hour on the 31st in june and july", 0, "not every such month has a day 31", "last day"),
+    (
+        "monthly on the 31st in june at 09:00",
+        0,
+        "not every such month",
+        "'every year on the last day of june at 09:00'",
+    ),
     ("every second hour", 6, "may count hours", "'every 2 hours'"),
     ("every couple of hours", 6, "no number", "'every 2 hours'"),
     ("every hour until 2027-03-01 at 09:00", 11, "may or may not", "'every hour until before 2027-03-01 at 09:00'"),

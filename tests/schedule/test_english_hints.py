@@ -233,7 +233,19 @@ def test_offers_that_are_refused_are_not_shown() -> None:
 # ── there and back ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("text", SENTENCES)
+COMPOSED = [
+    "every 15 minutes between 9am and 5pm except in august",
+    "every hour at half past in june and july",
+    "every hour on 24 december",
+    "every 15 minutes from 2026-12-01 to 2026-12-31",
+    "every day at 09:00 UTC",
+    "every other tuesday at noon, 5 times",
+    "every 90 minutes starting 2026-12-01 08:00",
+    "on 2026-12-24 at 9am and 5pm",
+]
+
+
+@pytest.mark.parametrize("text", [*SENTENCES, *COMPOSED])
 def test_the_words_for_a_sentence_are_refused_or_mean_the_same(text: str) -> None:
     schedule = parse(text, zone="Europe/Berlin", now=NOW)
     try:

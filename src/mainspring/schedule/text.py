@@ -41,7 +41,7 @@ _SPAN = re.compile(  # 0 H/2 * * * is none: what follows the slash is a step
 _ENGLISH = re.compile(  # what begins with a digit and is English all the same: 1st of …, 24 december …, 9am …
     r"[0-9]{1,2}(?:st|nd|rd|th)\b|[0-9]{1,2}\s+(?:of\s+)?(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\b"
     r"|[0-9]{4}-[0-9]{2}-[0-9]{2}\s+at\b|[0-9]{1,2}(?:[:.][0-9]{2})?\s*[ap]\.?m\b"
-    r"|[0-9]{1,2}[/.][0-9]{1,2}[/.][0-9]{4}\b|[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?(?:\s|$)|12\s+(?:noon|midnight)\b|[0-9]+\s+(?:times|minutes\s+past)\b",
+    r"|[0-9]{1,2}[/.][0-9]{1,2}[/.][0-9]{4}\b|[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?(?:\s|-|$)|12\s+(?:noon|midnight)\b|[0-9]+\s+(?:times|minutes\s+past)\b",
     re.IGNORECASE,
 )
 _CRON = re.compile(r"[0-9*?]|H(?:[\s(/,]|$)", re.IGNORECASE)
@@ -229,7 +229,8 @@ def _put_together(when: When | Schedule, options: dict[str, Any]) -> Schedule:
     if not isinstance(when, Schedule):
         return Schedule(when=when, **options)
     plain = Schedule(when=when.when)  # plain English may name zone and bounds too; what it does not name is as given
-    named = [field for field in options if getattr(when, field) != getattr(plain, field)]
+    # The zone is the one that was named, be it UTC, or else the one that was given.
+    named = ["zone", *(field for field in options if getattr(when, field) != getattr(plain, field))]
     return replace(plain, **{**options, **{field: getattr(when, field) for field in named}})
 
 

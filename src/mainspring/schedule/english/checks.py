@@ -64,6 +64,8 @@ def _check_step(reader: Reader, clause: Clause) -> None:
     if days is not None and not days.weekdays and not (days.recurs or days.months or days.dates):
         rewrites = [_with_every(reader, clause, "of the month")]
         raise _at(reader, clause, "that day may be meant once, or every time it comes", rewrites=rewrites)
+    if days is not None:
+        _check_length(reader, clause, days)
 
 
 # ── once, or every time ─────────────────────────────────────────────────────────────────────────────────────
@@ -122,7 +124,7 @@ def _listed(times: Sequence[time]) -> str:
 def _check_days(reader: Reader, clause: Clause) -> None:
     days, unit = clause.days, clause.unit
     _check_weekends(reader, clause)
-    if days is not None and not clause.months:
+    if days is not None:
         _check_length(reader, clause, days)
     has_dates = days is not None and bool(days.of_month or days.weekdays_of_month or days.dates)
     if unit == "week" and not (days and days.weekdays):
@@ -131,6 +133,11 @@ def _check_days(reader: Reader, clause: Clause) -> None:
         raise _needs_days(reader, clause, unit)
     if clause.is_quarterly and days is not None and (days.dates or days.months or clause.months):
         raise _at(reader, clause, "a quarter and a month contradict each other", examples=_example("quarter"))
+    if unit == "month" and days is not None and (days.dates or days.months):
+        said = clause.repeat.said if clause.repeat is not None else None
+        rewrites = [] if said is None or clause.count > 1 else [reader.replaced(*said, "every year")]
+        words = "'every month' and a day of the year contradict each other"
+        raise _at(reader, clause, words, rewrites=rewrites, examples=_example("year"))
     if unit == "day" and has_dates:
         words = "'every day' and a day of the month contradict each other"
         raise _at(reader, clause, words, rewrites=_without_every(reader, clause), examples=_example("month"))
@@ -162,11 +169,16 @@ def _names_weeks(reader: Reader) -> bool:
 
 def _check_length(reader: Reader, clause: Clause, days: Days) -> None:
     """The 29th to the 31st are not in every month; the first months of quarters have 30 days at least."""
-    shortest = 30 if clause.is_quarterly else 28
+    named = days.months or clause.months
+    shortest = min(LONGEST[month - 1] for month in named) if named else 30 if clause.is_quarterly else 28
     numbers = [int(item.rstrip("W")) for item in days.of_month if item.rstrip("W").isdigit()]
     late = [number for number in numbers if number > shortest]
-    if not late or days.months:
+    if not late:
         return
+    if named or clause.is_within_days:
+        words = f"not every {'such ' if named else ''}month has a day {late[0]}"
+        examples = ("every hour on the last day of the month", "every year on the last day of june at 09:00")
+        raise _at(reader, clause, words, examples=examples)
     at = f" at {_listed(clause.times)}" if clause.times else " at 09:00"
     if clause.is_quarterly:
         words = f"not every quarter's first month has a day {late[0]}"

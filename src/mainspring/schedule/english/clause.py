@@ -209,7 +209,11 @@ def _read_moment(reader: Reader, clause: Clause, today: date | None) -> bool:
 
 def _read_plain_days(reader: Reader, clause: Clause) -> bool:
     if clause.is_within_days:
-        reader.skip("every", "each")
+        if reader.words("every", "day"):
+            clause.days = Days(weekdays=frozenset(range(7)), recurs=True)
+            return True
+        if not reader.words("every", "year"):
+            reader.skip("every", "each")
     token = reader.token
     clause.days = reader.attempt(read_days)
     clause.days_from = token
@@ -224,8 +228,17 @@ def _read_months(reader: Reader, clause: Clause) -> bool:
 
 
 def _read_once(reader: Reader, _: Clause, __: date | None) -> bool:
-    """`once, on 2026-12-24`: it adds nothing."""
-    return reader.skip("once") and (reader.skip(",") or True)
+    """`once, on 2026-12-24`, `2 times, on 2026-12-24 …`: it adds nothing to days that are named one by one."""
+    if reader.skip("once"):
+        return reader.skip(",") or True
+    return reader.place == 0 and reader.attempt(read_runs) is not None and reader.skip(",") and _is_date_next(reader)
+
+
+def _is_date_next(reader: Reader) -> bool:
+    place = reader.place
+    day = reader.attempt(lambda reader: read_date(reader, None) if reader.skip("on") else None)
+    reader.place = place
+    return day is not None
 
 
 def _read_exception(reader: Reader, clause: Clause, _: date | None) -> bool:
@@ -289,7 +302,7 @@ def _read_end(reader: Reader, clause: Clause, today: date | None) -> bool:
 
 
 def _read_runs(reader: Reader, clause: Clause) -> bool:
-    if clause.runs is not None:
+    if clause.runs is not None or reader.place == 0:
         return False
     clause.runs = reader.attempt(read_runs)
     return clause.runs is not None

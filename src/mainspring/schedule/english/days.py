@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from mainspring.schedule.english.months import read_month
+from mainspring.schedule.english.months import read_month, read_month_names
 from mainspring.schedule.english.reader import Reader, listed
 from mainspring.schedule.english.refusals import Refusal
 from mainspring.schedule.english.vocabulary import (
@@ -251,8 +251,8 @@ def _of_months(reader: Reader) -> OfMonths | None:
     unit = reader.word("month", "quarter")
     if unit is not None:
         return OfMonths(recurs=True, is_quarter=unit == "quarter")
-    months = None if said else listed(reader, read_month)
-    return None if months is None else OfMonths(months=frozenset(months))
+    months = None if said else read_month_names(reader)
+    return None if months is None else OfMonths(months=months)
 
 
 # ── dates in a year ────────────────────────────────────────────────────────────────────────────────────────

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 MAX_OFFERED = 4
 MAX_TRIED = 16  # offers that are read, however many there would be
 LONGEST_OFFER = 200
+MAX_RESPELLED = 5  # words; a text with more of them is not one with typing errors
 
 
 class Refusal(Exception):
@@ -111,9 +112,8 @@ def not_understood(reader: Reader) -> Refusal:
 def _respelled(reader: Reader) -> tuple[str, ...]:
     """The text with every unknown word replaced by the nearest known one, if there are such words."""
     text = reader.text
-    for token in reversed(reader.tokens):
-        if token.kind != "word" or token.text in EVERYTHING:
-            continue
+    unknown = [token for token in reader.tokens if token.kind == "word" and token.text not in EVERYTHING]
+    for token in reversed(unknown[:MAX_RESPELLED]):
         near = difflib.get_close_matches(token.text[:20], EVERYTHING, n=1, cutoff=0.8)
         if near:
             text = text[: token.at] + near[0] + text[token.end :]

@@ -127,12 +127,13 @@ def read(text: str, *, zone: ZoneInfo, now: datetime | None = None) -> When | Sc
 def _refusal_of(text: str, zone: ZoneInfo, now: datetime | None) -> Refusal | None:
     """Why what might be offered would be refused, if it would."""
     try:
-        _read(text, zone, now)
+        found = _read(text, zone, now)
+        reason = (found if isinstance(found, Schedule) else Schedule(when=found)).never_fires()
     except Refusal as refusal:
         return refusal
     except InvalidSchedule as error:
         return Refusal(text, 0, error.message)
-    return None
+    return None if reason is None else Refusal(text, 0, reason)
 
 
 def _read(text: str, zone: ZoneInfo, now: datetime | None) -> When | Schedule:

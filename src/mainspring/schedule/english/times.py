@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from mainspring.schedule.english.reader import Reader, listed
 from mainspring.schedule.english.refusals import Refusal
-from mainspring.schedule.english.vocabulary import NUMBERS, PARTS_OF_DAY
+from mainspring.schedule.english.vocabulary import MONTH_NUMBERS, NUMBERS, PARTS_OF_DAY
 
 if TYPE_CHECKING:
     from mainspring.schedule.english.reader import Token
@@ -97,7 +97,7 @@ def _hour(reader: Reader, token: Token, hour: int) -> time | None:
     if hour == 12 and reader.is_next(NAMED):
         return reader.one_of(NAMED, A_TIME)
     following = ("st", "nd", "rd", "th", "minute", "minutes", "min", "past", "times", "of")
-    if reader.is_next(following) or (hour > 24 and len(token.text) != 4):
+    if reader.is_next((*following, *MONTH_NUMBERS)) or (hour > 24 and len(token.text) != 4):
         return None
     raise _bare_hour(reader, token, hour)
 
