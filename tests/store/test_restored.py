@@ -15,7 +15,7 @@ import msgspec
 import pytest
 from tests.checker import check
 from tests.registering import registered_worker
-from tests.waiting import until
+from tests.waiting import Calls, until
 
 from mainspring import Mainspring
 from mainspring.control import restored
@@ -342,10 +342,14 @@ async def test_it_is_refused_while_a_worker_sends_heartbeats_and_nothing_has_hap
     assert (await runs["lease"].find()).state == "running"
 
 
-async def test_it_is_refused_when_a_worker_begins_meanwhile(here: Installation) -> None:
+async def test_it_is_refused_when_a_worker_begins_meanwhile(
+    here: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await registered(here.connection, lease_seconds=600)
+    looks = Calls(workers.pulses)
+    monkeypatch.setattr(workers, "pulses", looks)
     work = asyncio.create_task(here.restored())
-    await here.until("query like '%beat%'")
+    await looks.more()  # so that the first look, by which it knows who was there, is over
     await registered(here.connection)
 
     with pytest.raises(Conflict, match="still sends heartbeats"):

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,13 +68,9 @@ async def system(small_disk: Path) -> AsyncIterator[System]:
 def fill(disk: Path) -> Path:
     """Take all the room there is."""
     filler = disk / "filler"
-    with filler.open("wb") as file:
-        try:
-            while True:
-                file.write(b"\0" * 65_536)
-                file.flush()
-        except OSError:
-            pass
+    with filler.open("wb", buffering=0) as file, suppress(OSError):  # a buffer would be flushed, and fail, once more
+        while True:
+            file.write(b"\0" * 65_536)
     return filler
 
 

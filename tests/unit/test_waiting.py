@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 TESTS = Path(__file__).parents[1]
 # Applications whose handlers sleep because that is their work, and a line that is as slow as it is told to be.
-SLEEPERS = {TESTS / "system" / name for name in ("faulty_app.py", "poison_app.py", "surrounded_app.py", "proxy.py")}
+SLEEPERS = {
+    TESTS / "system" / f"{name}.py"
+    for name in ("abandoning_program", "faulty_app", "poison_app", "proxy", "slow_closing_app", "surrounded_app")
+}
 EXCEPTIONS = {*SLEEPERS, TESTS / "waiting.py", Path(__file__)}
 FILES = sorted(set(TESTS.rglob("*.py")) - EXCEPTIONS)
 REMEDY = "wait for the event itself: tests.waiting.until, an asyncio.Event, or the frozen clock"
