@@ -1,6 +1,7 @@
 """The states of a run and the moves between them: the only place where they are written down.
 
-*Where the row is* is its state: `PLACES` names the table that holds a run in each waiting or running state.
+*Where the row is* is its state: `PLACES` names the table that holds a run in each waiting or running state. Only a run
+that is *staged* is scheduled elsewhere: `STAGED`.
 A run that ended exists only in history, where exactly one of its rows has one of the `ENDS` as its state.
 SQL enums, the header lines of the statements, the diagram in ARCHITECTURE.md and two test suites (every state
 with every verb, every verb against every verb) are derived from or checked against this file.
@@ -35,6 +36,8 @@ PLACES = {
     State.RUNNING: "lease",
     State.DEAD: "dead",
 }
+# A schedule's run may be put in line ahead of its instant, with a rank in the future. Until that comes it is scheduled.
+STAGED = PLACES[State.READY]
 
 
 class Outcome(StrEnum):
@@ -63,10 +66,10 @@ class HoldReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One verb and the paths it takes runs along; a path from None brings a run into being."""
+    """One verb and the paths it takes runs along; from None it brings a run into being, to None it takes it back."""
 
     verb: str
-    paths: frozenset[tuple[State | None, State]]
+    paths: frozenset[tuple[State | None, State | None]]
 
     @property
     def sources(self) -> frozenset[State]:
@@ -74,14 +77,14 @@ class Move:
 
     @property
     def targets(self) -> frozenset[State]:
-        return frozenset(target for _, target in self.paths)
+        return frozenset(target for _, target in self.paths if target is not None)
 
     def staying(self, state: State) -> Move:
         """The same verb, which also acts on runs in `state` and leaves them there."""
         return Move(self.verb, self.paths | {(state, state)})
 
 
-def move(verb: str, *sources: State, to: State | tuple[State, ...]) -> Move:
+def move(verb: str, *sources: State, to: State | tuple[State, ...] | None) -> Move:
     targets = to if isinstance(to, tuple) else (to,)
     return Move(verb, frozenset(product(sources or (None,), targets)))
 
@@ -106,6 +109,7 @@ MOVES = (
     move("lose", _S.RUNNING, to=_S.LOST),
     move("cancel", _S.SCHEDULED, _S.HELD, _S.READY, _S.RUNNING, to=_S.CANCELLED),
     move("expire", _S.SCHEDULED, _S.HELD, _S.READY, _S.RUNNING, to=_S.EXPIRED),
+    move("withdraw", _S.SCHEDULED, to=None),  # fired ahead of its instant, and its schedule was changed before that
     move("change", _S.SCHEDULED, _S.READY, to=(_S.SCHEDULED, _S.READY)).staying(_S.HELD),
 )
 

@@ -91,14 +91,33 @@ LISTED = (
 # What COPY writes for a plain run: see `NewRun.is_plain`.
 COPIED = ("lane", "id", *PLAIN)
 
+# What a schedule is: what an edit replaces, and what a version keeps.
+CONTENT = ("job_id", "spec", "codec", "payload", "options", "tags", "catch_up", "catch_up_seconds", "is_declared")
+SCHEDULE = ("id", "tenant_id", "name", "version", *CONTENT)
+# How a schedule stands: its state, and who touched it last.
+STANDING = (
+    "state",
+    "paused_at",
+    "paused_by",
+    "pause_reason",
+    "paused_until",
+    "created_at",
+    "created_by",
+    "changed_at",
+    "changed_by",
+)
+
 # Not columns, but spelled once as well: the states of runs that ended.
 _ENDS = tuple(f"'{state}'" for state in State if state in ENDS)
 
 FRAGMENTS: dict[str, tuple[str, ...]] = {
     "attempt": AttemptRecord._fields,
     "claimed": CLAIMED,
+    "content": CONTENT,
     "ends": _ENDS,
     "listed": LISTED,
     "recorded": RECORDED,
     "run": RUN,
+    "schedule": SCHEDULE,
+    "standing": STANDING,
 }

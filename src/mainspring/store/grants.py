@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
 
 class Kind(StrEnum):
-    """What a program does: execute runs and keep the house, submit runs and act on them, or look only."""
+    """What a program does: execute runs and keep the house, fire schedules, submit and act on runs, or look only."""
 
     WORKER = "worker"
+    SCHEDULER = "scheduler"
     CLIENT = "client"
     READER = "reader"
 
@@ -32,6 +33,7 @@ class Needs:
     """What each kind needs of one table."""
 
     worker: str = ""
+    scheduler: str = ""
     client: str = ""
     reader: str = ""
 
@@ -44,18 +46,24 @@ ALL = "select, insert, update, delete"
 
 # `for update` needs UPDATE. Where a kind changes one column, it gets no other.
 TABLES = {
-    "migration": Needs(worker="select", client="select", reader="select"),
-    "setting": Needs(worker="select", client="select", reader="select"),
+    "migration": Needs(worker="select", scheduler="select", client="select", reader="select"),
+    "setting": Needs(worker="select", scheduler="select", client="select", reader="select"),
     "tenant": Needs(),
-    "job": Needs(worker="select, insert, update (version)", client="select, insert, update (version)", reader="select"),
-    "job_version": Needs(worker="select, insert", client="select, insert", reader="select"),
-    "line": Needs(worker="select, insert", client="select, insert", reader="select"),
+    "job": Needs(
+        worker="select, insert, update (version)",
+        scheduler="select",
+        client="select, insert, update (version)",
+        reader="select",
+    ),
+    "job_version": Needs(worker="select, insert", scheduler="select", client="select, insert", reader="select"),
+    "line": Needs(worker="select, insert", scheduler="select, insert", client="select, insert", reader="select"),
     "queue": Needs(worker="select", client="select, insert, update", reader="select"),
-    "worker": Needs(worker=ALL, client="select, update (drain_requested_at)", reader="select"),
+    "worker": Needs(worker=ALL, scheduler="select", client="select, update (drain_requested_at)", reader="select"),
+    "scheduler": Needs(scheduler=ALL),
     "tally": Needs(worker=ALL, client="select", reader="select"),
     "line_sample": Needs(worker="select, insert, delete", client="select", reader="select"),
-    "lane": Needs(worker="select", client="select", reader="select"),
-    "ready": Needs(worker=ALL, client="select, insert, delete", reader="select"),
+    "lane": Needs(worker="select", scheduler="select", client="select", reader="select"),
+    "ready": Needs(worker=ALL, scheduler="insert", client="select, insert, delete", reader="select"),
     "later": Needs(worker=ALL, client="select, insert, delete", reader="select"),
     "held": Needs(worker=ALL, client="select, update, delete", reader="select"),
     "dead": Needs(worker="select, insert", client="select, delete", reader="select"),
@@ -66,8 +74,19 @@ TABLES = {
     "progress": Needs(worker=ALL, client="select", reader="select"),
     "checkpoint": Needs(worker=ALL),
     "idempotency": Needs(worker="select, update (check_at), delete", client="select, insert"),
-    "occurrence": Needs(),
-    "audit": Needs(worker="insert", client="select, insert", reader="select"),
+    # A scheduler pauses and ends schedules; what they are, only clients change.
+    "schedule": Needs(
+        scheduler="select, update (state), update (paused_at), update (paused_by), update (pause_reason),"
+        " update (paused_until)",
+        client=ALL,
+        reader="select",
+    ),
+    "schedule_version": Needs(client="select, insert", reader="select"),
+    "cursor": Needs(scheduler=ALL, client=ALL, reader="select"),
+    "occurrence": Needs(scheduler="select, insert", client="select, insert, delete", reader="select"),
+    "occurrence_past": Needs(scheduler="select, insert", client="select, insert", reader="select"),
+    "skipped": Needs(scheduler="insert", client="select, insert", reader="select"),
+    "audit": Needs(worker="insert", scheduler="insert", client="select, insert", reader="select"),
     "operation": Needs(worker="select, delete", client="select, insert, update", reader="select"),
 }
 
@@ -76,17 +95,27 @@ _RUN = (
     " timestamp with time zone, timestamp with time zone, smallint, bytea, jsonb, text[], text, text,"
     " timestamp with time zone, timestamp with time zone"
 )
+_INSTANTS = "timestamp with time zone[]"
+_FIRING = (
+    f"integer, uuid[], integer[], {_INSTANTS}, {_INSTANTS}, {_INSTANTS}, {_INSTANTS}, uuid[], integer[], {_INSTANTS},"
+    f" {_INSTANTS}, jsonb, jsonb, text"
+)
+# A client that changes a schedule first fires what is overdue, as a scheduler would have.
 FUNCTIONS = {
-    "clock_now()": (Kind.WORKER, Kind.CLIENT, Kind.READER),
-    "rank_now()": (Kind.WORKER, Kind.CLIENT),
+    "clock_now()": tuple(Kind),
+    "rank_now()": (Kind.WORKER, Kind.CLIENT, Kind.SCHEDULER),
+    "rank_bound()": (Kind.WORKER, Kind.CLIENT, Kind.READER),
     f"run_of({_RUN}, timestamp with time zone, timestamp with time zone, jsonb)": (Kind.WORKER,),
     f"run_of({_RUN})": (Kind.WORKER,),
     "special_of(smallint, timestamp with time zone, jsonb)": (Kind.WORKER,),
     "add_history_partition(date)": (Kind.WORKER,),
-    "installation_id()": (Kind.WORKER, Kind.CLIENT, Kind.READER),
+    "installation_id()": tuple(Kind),
     "objection_to(jsonb)": (Kind.CLIENT,),
     "submit_runs(jsonb, jsonb, text)": (Kind.CLIENT,),
     "submit(jsonb, text[])": (Kind.CLIENT,),
+    f"fire_schedules({_FIRING})": (Kind.SCHEDULER, Kind.CLIENT),
+    "instant_text(timestamp with time zone)": (Kind.SCHEDULER, Kind.CLIENT),
+    "withdraw_staged(integer, uuid, timestamp with time zone)": (Kind.CLIENT,),
     "finish_run(uuid, integer, integer, uuid, integer, uuid, timestamp with time zone, text)": (Kind.WORKER,),
 }
 
@@ -130,8 +159,8 @@ def _by_privileges(kinds: list[Kind]) -> dict[str, list[str]]:
     return grouped
 
 
-def _rank(privilege: str) -> int:
-    return ALL.index(privilege.split()[0])
+def _rank(privilege: str) -> tuple[int, str]:
+    return ALL.index(privilege.split()[0]), privilege
 
 
 def _functions(kinds: list[Kind]) -> list[str]:

@@ -79,6 +79,14 @@ async def find(connection: Connection, name: str, *, tenant_id: int) -> tuple[Jo
     return JobRef(row["id"], row["version"]), msgspec.json.decode(row["definition"])
 
 
+async def find_by_id(connection: Connection, job_id: int, *, tenant_id: int) -> tuple[str, JobRef, dict[str, Any]]:
+    """A job's name, number and newest definition."""
+    row = await load("jobs/find_by_id").fetchrow(connection, job=job_id, tenant=tenant_id)
+    if row is None:
+        raise JobNotFound(f"There is no job with the number {job_id}.", field="job", value=job_id)
+    return row["name"], JobRef(job_id, row["version"]), msgspec.json.decode(row["definition"])
+
+
 async def latest(
     connection: Connection, names: Sequence[str] | None, after: str, count: int, *, tenant_id: int
 ) -> list[Record]:

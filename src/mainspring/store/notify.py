@@ -1,7 +1,8 @@
 """Wake-ups between processes. Polling is the guarantee; these only make it quick.
 
 `ready` says that a line has something to claim, `later` that something was scheduled for soon, `cancel` that a
-worker should look at its leases. Each process sends at most one wake-up per line in a short while.
+worker should look at its leases, `schedule` that a schedule is due sooner than was known. Each process sends at most
+one wake-up per line in a short while.
 
 A wake-up is sent after its COMMIT, over a connection of its own. Inside, it would take a lock that the whole cluster
 shares and hold it until the disk and the standby have confirmed: one commit at a time.
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 READY, LATER, CANCEL = "mainspring_ready", "mainspring_later", "mainspring_cancel"
+SCHEDULE = "mainspring_schedule"
+FOR_WORKERS, FOR_SCHEDULERS = (READY, LATER, CANCEL), (SCHEDULE,)
 QUIET_SECONDS = 0.01
 # A caller's own transaction commits when its owner likes: wake a little later, and again.
 CALLERS_COMMIT_SECONDS = (0.01, 0.05, 0.25)
@@ -55,6 +58,10 @@ def later() -> WakeUp:
 
 def cancel(worker_id: UUID) -> WakeUp:
     return WakeUp(CANCEL, str(worker_id))
+
+
+def schedule(lane: int) -> WakeUp:
+    return WakeUp(SCHEDULE, str(lane))
 
 
 def parse_ready(payload: str) -> tuple[int, int, int]:
@@ -150,11 +157,13 @@ def send(connection: Connection, wake_ups: Iterable[WakeUp]) -> None:
     connection.wake_after_commit(wake_ups)
 
 
-async def listen(connection: Connection, hear: Callable[[str, str], None]) -> None:
+async def listen(
+    connection: Connection, hear: Callable[[str, str], None], channels: Sequence[str] = FOR_WORKERS
+) -> None:
     """Call `hear(channel, payload)` for every wake-up that reaches this connection."""
 
     def on_notify(_connection: object, _pid: int, channel: str, payload: object) -> None:
         hear(channel, str(payload))
 
-    for channel in (READY, LATER, CANCEL):
+    for channel in channels:
         await connection.add_listener(channel, on_notify)

@@ -72,7 +72,7 @@ async def permission_missing(connection: Connection, cause: object) -> Permissio
 
 def grants_command(role: str, kind: Kind | None = None) -> str:
     """What to type for the SQL that gives a role what it lacks."""
-    wanted = "worker|client|reader" if kind is None else kind.value
+    wanted = "|".join(Kind) if kind is None else kind.value
     return f"mainspring grants {shlex.quote(role)} --for {wanted}"
 
 

@@ -121,9 +121,9 @@ async def next_due(
 
 
 async def waiting_lines(connection: Connection, pairs: Sequence[tuple[int, int]]) -> list[Record]:
-    """Which of these pairs of lane and line have something to claim."""
+    """Which of these pairs of lane and line have something to claim, or in how many seconds they will."""
     lanes, lines = [lane for lane, _ in pairs], [line for _, line in pairs]
-    return await load("runs/waiting_lines").fetch(connection, lanes=lanes, lines=lines)
+    return await load("runs/waiting_lines").fetch(connection, lanes=lanes, lines=lines, priorities=PRIORITIES)
 
 
 class HeldGroup(NamedTuple):

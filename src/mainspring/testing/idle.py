@@ -119,7 +119,7 @@ class _Work:
         """Tell the worker which lines have something in them."""
         self._worker.parts.lines.learn(await jobs.lines(self._connection, tenant_id=self._tenant_id))
         pairs = [(lane, line) for lane in range(self._lanes) for line in self._worker.parts.lines]
-        rows = await runs.waiting_lines(self._connection, pairs)
+        rows = [row for row in await runs.waiting_lines(self._connection, pairs) if row["seconds"] <= 0]
         for row in rows:
             self._worker.parts.claimer.notice(row["lane"], row["line"])
         return bool(rows)

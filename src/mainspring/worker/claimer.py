@@ -89,6 +89,8 @@ class Claimer:
         self._urgent: dict[Pair, int] = {}  # to ask out of turn, for this priority and more urgent ones
         self._urgent_claims = 0  # since the last turn
         self._seen: set[Pair] = set()  # a look found something there
+        self._staged: dict[Pair, float] = {}  # when to ask pairs whose next run waits for its instant
+        self._latest = 0  # a rank that the database's clock has passed: a claim's bound never goes back
         self._front_look_at = 0.0  # when some pair may be looked at from the very front again
         self._look_at = 0.0  # when to look at all lines again
         self._looked_at = float("-inf")
@@ -107,9 +109,12 @@ class Claimer:
             is_single = self._lines[line].is_claimed_singly
             if not is_single and pair in self._fronts and priority < self._fronts[pair].last_priority:
                 self._ask_out_of_turn(pair, priority)
-            soon = self._clock.monotonic() + ECHO_SECONDS
-            self._look_at = min(self._look_at, max(soon, self._looked_at + pause_after(self._look_cost)))
+            self._look_soon()
             self._capacity.has_room.set()
+
+    def _look_soon(self) -> None:
+        soon = self._clock.monotonic() + ECHO_SECONDS
+        self._look_at = min(self._look_at, max(soon, self._looked_at + pause_after(self._look_cost)))
 
     def _ask_out_of_turn(self, pair: Pair, priority: int) -> None:
         self._urgent[pair] = max(priority, self._urgent.get(pair, priority))
@@ -132,6 +137,8 @@ class Claimer:
     async def _step(self) -> None:
         for pair in self._quota.worth_asking(self._urgent):
             self._hot.add(pair, self._lines[pair[1]].queue)
+        if self._staged:
+            self._ask_whose_instant_came()
         if self._kept is not None and self._capacity.free_slots() > 0 and self._unsettled_room() > 0:
             await self._claim_one(self._kept)
         elif self._room() <= 0:
@@ -143,7 +150,16 @@ class Claimer:
         elif (next_pair := self._hot.take(self._may_ask)) is not None:
             await self._claim_next(next_pair)
         else:
-            await self._rest(max(0.0, min(self._look_at, self._quota.next_at) - self._clock.monotonic()))
+            wake_at = min([self._look_at, self._quota.next_at, *self._staged.values()])
+            await self._rest(max(0.0, wake_at - self._clock.monotonic()))
+
+    def _ask_whose_instant_came(self) -> None:
+        now = self._clock.monotonic()
+        for pair in [pair for pair, at in self._staged.items() if at <= now]:
+            del self._staged[pair]
+            if pair != self._kept:
+                self._hot.add(pair, self._lines[pair[1]].queue)
+            self._look_soon()  # when does the next one follow?
 
     def _next_urgent(self) -> Pair | None:
         if not self._urgent or (self._urgent_claims >= URGENT_PER_TURN and self._hot):
@@ -181,7 +197,11 @@ class Claimer:
         self._looked_at = self._clock.monotonic()
         self._look_cost = self._looked_at - began
         self._look_at = self._looked_at + max(self._poll_interval, pause_after(self._look_cost))
-        found = [(row["lane"], row["line"]) for row in rows]
+        self._latest = max([self._latest, *(row["bound"] for row in rows)])
+        self._staged = {
+            (row["lane"], row["line"]): self._looked_at + row["seconds"] for row in rows if row["seconds"] > 0
+        }
+        found = [(row["lane"], row["line"]) for row in rows if row["seconds"] <= 0]
         self._seen.update(found)
         for pair in found:
             self._hot.add(pair, self._lines[pair[1]].queue)
@@ -263,6 +283,7 @@ class Claimer:
                 worker_id=self._worker_id,
                 jobs_in_threads=() if quota is None else self._quota.jobs,
                 threads=quota or 0,
+                latest=self._latest,
             )
         except Exception:
             self._quota.failed(pair)

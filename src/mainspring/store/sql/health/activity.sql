@@ -1,12 +1,16 @@
 -- What there is to do and what is being done for a tenant, counted up to a bound: for people who watch.
 -- Index: ready_job_idx, later_job_idx, held_list_idx, dead_job_idx; leases are few.
 select (select count(*) from (
-            select lane from ready where lane = any (:lanes::smallint[])
-            and job_id = any (array(select id from job where tenant_id = :tenant::int)) limit :bound::int) as few) as ready,
+            select rank from ready where lane = any (:lanes::smallint[])
+            and job_id = any (array(select id from job where tenant_id = :tenant::int)) limit :bound::int) as few
+        where few.rank <= rank_bound()) as ready,
        (select count(*) from (
             select lane from later where lane = any (:lanes::smallint[])
             and job_id = any (array(select id from job where tenant_id = :tenant::int)) limit :bound::int) as few)
-           as scheduled,
+           + (select count(*) from (
+            select rank from ready where lane = any (:lanes::smallint[])
+            and job_id = any (array(select id from job where tenant_id = :tenant::int)) limit :bound::int) as few
+        where few.rank > rank_bound()) as scheduled,
        (select count(*) from (
             select lane from held where lane = any (:lanes::smallint[])
             and job_id = any (array(select id from job where tenant_id = :tenant::int)) limit :bound::int) as few) as held,

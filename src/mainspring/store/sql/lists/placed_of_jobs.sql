@@ -4,15 +4,17 @@
 select run.*
 from unnest(:jobs::int[], :lines::int[]) as pair (job, line) cross join lateral (
     (select * from (
-        select 'ready'::run_state as state, ready.id, {listed of ready},
+        select case when ready.rank > rank_bound() then 'scheduled' else 'ready' end::run_state as state, ready.id,
+               {listed of ready},
                ready.ready_at as since_at, null::text as reason, null::jsonb as error,
-               ready.tenant_id = :tenant::int and (:tags::text[] is null or ready.tags @> :tags::text[]) as is_match,
+               ready.tenant_id = :tenant::int and (:tags::text[] is null or ready.tags @> :tags::text[])
+               and case when ready.rank > rank_bound() then 'scheduled' else 'ready' end = any (:states::text[]) as is_match,
                row_number() over (partition by ready.lane order by ready.id desc) = :bound::int as is_last
         from ready
         where ready.lane = :lane::smallint and ready.job_id = pair.job and ready.line_id = pair.line
           and ready.id < :before::uuid and ready.id >= :since::uuid
         order by ready.id desc
-        limit case when 'ready' = any (:states::text[]) then :bound::int else 0 end) as looked_at
+        limit case when :states::text[] && array['ready', 'scheduled'] then :bound::int else 0 end) as looked_at
     where is_match or is_last order by id desc limit :count::int)
     union all
     (select * from (

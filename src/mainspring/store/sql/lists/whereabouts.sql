@@ -6,7 +6,7 @@ union all
 select 'held', id from held
 where lane = :lane::smallint and id = any (:runs::uuid[]) and tenant_id = :tenant::int
 union all
-select 'ready', id from ready
+select case when rank > rank_bound() then 'scheduled' else 'ready' end::run_state, id from ready
 where lane = :lane::smallint and id = any (:runs::uuid[]) and tenant_id = :tenant::int
 union all
 select 'dead', id from dead

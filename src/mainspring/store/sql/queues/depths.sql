@@ -10,16 +10,24 @@ with place as (
     from front left join lateral (
         select ready.ready_at from ready
         where ready.lane = front.lane and ready.line_id = front.line_id and ready.priority = front.priority
+          and ready.rank <= rank_bound()
         order by ready.rank limit 1) as first on true
+    group by front.lane, front.line_id
+), waiting as (
+    select front.lane, front.line_id, sum(counted.depth)::bigint as depth
+    from front cross join lateral (
+        select count(*) as depth from (
+            select from ready
+            where ready.lane = front.lane and ready.line_id = front.line_id and ready.priority = front.priority
+              and ready.rank <= rank_bound()
+            order by ready.rank limit :bound::int) as few) as counted
     group by front.lane, front.line_id
 )
 select line.id as line_id, line.queue, line.labels, queue.paused_at, queue.paused_by, queue.pause_reason,
-       sum(waiting.depth)::bigint as depth,
+       sum(least(waiting.depth, :bound::int))::bigint as depth,
        extract(epoch from clock_now() - min(oldest.ready_at))::double precision as oldest_seconds
-from oldest cross join lateral (
-    select count(*) as depth from (
-        select from ready where ready.lane = oldest.lane and ready.line_id = oldest.line_id
-        order by ready.priority, ready.rank limit :bound::int) as few) as waiting
+from oldest
+join waiting on waiting.lane = oldest.lane and waiting.line_id = oldest.line_id
 join line on line.id = oldest.line_id
 left join queue on queue.tenant_id = line.tenant_id and queue.name = line.queue
 group by line.id, line.queue, line.labels, queue.paused_at, queue.paused_by, queue.pause_reason

@@ -30,7 +30,7 @@ with from_ready as (
     from taken
 ), into_ready as (
     insert into ready (lane, {run}, rank, ready_at)
-    select lane, {run}, coalesce(rank, rank_now()), coalesce(ready_at, clock_now())
+    select lane, {run}, least(rank, rank_now()), least(ready_at, clock_now())   -- it may have been staged
     from changed where due_at <= clock_now()
 ), into_later as (
     insert into later (lane, {run}) select lane, {run} from changed where due_at > clock_now()

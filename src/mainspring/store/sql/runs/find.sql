@@ -8,7 +8,8 @@ union all
 select 'held', {run except overrides}, overrides::text, null, null, null, reason, false, held_at
 from held where lane = :lane::smallint and id = :run::uuid and tenant_id = :tenant::int
 union all
-select 'ready', {run except overrides}, overrides::text, ready_at, null, null, null, false, ready_at
+select case when rank > rank_bound() then 'scheduled' else 'ready' end::run_state, {run except overrides}, overrides::text,
+       ready_at, null, null, null, false, ready_at
 from ready where lane = :lane::smallint and id = :run::uuid and tenant_id = :tenant::int
 union all
 select 'dead', {run except overrides}, overrides::text, null, null, null, null, false, died_at

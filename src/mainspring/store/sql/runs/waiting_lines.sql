@@ -1,11 +1,18 @@
--- Which of these lines have something to claim, each in one lane: one look instead of lanes × lines × priorities.
+-- Which of these lines have something to claim, each in one lane, or will have: in how many seconds, 0 for now. One look
+-- instead of lanes × lines × priorities.
 -- Index: ready_claim_idx.
-select lane.lane, pair.line
+select lane.lane, pair.line, rank_bound() as bound,
+       greatest(0, (first.rank - rank_bound()) / 1000000.0)::double precision as seconds
 from lane join unnest(:lanes::smallint[], :lines::int[]) as pair (lane, line) on pair.lane = lane.lane
-where (
-    -- In the order of the index, and not just `exists`: without statistics that would search the whole lane.
-    select true from ready where ready.lane = lane.lane and ready.line_id = pair.line
-    order by ready.priority, ready.rank limit 1)
+cross join lateral (
+    select min(next.rank) as rank
+    from unnest(:priorities::smallint[]) as front (priority)
+    cross join lateral (
+        -- In the order of the index: without statistics anything else would search the whole lane.
+        select ready.rank from ready
+        where ready.lane = lane.lane and ready.line_id = pair.line and ready.priority = front.priority
+        order by ready.rank limit 1) as next) as first
+where first.rank is not null
   and not exists (
     select from line join queue on queue.tenant_id = line.tenant_id and queue.name = line.queue
     where line.id = pair.line and queue.paused_at is not null)

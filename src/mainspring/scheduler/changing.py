@@ -1,0 +1,155 @@
+"""Changing one schedule, inside a transaction that has locked it.
+
+Whoever changes a schedule first takes back what is staged, then decides what is overdue under the schedule as it was:
+what is past is decided, by the rules that were in force, and never by a horizon. Then the cursor begins anew.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from mainspring.clock import instant
+from mainspring.schedule.deciding import Skipped, SkipReason, skip_until
+from mainspring.schedule.walls import TICK
+from mainspring.schedule.zones import TZDATA_VERSION
+from mainspring.scheduler.batch import Batch, Cursor, schedule_from
+from mainspring.store import schedules
+from mainspring.store.submissions import new_run_ids
+
+if TYPE_CHECKING:
+    from datetime import datetime
+    from uuid import UUID
+
+    from mainspring.clock import Clock
+    from mainspring.schedule.deciding import Decision
+    from mainspring.schedule.schedule import Occurrence, Schedule
+    from mainspring.scheduler.firing import LaneFirer
+    from mainspring.store.connection import Connection, Record
+
+MOST_OVERDUE = 100  # fired by one act; what a scheduler left undone for longer than that is skipped, and says so
+
+
+class LockedSchedule:
+    """A schedule that nobody else can fire or change until the transaction ends."""
+
+    def __init__(self, connection: Connection, lane: int, row: Record, now: datetime) -> None:
+        self._connection = connection
+        self._lane = lane
+        self.row = row
+        self.now = now
+        self.schedule = schedule_from(row["spec"])
+        self.cursor: Cursor | None = None  # None: it is over
+
+    @property
+    def id(self) -> UUID:
+        found: UUID = self.row["id"]
+        return found
+
+    @property
+    def is_paused(self) -> bool:
+        return bool(self.row["state"] == "paused")
+
+    # ── first ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def settle(self, firer: LaneFirer, clock: Clock) -> None:
+        """Take back what is staged, and decide what is overdue."""
+        spread = self.schedule.spread or timedelta(0)
+        await self.read_cursor()
+        await schedules.withdraw(self._connection, self._lane, self.id, self.now - spread)
+        await self.read_cursor()
+        if self.is_paused:
+            return
+        for _ in range(MOST_OVERDUE):
+            if self.cursor is None or self.cursor.due_at > self.now:
+                return
+            await self._fire_one(firer, clock, self.cursor)
+        await self._skip_overdue()
+
+    async def read_cursor(self) -> None:
+        row = await schedules.lock_cursor(self._connection, self._lane, self.id)
+        self.cursor = None if row is None else Cursor(self.id, row["revision"], row["nominal_at"], row["due_at"])
+
+    async def _fire_one(self, firer: LaneFirer, clock: Clock, cursor: Cursor) -> None:
+        batch = Batch(new_run_ids(1, self._lane, instant(clock)))
+        await firer.decide(self._connection, self.row, cursor, self.now, batch)
+        await firer.carry_out(self._connection, self._lane, batch)
+        await self.read_cursor()
+
+    async def _skip_overdue(self) -> None:
+        if self.cursor is not None and self.cursor.due_at <= self.now:
+            name, at = self.row["name"], self.cursor.nominal_at
+            await self._skip(skip_until(self.schedule, name, at, self.now, SkipReason.TOO_MANY))
+
+    # ── then ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def pause(self, *, tenant_id: int, actor: str, reason: str, until: datetime | None) -> None:
+        await schedules.pause(
+            self._connection, self._lane, self.id, tenant_id=tenant_id, actor=actor, reason=reason, until=until
+        )
+        if self.cursor is not None:
+            await self._set_cursor(self.cursor.nominal_at, until)
+
+    async def resume(self, *, tenant_id: int, at: datetime) -> None:
+        """Go on from `at`. What would have fired during the pause is skipped."""
+        if self.cursor is None:
+            state = "done"
+        else:
+            nominal_at = self.cursor.nominal_at
+            decision = skip_until(self.schedule, self.row["name"], nominal_at, at, SkipReason.PAUSED)
+            await self._skip(decision)
+            state = "done" if decision.following is None else "active"
+        await schedules.resume(self._connection, self._lane, self.id, tenant_id=tenant_id, state=state)
+
+    async def begin_anew(self, schedule: Schedule) -> Occurrence | None:
+        """Let the cursor follow another schedule; answers with its first instant."""
+        first = self._first_of(schedule)
+        if self.is_paused and self.cursor is not None:
+            await self._record(
+                skip_until(self.schedule, self.row["name"], self.cursor.nominal_at, self.now, SkipReason.PAUSED).skipped
+            )
+        if first is None:
+            await schedules.drop_cursor(self._connection, self._lane, self.id)
+        else:
+            due_at = self.row["paused_until"] if self.is_paused else first.due_at
+            await self._set_cursor(first.nominal_at, due_at)
+        return first
+
+    def _first_of(self, schedule: Schedule) -> Occurrence | None:
+        """The first instant after now, or before that if it is not due yet and nobody has decided it."""
+        name, since = self.row["name"], self.now
+        if self.cursor is not None and not self.is_paused:
+            since = min(since, self.cursor.nominal_at - TICK)
+        first = schedule.next_after(since, job=name)
+        while first is not None and first.due_at <= self.now:
+            first = schedule.next_after(first.nominal_at, job=name)
+        return first
+
+    async def delete(self, *, tenant_id: int) -> None:
+        """Remove it. The first instant that will not fire says why."""
+        if self.cursor is not None:
+            await self._record((Skipped(self.cursor.nominal_at, self.cursor.nominal_at, SkipReason.DELETED),))
+        await schedules.keep_version(self._connection, self._lane, self.id, tenant_id=tenant_id, is_deleted=True)
+        await schedules.drop_cursor(self._connection, self._lane, self.id)
+        await schedules.delete(self._connection, self._lane, self.id, tenant_id=tenant_id)
+
+    async def _skip(self, decision: Decision) -> None:
+        await self._record(decision.skipped)
+        if decision.following is None:
+            await schedules.drop_cursor(self._connection, self._lane, self.id)
+        else:
+            await self._set_cursor(decision.following.nominal_at, decision.following.due_at)
+        await self.read_cursor()
+
+    async def _record(self, skipped: tuple[Skipped, ...]) -> None:
+        for each in skipped:
+            await schedules.skip(self._connection, self._lane, self.id, each, tenant_id=self.row["tenant_id"])
+
+    async def _set_cursor(self, nominal_at: datetime, due_at: datetime | None) -> None:
+        await schedules.set_cursor(self._connection, self._lane, self.id, nominal_at, due_at, TZDATA_VERSION)
+
+
+async def locked(connection: Connection, lane: int, name: str, *, tenant_id: int) -> LockedSchedule | None:
+    """Lock a schedule, and then its cursor, inside the open transaction."""
+    row = await schedules.lock(connection, lane, name, tenant_id=tenant_id)
+    return None if row is None else LockedSchedule(connection, lane, row, await schedules.now(connection))

@@ -1,0 +1,105 @@
+"""Fires what is due in one lane: reads the cursors, decides, and has the database carry it out in one act."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import structlog
+
+from mainspring.clock import instant
+from mainspring.model.payload import printable
+from mainspring.schedule.deciding import decide
+from mainspring.schedule.zones import TZDATA_VERSION
+from mainspring.scheduler.batch import Batch, Cursor, catch_up_from, schedule_from
+from mainspring.scheduler.changing import locked
+from mainspring.scheduler.templates import Kind
+from mainspring.store import notify, schedules
+from mainspring.store.connection import transaction
+from mainspring.store.failures import ALL_DATABASE_ERRORS
+from mainspring.store.submissions import new_run_ids
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from mainspring.clock import Clock
+    from mainspring.scheduler.templates import Templates
+    from mainspring.store.connection import Connection, Record
+
+log = structlog.get_logger()
+
+BATCH = 1_000
+ACTOR = "scheduler"  # as the audit names what no person did
+
+
+class Fired(NamedTuple):
+    """What came of looking at a lane: for how many schedules something was decided, and how many runs that made."""
+
+    decisions: int
+    runs: int
+
+
+class LaneFirer:
+    """Fires the schedules of a lane, a batch at a time."""
+
+    def __init__(self, *, clock: Clock, templates: Templates) -> None:
+        self._clock = clock
+        self._templates = templates
+        self._quietener = notify.Quietener(clock)
+
+    async def fire(self, connection: Connection, lane: int, horizon: float) -> Fired:
+        """Decide what is due within `horizon` seconds, one instant per schedule and a batch of schedules."""
+        rows = await schedules.due(connection, lane, horizon, BATCH)
+        if not rows:
+            return Fired(0, 0)
+        batch = Batch(new_run_ids(len(rows), lane, instant(self._clock)))
+        for row in rows:
+            await self._decide(connection, lane, row, batch)
+        return Fired(len(rows), await self.carry_out(connection, lane, batch))
+
+    async def _decide(self, connection: Connection, lane: int, row: Record, batch: Batch) -> None:
+        try:
+            if row["is_paused"]:
+                await self._resume(connection, lane, row)
+            else:
+                cursor = Cursor(row["schedule_id"], row["revision"], row["nominal_at"], row["due_at"])
+                await self.decide(connection, row, cursor, row["now"], batch)
+        except ALL_DATABASE_ERRORS:
+            raise
+        except Exception as error:  # whatever it is, the other schedules must go on
+            log.exception("a schedule cannot be decided and is paused", schedule=row["name"], cause=str(error))
+            await schedules.set_aside(
+                connection, lane, row["schedule_id"], row["revision"], actor=ACTOR, reason=printable(str(error), 1_000)
+            )
+
+    async def _resume(self, connection: Connection, lane: int, row: Record) -> None:
+        """A pause is over by what was said when it began."""
+        tenant_id = row["tenant_id"]
+        async with transaction(connection):
+            schedule = await locked(connection, lane, row["name"], tenant_id=tenant_id)
+            until = None if schedule is None else schedule.row["paused_until"]
+            if schedule is None or until is None or until > schedule.now:
+                return
+            await schedule.read_cursor()
+            await schedule.resume(tenant_id=tenant_id, at=until)
+            await schedules.audit(
+                connection, lane, schedule.id, "resume", tenant_id=tenant_id, actor=ACTOR, detail={"until": until}
+            )
+
+    async def decide(self, connection: Connection, row: Record, cursor: Cursor, now: datetime, batch: Batch) -> None:
+        """Decide the next instant of one schedule."""
+        schedule, name = schedule_from(row["spec"]), row["name"]
+        template = await self._templates.of(connection, Kind(row["tenant_id"], row["job_id"], row["options"]))
+        catch_up = catch_up_from(row["catch_up"], row["catch_up_seconds"])
+        decision = decide(schedule, name, catch_up, cursor.occurrence, now)
+        fired = decision.fired
+        previous = None if fired is None else schedule.prev_before(fired.nominal_at, job=name)
+        batch.add(cursor, decision, previous, template)
+
+    async def carry_out(self, connection: Connection, lane: int, batch: Batch) -> int:
+        """Have the database do what was decided; answers how many runs that made."""
+        if not batch.firings:
+            return 0
+        groups = await schedules.fire(connection, lane, batch.firings, batch.skips, batch.templates, TZDATA_VERSION)
+        wake_ups = [notify.ready(lane, group["line_id"], group["priority"]) for group in groups]
+        notify.send(connection, self._quietener.pass_on(wake_ups))
+        return sum(group["runs_fired"] for group in groups)

@@ -1,0 +1,180 @@
+"""A scheduler: heartbeats, the lanes that fall to it, and the loops that fire what is due in them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import structlog
+
+from mainspring.scheduler.lanes import LiveSchedulers, lanes_of
+from mainspring.store import notify, schedulers, schedules
+from mainspring.store.failures import ALL_DATABASE_ERRORS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from uuid import UUID
+
+    from mainspring.clock import Clock
+    from mainspring.scheduler.firing import LaneFirer
+    from mainspring.store.connection import Connection
+    from mainspring.store.link import Link
+
+log = structlog.get_logger()
+
+HEARTBEAT_SECONDS = 1.0
+POLL_SECONDS = 1.0  # a wake-up may get lost: look at least so often
+PASSED_OVER_SECONDS = 0.05  # what is due made no run, perhaps since somebody has locked it: not again at once
+HORIZON = 2.0  # so far ahead of their instants, runs are staged
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchedulerIdentity:
+    """Who a scheduler is, how many lanes there are, and the clock it goes by."""
+
+    id: UUID
+    lanes: int
+    clock: Clock
+    version: str
+
+
+class Watch:
+    """What a scheduler knows of its surroundings: which lanes fall to it, and how far ahead it may fire."""
+
+    def __init__(self, scheduler: SchedulerIdentity) -> None:
+        self._scheduler = scheduler
+        self._live = LiveSchedulers(scheduler.id)
+        self.lanes: list[int] = []
+        self.horizon = 0.0
+        self._listeners: list[asyncio.Event] = []
+
+    def news(self) -> asyncio.Event:
+        """Set whenever something may be due sooner than was known, or in other lanes."""
+        event = asyncio.Event()
+        self._listeners.append(event)
+        return event
+
+    async def observe(self, connection: Connection) -> None:
+        """Send a heartbeat, read those of the others, and share the lanes among all."""
+        own = self._scheduler
+        await schedulers.beat(connection, own.id, host=socket.gethostname(), pid=os.getpid(), version=own.version)
+        rows = await schedulers.listed(connection)
+        now = own.clock.monotonic()
+        self._live.hear({row["id"]: row["beat"] for row in rows}, now)
+        self._share(lanes_of(own.id, self._live.live(now), own.lanes))
+        self.horizon = HORIZON if await schedules.may_stage(connection) else 0.0
+        if forgotten := self._live.forgotten(now):
+            await schedulers.remove(connection, forgotten)
+
+    def _share(self, lanes: list[int]) -> None:
+        if lanes != self.lanes:
+            log.info("lanes of this scheduler", lanes=len(lanes), of=self._scheduler.lanes)
+            self.lanes = lanes
+            self._tell()
+
+    def hear(self, channel: str, payload: str) -> None:
+        """A schedule is due sooner than was known."""
+        self._tell()
+
+    def _tell(self) -> None:
+        for event in self._listeners:
+            event.set()
+
+
+class FiringLoop:
+    """Fires what is due in its share of the lanes, and sleeps until the next instant."""
+
+    def __init__(self, *, watch: Watch, link: Link, firer: LaneFirer, share: Callable[[int], bool]) -> None:
+        self._watch = watch
+        self._news = watch.news()
+        self._link = link
+        self._firer = firer
+        self._share = share
+
+    async def step(self, connection: Connection) -> float:
+        """Fire what is due now; answers in how many seconds to look again."""
+        lanes, horizon = [lane for lane in self._watch.lanes if self._share(lane)], self._watch.horizon
+        if not lanes:
+            return POLL_SECONDS
+        pauses = {
+            row["lane"]: row["seconds"] - horizon
+            for row in await schedules.next_due(connection, lanes)
+            if row["seconds"] is not None
+        }
+        due = [lane for lane, seconds in pauses.items() if seconds <= 0]
+        fired = [await self._firer.fire(connection, lane, horizon) for lane in due]
+        if due and not any(each.runs for each in fired):
+            return PASSED_OVER_SECONDS
+        return 0.0 if due else min([POLL_SECONDS, *pauses.values()])
+
+    async def run(self) -> None:
+        try:
+            while True:
+                await self._rest(await self._try())
+        finally:
+            await self._link.close()
+
+    async def _try(self) -> float:
+        try:
+            return await self.step(await self._link.get())
+        except ALL_DATABASE_ERRORS as error:
+            log.warning("firing waits for the database", cause=str(error))
+            await self._link.mend(error)
+            return 0.0
+
+    async def _rest(self, seconds: float) -> None:
+        """Until the next instant, or news."""
+        if seconds <= 0:
+            return
+        self._news.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._news.wait()
+
+
+class Scheduler:
+    """One scheduler. Safety does not depend on it: any number of them may do the same."""
+
+    def __init__(
+        self, *, identity: SchedulerIdentity, watch: Watch, heartbeats: Link, loops: Sequence[FiringLoop]
+    ) -> None:
+        self._identity = identity
+        self._watch = watch
+        self._heartbeats = heartbeats
+        self._loops = loops
+        self._listening: Connection | None = None
+        self.has_started = asyncio.Event()
+
+    async def run(self) -> None:
+        """Until it is cancelled, or a fault of ours ends it; then others take its lanes at once."""
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for each in self._loops:
+                    tasks.create_task(each.run())
+                tasks.create_task(self._observe_on())
+        finally:
+            await self._leave()
+
+    async def _observe_on(self) -> None:
+        while True:
+            try:
+                connection = await self._heartbeats.get()
+                if connection is not self._listening:
+                    await notify.listen(connection, self._watch.hear, notify.FOR_SCHEDULERS)
+                    self._listening = connection
+                await self._watch.observe(connection)
+                self.has_started.set()
+            except ALL_DATABASE_ERRORS as error:
+                log.warning("heartbeats wait for the database", cause=str(error))
+                await self._heartbeats.mend(error)
+                continue
+            await self._identity.clock.sleep(HEARTBEAT_SECONDS)
+
+    async def _leave(self) -> None:
+        with contextlib.suppress(*ALL_DATABASE_ERRORS):
+            await schedulers.remove(await self._heartbeats.get(), {self._identity.id: None})
+        await self._heartbeats.close()

@@ -1,0 +1,349 @@
+"""Schedules in the database: finding, changing, and the one act that fires them. All of a schedule is in one lane."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from mainspring.store.statements import load
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime, timedelta
+    from uuid import UUID
+
+    from mainspring.model.run import NewRun
+    from mainspring.schedule.deciding import Skipped
+    from mainspring.store.connection import Connection, Record
+
+MOST_DECLARED = 10_000  # jobs have one at most, and there are no more jobs than that
+
+DUE = load("schedules/due")
+FIRE = load("schedules/fire")
+
+
+class Skip(NamedTuple):
+    """Instants of one schedule that become no run of their own."""
+
+    first_at: datetime
+    last_at: datetime
+    reason: str
+    run_id: UUID | None  # into which they are collapsed
+
+
+class Firing(NamedTuple):
+    """The decision about one schedule, as the database takes it. What is None does not happen."""
+
+    schedule_id: UUID
+    revision: int
+    expected: datetime  # where the cursor stood
+    fired: datetime | None
+    due: datetime | None
+    previous: datetime | None  # the instant before the one that fires
+    run_id: UUID | None
+    template: int | None  # which of the templates the run follows
+    following: datetime | None  # None: the schedule is over
+    following_due: datetime | None
+
+
+async def due(connection: Connection, lane: int, horizon: float, count: int) -> list[Record]:
+    """Schedules whose next instant is due within so many seconds: those that are due first."""
+    return await DUE.fetch(connection, lane=lane, horizon=horizon, count=count)
+
+
+async def next_due(connection: Connection, lanes: Sequence[int]) -> list[Record]:
+    return await load("schedules/next_due").fetch(connection, lanes=lanes)
+
+
+async def may_stage(connection: Connection) -> bool:
+    return bool(await load("schedules/may_stage").fetchval(connection))
+
+
+async def fire(
+    connection: Connection,
+    lane: int,
+    firings: Sequence[Firing],
+    skips: Sequence[tuple[UUID, Skip]],
+    templates: Sequence[NewRun],
+    tzdata: str,
+) -> list[Record]:
+    """Carry out decisions about schedules of one lane; answers with the lines that got runs.
+
+    What does not fit any more, since somebody else decided or changed the schedule, is passed over without a word.
+    """
+    columns = zip(*firings, strict=True)
+    names = ("schedules", "revisions", "expected", "fired", "due", "previous", "runs", "chosen")
+    values: dict[str, Any] = dict(zip((*names, "following", "following_due"), columns, strict=True))
+    return await FIRE.fetch(
+        connection,
+        lane=lane,
+        templates=msgspec.json.encode([_template(each) for each in templates]).decode(),
+        skips=msgspec.json.encode([{"schedule_id": schedule, **skip._asdict()} for schedule, skip in skips]).decode(),
+        tzdata=tzdata,
+        **values,
+    )
+
+
+def _template(run: NewRun) -> dict[str, Any]:
+    return {
+        "job_version": run.job_version,
+        "line_id": run.line_id,
+        "priority": run.priority,
+        "max_age": run.max_age,
+        "start_within": run.start_within,
+        "overrides": None if run.overrides is None else msgspec.Raw(run.overrides.encode()),
+        "headers": None if run.headers is None else msgspec.Raw(run.headers.encode()),
+    }
+
+
+async def set_aside(
+    connection: Connection, lane: int, schedule_id: UUID, revision: int, *, actor: str, reason: str
+) -> None:
+    """Pause a schedule that cannot be decided."""
+    await load("schedules/set_aside").execute(
+        connection, lane=lane, schedule=schedule_id, revision=revision, actor=actor, reason=reason
+    )
+
+
+# ── one schedule ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def find(connection: Connection, lane: int, name: str, *, tenant_id: int) -> Record | None:
+    return await load("schedules/find").fetchrow(connection, lane=lane, name=name, tenant=tenant_id)
+
+
+async def lock(connection: Connection, lane: int, name: str, *, tenant_id: int) -> Record | None:
+    """Lock a schedule for whoever changes it; its cursor is locked after it, everywhere."""
+    return await load("schedules/lock").fetchrow(connection, lane=lane, name=name, tenant=tenant_id)
+
+
+async def lock_cursor(connection: Connection, lane: int, schedule_id: UUID) -> Record | None:
+    return await load("schedules/lock_cursor").fetchrow(connection, lane=lane, schedule=schedule_id)
+
+
+async def withdraw(connection: Connection, lane: int, schedule_id: UUID, since: datetime) -> int:
+    """Take back what is staged; the cursor must be locked. `since`: no instant before is due only now."""
+    return int(await load("schedules/withdraw").fetchval(connection, lane=lane, schedule=schedule_id, since=since))
+
+
+async def set_cursor(
+    connection: Connection, lane: int, schedule_id: UUID, nominal_at: datetime, due_at: datetime | None, tzdata: str
+) -> None:
+    await load("schedules/set_cursor").execute(
+        connection, lane=lane, schedule=schedule_id, nominal_at=nominal_at, due_at=due_at, tzdata=tzdata
+    )
+
+
+async def drop_cursor(connection: Connection, lane: int, schedule_id: UUID) -> None:
+    await load("schedules/drop_cursor").execute(connection, lane=lane, schedule=schedule_id)
+
+
+async def now(connection: Connection) -> datetime:
+    """The database's clock; in a transaction, when that began."""
+    at: datetime = await load("schedules/now").fetchval(connection)
+    return at
+
+
+async def skip(connection: Connection, lane: int, schedule_id: UUID, skipped: Skipped, *, tenant_id: int) -> None:
+    await load("schedules/skip").execute(
+        connection,
+        lane=lane,
+        schedule=schedule_id,
+        tenant=tenant_id,
+        first_at=skipped.first_at,
+        last_at=skipped.last_at,
+        reason=skipped.reason.value,
+    )
+
+
+async def pause(
+    connection: Connection,
+    lane: int,
+    schedule_id: UUID,
+    *,
+    tenant_id: int,
+    actor: str,
+    reason: str,
+    until: datetime | None,
+) -> None:
+    await load("schedules/pause").execute(
+        connection, lane=lane, schedule=schedule_id, tenant=tenant_id, actor=actor, reason=reason, until=until
+    )
+
+
+async def resume(connection: Connection, lane: int, schedule_id: UUID, *, tenant_id: int, state: str) -> None:
+    await load("schedules/resume").execute(connection, lane=lane, schedule=schedule_id, tenant=tenant_id, state=state)
+
+
+async def keep_version(
+    connection: Connection, lane: int, schedule_id: UUID, *, tenant_id: int, is_deleted: bool = False
+) -> None:
+    await load("schedules/keep_version").execute(
+        connection, lane=lane, schedule=schedule_id, tenant=tenant_id, is_deleted=is_deleted
+    )
+
+
+async def delete(connection: Connection, lane: int, schedule_id: UUID, *, tenant_id: int) -> None:
+    await load("schedules/delete").execute(connection, lane=lane, schedule=schedule_id, tenant=tenant_id)
+
+
+# ── making and replacing ────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Content(NamedTuple):
+    """What a schedule is, as a row keeps it: what an edit replaces."""
+
+    job: int
+    spec: str
+    codec: int
+    payload: bytes
+    options: str
+    tags: list[str] | None
+    catch_up: str
+    catch_up_seconds: float
+    is_declared: bool
+
+
+async def create(
+    connection: Connection,
+    lane: int,
+    schedule_id: UUID,
+    name: str,
+    content: Content,
+    *,
+    state: str,
+    tenant_id: int,
+    actor: str,
+) -> bool:
+    """Make a schedule; answers whether its name was free."""
+    made = await load("schedules/create").fetchval(
+        connection,
+        lane=lane,
+        id=schedule_id,
+        tenant=tenant_id,
+        name=name,
+        state=state,
+        actor=actor,
+        **content._asdict(),
+    )
+    return made is not None
+
+
+async def replace(
+    connection: Connection,
+    lane: int,
+    schedule_id: UUID,
+    content: Content,
+    *,
+    state: str,
+    tenant_id: int,
+    actor: str,
+) -> None:
+    """Make a locked schedule something else."""
+    await load("schedules/replace").execute(
+        connection,
+        lane=lane,
+        schedule=schedule_id,
+        tenant=tenant_id,
+        state=state,
+        actor=actor,
+        **content._asdict(),
+    )
+
+
+async def audit(
+    connection: Connection,
+    lane: int,
+    schedule_id: UUID,
+    action: str,
+    *,
+    tenant_id: int,
+    actor: str,
+    detail: dict[str, Any],
+) -> None:
+    await load("schedules/audit").execute(
+        connection,
+        lane=lane,
+        tenant=tenant_id,
+        actor=actor,
+        action=f"schedule.{action}",
+        subject=str(schedule_id),
+        detail=msgspec.json.encode(detail).decode(),
+    )
+
+
+# ── reading ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def listed(
+    connection: Connection,
+    lanes: int,
+    *,
+    tenant_id: int,
+    after: str,
+    prefix: str,
+    job_id: int | None,
+    states: Sequence[str] | None,
+    tags: Sequence[str] | None,
+    count: int,
+) -> list[Record]:
+    """Schedules in the order of their names."""
+    wanted: dict[str, Any] = {
+        "lanes": list(range(lanes)),
+        "tenant": tenant_id,
+        "after": after,
+        "prefix": prefix,
+        "states": states,
+        "tags": tags,
+        "count": count,
+    }
+    if job_id is None:
+        return await load("schedules/list").fetch(connection, **wanted)
+    return await load("schedules/list_of_job").fetch(connection, job=job_id, **wanted)
+
+
+async def declared(connection: Connection, lanes: int, *, tenant_id: int) -> list[Record]:
+    """The schedules that are declared in code."""
+    return await load("schedules/declared").fetch(
+        connection, lanes=list(range(lanes)), tenant=tenant_id, count=MOST_DECLARED
+    )
+
+
+async def occurrences(
+    connection: Connection,
+    lane: int,
+    schedule_id: UUID,
+    before: datetime,
+    since: datetime,
+    count: int,
+    *,
+    late_by: timedelta | None = None,
+) -> list[Record]:
+    """Instants that became runs, newest first; or only those that did so later than that."""
+    return await load("schedules/occurrences").fetch(
+        connection, lane=lane, schedule=schedule_id, before=before, since=since, count=count, late_by=late_by
+    )
+
+
+async def skipped(
+    connection: Connection, lane: int, schedule_id: UUID, before: datetime, since: datetime, count: int
+) -> list[Record]:
+    """Instants that became no run of their own, newest first."""
+    return await load("schedules/skipped").fetch(
+        connection, lane=lane, schedule=schedule_id, before=before, since=since, count=count
+    )
+
+
+async def versions(connection: Connection, lane: int, name: str, *, tenant_id: int, count: int) -> list[Record]:
+    """What schedules of this name were before, newest first."""
+    return await load("schedules/versions").fetch(connection, lane=lane, name=name, tenant=tenant_id, count=count)
+
+
+async def find_version(
+    connection: Connection, lane: int, schedule_id: UUID, version: int, *, tenant_id: int
+) -> Record | None:
+    """What a schedule was at an older version."""
+    return await load("schedules/find_version").fetchrow(
+        connection, lane=lane, schedule=schedule_id, version=version, tenant=tenant_id
+    )

@@ -1,0 +1,7 @@
+-- Decide the next instants of some schedules of one lane; answers with the lines that got runs.
+-- Moves: submit.  Hot.  See the function in the migrations.
+select line_id, priority, runs_fired
+from fire_schedules(:lane::int, :schedules::uuid[], :revisions::int[], :expected::timestamptz[], :fired::timestamptz[],
+                    :due::timestamptz[], :previous::timestamptz[], :runs::uuid[], :chosen::int[],
+                    :following::timestamptz[], :following_due::timestamptz[], :templates::jsonb, :skips::jsonb,
+                    :tzdata::text)
