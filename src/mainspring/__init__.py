@@ -14,12 +14,15 @@ if TYPE_CHECKING:
     from mainspring.model.filter import RunFilter
     from mainspring.model.lifecycle import Outcome, State
     from mainspring.model.listing import Page, RunSummary
+    from mainspring.model.occurrence import RunOccurrence
     from mainspring.model.policy import BackOff, Jitter, RetryPolicy
     from mainspring.model.report import LogLine, Progress
     from mainspring.model.resource import Resource
     from mainspring.model.run import Attempt, Run
+    from mainspring.model.scheduling import OccurrenceRecord, ScheduleState, ScheduleSummary
     from mainspring.model.steering import Cancel, Fail, Retry, Snooze
     from mainspring.schedule.calendar import Calendar
+    from mainspring.schedule.deciding import CatchUp
     from mainspring.schedule.schedule import Schedule
 
 __all__ = [
@@ -27,6 +30,7 @@ __all__ = [
     "BackOff",
     "Calendar",
     "Cancel",
+    "CatchUp",
     "Context",
     "Fail",
     "Handle",
@@ -35,6 +39,7 @@ __all__ = [
     "LogLine",
     "Mainspring",
     "MainspringError",
+    "OccurrenceRecord",
     "Outcome",
     "Page",
     "Progress",
@@ -43,9 +48,12 @@ __all__ = [
     "RetryPolicy",
     "Run",
     "RunFilter",
+    "RunOccurrence",
     "RunSummary",
     "RunUpdate",
     "Schedule",
+    "ScheduleState",
+    "ScheduleSummary",
     "Snooze",
     "State",
 ]
@@ -55,6 +63,7 @@ _HOMES = {
     "BackOff": "mainspring.model.policy",
     "Calendar": "mainspring.schedule.calendar",
     "Cancel": "mainspring.model.steering",
+    "CatchUp": "mainspring.schedule.deciding",
     "Context": "mainspring.model.context",
     "Fail": "mainspring.model.steering",
     "Handle": "mainspring.app.handle",
@@ -63,6 +72,7 @@ _HOMES = {
     "LogLine": "mainspring.model.report",
     "Mainspring": "mainspring.app.mainspring",
     "MainspringError": "mainspring.errors",
+    "OccurrenceRecord": "mainspring.model.scheduling",
     "Outcome": "mainspring.model.lifecycle",
     "Page": "mainspring.model.listing",
     "Progress": "mainspring.model.report",
@@ -71,9 +81,12 @@ _HOMES = {
     "RetryPolicy": "mainspring.model.policy",
     "Run": "mainspring.model.run",
     "RunFilter": "mainspring.model.filter",
+    "RunOccurrence": "mainspring.model.occurrence",
     "RunSummary": "mainspring.model.listing",
     "RunUpdate": "mainspring.control.watching",
     "Schedule": "mainspring.schedule.schedule",
+    "ScheduleState": "mainspring.model.scheduling",
+    "ScheduleSummary": "mainspring.model.scheduling",
     "Snooze": "mainspring.model.steering",
     "State": "mainspring.model.lifecycle",
 }

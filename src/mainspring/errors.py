@@ -8,10 +8,11 @@
     │   ├── FilterTooWide                  too many runs would have to be looked at
     │   └── ValueNotStorable               PostgreSQL cannot keep a value that was given
     ├── NotFound (LookupError)
-    │   ├── JobNotFound · QueueNotFound · RunNotFound · WorkerNotFound · OperationNotFound
+    │   ├── JobNotFound · QueueNotFound · RunNotFound · WorkerNotFound · OperationNotFound · ScheduleNotFound
     ├── Conflict                           someone got there first
     │   ├── RunAlreadyStarted · RunAlreadyEnded · RunNotDead · RunNotEnded
     │   ├── RevisionConflict · IdempotencyConflict · KeyBusy · LeaseLost
+    │   ├── ScheduleExists · ScheduleVersionConflict
     ├── OutcomeUnknown                     COMMIT was sent and its answer was lost
     ├── RunNotSucceeded                    what `handle.result()` raises instead of returning
     │   ├── RunFailed · RunCancelled · RunExpired · RunLost
@@ -107,6 +108,10 @@ class JobNotFound(NotFound):
     code = "job-not-found"
 
 
+class ScheduleNotFound(NotFound):
+    code = "schedule-not-found"
+
+
 class QueueNotFound(NotFound):
     code = "queue-not-found"
 
@@ -143,6 +148,14 @@ class RunNotDead(Conflict):
 
 class RunNotEnded(Conflict):
     code = "run-not-ended"
+
+
+class ScheduleExists(Conflict):
+    code = "schedule-exists"
+
+
+class ScheduleVersionConflict(Conflict):
+    code = "schedule-version-conflict"
 
 
 class RevisionConflict(Conflict):

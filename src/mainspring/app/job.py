@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack, overload
 
 from mainspring.errors import InvalidInput
 from mainspring.model.event_loop import refuse_in_event_loop
@@ -15,9 +15,12 @@ if TYPE_CHECKING:
 
     from mainspring.app.handle import Handle
     from mainspring.app.mainspring import Mainspring
+    from mainspring.app.scheduling import ScheduledJob
+    from mainspring.control.schedule_requests import ScheduleKeywords
     from mainspring.model.context import Context
     from mainspring.model.job import JobDefinition
     from mainspring.model.policy import RetryPolicy
+    from mainspring.schedule.schedule import Schedule
     from mainspring.store.callers import CallersConnection
     from mainspring.worker.registry import Handler
 
@@ -93,6 +96,17 @@ class Job(Generic[P, R]):
             headers=headers,
         )
         return Job(self._app, self.handler, options, None if connection is None else callers_connection(connection))
+
+    def scheduled(self, name: str, when: str | Schedule, **settings: Unpack[ScheduleKeywords]) -> ScheduledJob[P]:
+        """A schedule of this job, still to be made: `await job.scheduled("acme", "every day at 9").create(42)`.
+
+        `when` is anything a schedule understands: cron, English, intervals, instants, RRULE. `zone`, `spread`,
+        `starts_at`, `ends_at`, `max_runs`, `calendars`, `catch_up` and `overlap` say more about it; options of its runs
+        come from `options`.
+        """
+        from mainspring.app.scheduling import ScheduledJob  # it binds services, which know jobs
+
+        return ScheduledJob(self, name, when, settings)
 
     # ── submitting ──────────────────────────────────────────────────────────────────────────────────────────
 

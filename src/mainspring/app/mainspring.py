@@ -19,12 +19,13 @@ from mainspring.app.collections import (
 from mainspring.app.job import Job, JobDecorator
 from mainspring.app.logs import log_through_logging
 from mainspring.app.running import running, running_sync
+from mainspring.app.scheduling import ScheduleCollection, declared_schedule
 from mainspring.app.sessions import Sessions
 from mainspring.app.submitting import SubmittingToStore
 from mainspring.clock import Clock, SystemClock
 from mainspring.model.actor import DEFAULT_TENANT, Actor
 from mainspring.model.command import Command
-from mainspring.model.decoration import check_options, checked_function
+from mainspring.model.decoration import SCHEDULE_OPTIONS, check_options, checked_function
 from mainspring.model.event_loop import refuse_in_event_loop
 from mainspring.model.job import JobDefinition
 from mainspring.model.limits import checked_memory
@@ -46,14 +47,18 @@ if TYPE_CHECKING:
         Sequence,
     )
     from contextlib import AbstractAsyncContextManager, AbstractContextManager
-    from datetime import timedelta
+    from datetime import datetime, timedelta
     from pathlib import Path
     from types import TracebackType
 
     from mainspring.app.submitting import Submitting
+    from mainspring.control.schedule_requests import ScheduleRequest
     from mainspring.model.context import Context
     from mainspring.model.line import Delivery
     from mainspring.model.policy import RetryPolicy
+    from mainspring.schedule.calendar import CalendarUse
+    from mainspring.schedule.deciding import CatchUp
+    from mainspring.schedule.schedule import Schedule
     from mainspring.worker.environment import Middleware
 
 P = ParamSpec("P")
@@ -97,6 +102,8 @@ class Mainspring:
         self.queues = QueueCollection(self)
         self.workers = WorkerCollection(self)
         self.operations = OperationCollection(self)
+        self.schedules = ScheduleCollection(self)
+        self.declared: list[ScheduleRequest] = []  # schedules that stand in the code, beside their jobs
 
     @property
     def location(self) -> wiring.DatabaseLocation:
@@ -140,6 +147,15 @@ class Mainspring:
         run_timeout: timedelta | float | None = None,
         start_within: timedelta | float | None = None,
         capture_logs: str | None = None,
+        schedule: str | Schedule | None = None,
+        zone: str = ...,
+        spread: timedelta | None = None,
+        starts_at: datetime | None = None,
+        ends_at: datetime | None = None,
+        max_runs: int | None = None,
+        calendars: Sequence[CalendarUse] = (),
+        catch_up: CatchUp | str = ...,
+        overlap: str = ...,
     ) -> JobDecorator: ...
 
     def job(self, *decorated: Any, **options: Any) -> Any:
@@ -147,15 +163,22 @@ class Mainspring:
 
         With `isolated=True` each run has a process of its own, which can be killed and held to limits:
         `memory="256MiB"` beyond what the application itself takes, `cpu` for its processor time.
+
+        With `schedule="every weekday at 09:00"` (cron, English, intervals, RRULE) and `zone="Europe/Berlin"` the job
+        has a schedule with its own name, which takes effect when the application is deployed.
         """
 
         check_options(options)
 
         def decorate(function: Callable[..., Any]) -> Job[Any, Any]:
             kept = self._capture_level(options)
-            definition = JobDefinition(**{"name": checked_function(function).__name__} | _readied(options))
+            own = {name: value for name, value in options.items() if name not in SCHEDULE_OPTIONS}
+            definition = JobDefinition(**{"name": checked_function(function).__name__} | _readied(own))
             handler = replace(handler_of(definition, function), capture_level=kept)
+            declared = declared_schedule(handler, options)
             self.registry.add(handler)
+            if declared is not None:
+                self.declared.append(declared)
             return Job(self, handler)
 
         return decorate(*decorated) if decorated else decorate
@@ -221,20 +244,26 @@ class Mainspring:
 
     # ── a worker in this process ────────────────────────────────────────────────────────────────────────────
 
-    def running(self, *, path: str | None = None, **settings: Any) -> AbstractAsyncContextManager[Mainspring]:
+    def running(
+        self, *, path: str | None = None, scheduler: bool = True, **settings: Any
+    ) -> AbstractAsyncContextManager[Mainspring]:
         """Execute runs inside this process, for small services and notebooks: `async with app.running(slots=20): …`.
 
         Takes the settings of a worker: `queues` (those of the application's jobs unless told), `labels`, `slots`,
         `grace`, `lease_time`. At the end, what is running has `grace` seconds to finish, then it goes back in line.
         Code that blocks the event loop stops the heartbeats too: after `lease_time` another worker takes its runs over.
         Isolated jobs need `path`, from where their processes import the application: `"shop.jobs:app"`.
+        Schedules are fired here as well, and those that the code declares take effect; `scheduler=False` leaves that to
+        others. Any number of processes may do it at once.
         """
-        return running(self, path, settings)
+        return running(self, path, settings, scheduler=scheduler)
 
-    def running_sync(self, *, path: str | None = None, **settings: Any) -> AbstractContextManager[Mainspring]:
+    def running_sync(
+        self, *, path: str | None = None, scheduler: bool = True, **settings: Any
+    ) -> AbstractContextManager[Mainspring]:
         """`running` for code that is not async: the worker has an event loop in a thread of its own."""
         refuse_in_event_loop("running_sync", "async with app.running()")
-        return running_sync(self, path, settings)
+        return running_sync(self, path, settings, scheduler=scheduler)
 
     # ── opening and closing ─────────────────────────────────────────────────────────────────────────────────
 

@@ -1,8 +1,8 @@
-"""A worker inside the application's own process."""
+"""A worker and a scheduler inside the application's own process."""
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import fields
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -22,18 +22,29 @@ NAMES = [field.name for field in fields(WorkerSettings) if field.name not in OF_
 
 
 @asynccontextmanager
-async def running(app: Mainspring, path: str | None, settings: Mapping[str, Any]) -> AsyncIterator[Mainspring]:
+async def running(
+    app: Mainspring, path: str | None, settings: Mapping[str, Any], *, scheduler: bool
+) -> AsyncIterator[Mainspring]:
     chosen = settings_of(app, settings)
     _refuse_without_jobs(app)
     isolation = None if path is None else partial(wiring.isolation, path, app.location)
     store = (await app.services()).store
-    async with wiring.worker_in_process(store, app.registry, chosen, clock=app.clock, isolation=isolation):
+    async with AsyncExitStack() as ending:
+        if scheduler:
+            await app.schedules.apply()
+            await ending.enter_async_context(wiring.scheduler_in_process(store, app.clock))
+        # The last to begin is the first to end: whoever cancels the end means the drain.
+        await ending.enter_async_context(
+            wiring.worker_in_process(store, app.registry, chosen, clock=app.clock, isolation=isolation)
+        )
         yield app
 
 
 @contextmanager
-def running_sync(app: Mainspring, path: str | None, settings: Mapping[str, Any]) -> Iterator[Mainspring]:
-    worker = running(app, path, settings)
+def running_sync(
+    app: Mainspring, path: str | None, settings: Mapping[str, Any], *, scheduler: bool
+) -> Iterator[Mainspring]:
+    worker = running(app, path, settings, scheduler=scheduler)
     app.blocking(_entered(worker))
     try:
         yield app

@@ -92,7 +92,10 @@ class Submissions:
 
         Its arguments are checked here if the job is this application's, and when the run starts if it is not.
         """
-        payload = self._application.encode(name, arguments)
+        return await self.submit_payload(actor, name, self._application.encode(name, arguments), options)
+
+    async def submit_payload(self, actor: Actor, name: str, payload: bytes, options: SubmitOptions) -> UUID:
+        """Accept one run of a job that this or another application defines, with arguments that were encoded before."""
         definition = self._application.definition_of(name)
         if definition is not None:
             return await self.submit(actor, definition, options, payload)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from mainspring.errors import InvalidInput, RunCancelled
 from mainspring.model.event_loop import refuse_in_event_loop
+from mainspring.model.occurrence import occurrence_of
 from mainspring.model.payload import encode
 from mainspring.model.report import (
     MAX_CHECKPOINT_BYTES,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from uuid import UUID
 
+    from mainspring.model.occurrence import RunOccurrence
     from mainspring.model.report import Listener
 
 LOGGER = "context"  # how lines of `context.log` are told apart from those of `logging`
@@ -132,6 +134,11 @@ class Context:
         return self._finisher
 
     # ── being told ──────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def occurrence(self) -> RunOccurrence | None:
+        """Which occurrence of a schedule this run is; None if it is none."""
+        return occurrence_of(self.headers)
 
     @property
     def is_cancelled(self) -> bool:

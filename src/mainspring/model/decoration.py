@@ -13,7 +13,11 @@ from mainspring.model.payload import quoted
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-OPTIONS = {field.name for field in fields(JobDefinition)} - {"command"} | {"capture_logs"}
+# What `@app.job` says about a schedule of the job's own.
+SCHEDULE_OPTIONS = frozenset(
+    ("schedule", "zone", "spread", "starts_at", "ends_at", "max_runs", "calendars", "catch_up", "overlap")
+)
+OPTIONS = {field.name for field in fields(JobDefinition)} - {"command"} | {"capture_logs"} | SCHEDULE_OPTIONS
 
 # What other libraries call it.
 _SYNONYMS = dict.fromkeys(

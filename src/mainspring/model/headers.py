@@ -6,12 +6,13 @@ import re
 from collections.abc import Mapping
 
 from mainspring.errors import InvalidInput
+from mainspring.model import occurrence
 from mainspring.model.payload import quoted
 
 MAX_HEADERS = 20
 MAX_VALUE_LENGTH = 1_000
 MAX_BYTES = 4_096
-RESERVED = ("rerun_of",)  # what we put there ourselves
+RESERVED = ("rerun_of", *occurrence.HEADERS)  # what we put there ourselves
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 _VALUE = re.compile(rf"[\x20-\x7e]{{1,{MAX_VALUE_LENGTH}}}")
@@ -31,7 +32,10 @@ def checked_headers(headers: object) -> dict[str, str] | None:
 
 def _check(name: object, value: object) -> None:
     if not isinstance(name, str) or not _NAME.fullmatch(name) or name in RESERVED:
-        raise _invalid(name, "must have names of 1 to 64 lower-case letters, digits or _ . -, and not " + RESERVED[0])
+        raise _invalid(
+            name,
+            "must have names of 1 to 64 lower-case letters, digits or _ . -, and not one of " + ", ".join(RESERVED),
+        )
     if not isinstance(value, str) or not _VALUE.fullmatch(value):
         raise _invalid(value, f"must have values of 1 to {MAX_VALUE_LENGTH:,} printable ASCII characters")
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypedDict
+from datetime import datetime  # noqa: TC003  msgspec reads the annotations
+from typing import TYPE_CHECKING, Any, TypedDict
+
+import msgspec
 
 from mainspring.errors import InvalidInput
 from mainspring.model import job as rules
@@ -13,7 +16,7 @@ from mainspring.model.policy import NO_OVERRIDES, Overrides
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from datetime import datetime, timedelta
+    from datetime import timedelta
 
     from mainspring.model.job import JobDefinition
     from mainspring.model.policy import RetryPolicy
@@ -93,10 +96,21 @@ class SubmitOptions:
             ),
         )
 
+    def as_document(self) -> dict[str, Any]:
+        """As a schedule keeps them: what was given, as plain JSON."""
+        document: dict[str, Any] = msgspec.to_builtins(self)
+        document["overrides"] = {name: value for name, value in document["overrides"].items() if value is not None}
+        return {name: value for name, value in document.items() if value is not None and value != {}}
+
     def line_of(self, definition: JobDefinition) -> Line:
         """Where a run of this job with these options waits."""
         own = definition.line
         return Line(self.queue or own.queue, own.labels if self.labels is None else self.labels, own.delivery)
+
+
+def options_of(document: dict[str, Any]) -> SubmitOptions:
+    """Options as they were kept."""
+    return msgspec.convert(document, SubmitOptions)
 
 
 def _at_and_delay() -> InvalidInput:

@@ -12,6 +12,7 @@ from mainspring.wiring.processes import (
     supervise,
     supervisor,
 )
+from mainspring.wiring.scheduler import lane_firer, schedule_until_stopped, scheduler_in_process
 from mainspring.wiring.services import Services, services
 from mainspring.wiring.store import Store, open_database, open_store
 from mainspring.wiring.worker import start_worker
@@ -27,8 +28,11 @@ __all__ = [
     "ZygoteConfiguration",
     "explain_once",
     "isolation",
+    "lane_firer",
     "open_database",
     "open_store",
+    "schedule_until_stopped",
+    "scheduler_in_process",
     "services",
     "start_worker",
     "supervise",

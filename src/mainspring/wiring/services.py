@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, TypeVar
 
 from mainspring.control.dead import DeadLetters
+from mainspring.control.declared import DeclaredSchedules
 from mainspring.control.definitions import Definitions
 from mainspring.control.jobs import Jobs
 from mainspring.control.lists import Lists
@@ -15,9 +16,11 @@ from mainspring.control.reruns import Reruns
 from mainspring.control.restored import Restoration
 from mainspring.control.results import Results
 from mainspring.control.runs import Runs
+from mainspring.control.schedules import Schedules
 from mainspring.control.submissions import Submissions
 from mainspring.control.submitter import Submitter
 from mainspring.control.watching import Watching
+from mainspring.wiring.scheduler import lane_firer
 
 if TYPE_CHECKING:
     from mainspring.clock import Clock
@@ -44,6 +47,8 @@ class Services:
     queues: Queues
     workers: Workers
     operations: Operations
+    schedules: Schedules
+    declared: DeclaredSchedules
     restoration: Restoration
 
     def of(self, kind: type[S]) -> S:
@@ -64,12 +69,22 @@ def services(store: Store, clock: Clock, application: Application) -> Services:
     runs = Runs(database=database, lanes=lanes, application=application)
     lists = Lists(database=database, lanes=lanes)
     reruns = Reruns(database=database, clock=clock, runs=runs)
+    submissions = Submissions(
+        definitions=definitions, submitter=submitter, application=application, waker=database.waker
+    )
+    schedules = Schedules(
+        database=database,
+        clock=clock,
+        lanes=lanes,
+        definitions=definitions,
+        application=application,
+        submissions=submissions,
+        firer=lane_firer(clock),
+    )
     return Services(
         store=store,
         submitter=submitter,
-        submissions=Submissions(
-            definitions=definitions, submitter=submitter, application=application, waker=database.waker
-        ),
+        submissions=submissions,
         runs=runs,
         dead=DeadLetters(database=database, runs=runs),
         reruns=reruns,
@@ -80,5 +95,7 @@ def services(store: Store, clock: Clock, application: Application) -> Services:
         queues=Queues(database=database, lanes=lanes),
         workers=Workers(database=database),
         operations=Operations(database=database, lists=lists, reruns=reruns),
+        schedules=schedules,
+        declared=DeclaredSchedules(database=database, lanes=lanes, application=application, schedules=schedules),
         restoration=Restoration(database=database, clock=clock, lanes=lanes),
     )

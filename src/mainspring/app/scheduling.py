@@ -1,0 +1,190 @@
+"""`app.schedules`, and `job.scheduled(…)`: schedules made at run time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Unpack
+
+from mainspring.app.binding import blocking, verb
+from mainspring.app.collections import Collection
+from mainspring.control.schedule_requests import ScheduleRequest, check_overlap, read_catch_up, read_schedule
+from mainspring.control.schedules import Schedules
+from mainspring.errors import InvalidArguments, InvalidInput
+from mainspring.model.decoration import SCHEDULE_OPTIONS
+from mainspring.model.options import NO_OPTIONS, SubmitOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from mainspring.app.job import Job
+    from mainspring.app.mainspring import Mainspring
+    from mainspring.control.declared import DeclaredDifference
+    from mainspring.control.schedule_requests import ScheduleKeywords
+    from mainspring.model.actor import Actor
+    from mainspring.model.scheduling import ScheduleSummary
+    from mainspring.schedule.schedule import Schedule
+    from mainspring.worker.registry import Handler
+
+P = ParamSpec("P")
+
+
+def requested(
+    name: str,
+    job: str,
+    when: str | Schedule,
+    payload: bytes,
+    options: SubmitOptions = NO_OPTIONS,
+    **settings: Unpack[ScheduleKeywords],
+) -> ScheduleRequest:
+    """A request as people say it."""
+    check_overlap(settings.pop("overlap", None))
+    catch_up = read_catch_up(settings.pop("catch_up", None))
+    schedule = read_schedule(when, **settings)
+    return ScheduleRequest(name=name, job=job, schedule=schedule, payload=payload, options=options, catch_up=catch_up)
+
+
+def declared_schedule(handler: Handler, options: Mapping[str, Any]) -> ScheduleRequest | None:
+    """The schedule that `@app.job(schedule=…)` declares: with the job's name, and without arguments."""
+    given = {name: options[name] for name in SCHEDULE_OPTIONS if options.get(name) is not None}
+    when = given.pop("schedule", None)
+    if when is None:
+        if given:
+            raise InvalidInput(
+                f"{min(given)} is given without a schedule.",
+                code="schedule-missing",
+                hint='Say when: @app.job(schedule="every day at 09:00").',
+                field=min(given),
+                job=handler.name,
+            )
+        return None
+    try:
+        payload = handler.arguments.encode((), {})
+    except InvalidArguments as error:
+        raise InvalidArguments(
+            f"{handler.name} has a schedule, and cannot be called without arguments: {error.message}",
+            code="schedule-needs-defaults",
+            hint="Give its parameters defaults, or make schedules at run time: job.scheduled(…).create(…).",
+            job=handler.name,
+            field=error.fields.get("field"),
+        ) from error
+    return replace(requested(handler.name, handler.name, when, payload, **given), is_declared=True)
+
+
+class ScheduleCollection(Collection):
+    """All schedules there are."""
+
+    called = "app.schedules"
+
+    find = verb(Schedules, Schedules.find)
+    list = verb(Schedules, Schedules.list)
+    history = verb(Schedules, Schedules.history)
+    preview = verb(Schedules, Schedules.preview)
+    versions = verb(Schedules, Schedules.versions)
+    rollback = verb(Schedules, Schedules.rollback)
+    pause = verb(Schedules, Schedules.pause)
+    resume = verb(Schedules, Schedules.resume)
+    trigger = verb(Schedules, Schedules.trigger)
+    delete = verb(Schedules, Schedules.delete)
+
+    find_sync = blocking(find)
+    list_sync = blocking(list)
+    history_sync = blocking(history)
+    preview_sync = blocking(preview)
+    versions_sync = blocking(versions)
+    rollback_sync = blocking(rollback)
+    pause_sync = blocking(pause)
+    resume_sync = blocking(resume)
+    trigger_sync = blocking(trigger)
+    delete_sync = blocking(delete)
+
+    async def create(
+        self,
+        name: str,
+        job: str,
+        when: str | Schedule,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        options: SubmitOptions = NO_OPTIONS,
+        **settings: Unpack[ScheduleKeywords],
+    ) -> ScheduleSummary:
+        """Make a schedule of a job by its name, also of one that another application defines."""
+        request = self._requested(name, job, when, arguments, options, **settings)
+        return await (await self._app.services()).schedules.create(self._app.actor, request)
+
+    async def put(
+        self,
+        name: str,
+        job: str,
+        when: str | Schedule,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        options: SubmitOptions = NO_OPTIONS,
+        expected_version: int | None = None,
+        **settings: Unpack[ScheduleKeywords],
+    ) -> ScheduleSummary:
+        """Make a schedule, or make the one of this name what is asked for. Asked for twice, nothing more happens."""
+        request = self._requested(name, job, when, arguments, options, **settings)
+        schedules = (await self._app.services()).schedules
+        return await schedules.put(self._app.actor, request, expected_version=expected_version)
+
+    async def apply(self, *, by_hand: bool = False, prune: bool = False) -> Sequence[DeclaredDifference]:
+        """Let the schedules that the code declares take effect; answers how they differed from those there were.
+
+        What another version of the code has replaced before is passed over unless this is done by hand. Schedules that
+        are no longer declared are only reported; `prune` deletes them.
+        """
+        declared = (await self._app.services()).declared
+        return await declared.apply(self._app.actor, self._app.declared, by_hand=by_hand, prune=prune)
+
+    create_sync = blocking(create)
+    put_sync = blocking(put)
+    apply_sync = blocking(apply)
+
+    def _requested(
+        self,
+        name: str,
+        job: str,
+        when: str | Schedule,
+        arguments: Mapping[str, Any] | None,
+        options: SubmitOptions,
+        **settings: Unpack[ScheduleKeywords],
+    ) -> ScheduleRequest:
+        payload = self._app.registry.encode(job, arguments or {})
+        return requested(name, job, when, payload, options, **settings)
+
+
+class ScheduledJob(Generic[P]):
+    """A job with a name and a time: what is left to say are its arguments."""
+
+    called = "job.scheduled"
+
+    def __init__(self, job: Job[P, Any], name: str, when: str | Schedule, settings: ScheduleKeywords) -> None:
+        self._job = job
+        self._name = name
+        self._when = when
+        self._settings = settings
+
+    @property
+    def opener(self) -> Mainspring:
+        return self._job.app
+
+    async def create(self, /, *args: P.args, **kwargs: P.kwargs) -> ScheduleSummary:
+        """Make the schedule; its name must be free. The arguments are checked against the job's signature."""
+        schedules = (await self.opener.services()).schedules
+        return await schedules.create(self._actor, self._request(args, kwargs))
+
+    async def put(self, /, *args: P.args, **kwargs: P.kwargs) -> ScheduleSummary:
+        """Make the schedule, or make the one of this name this one. Asked for twice, nothing more happens."""
+        schedules = (await self.opener.services()).schedules
+        return await schedules.put(self._actor, self._request(args, kwargs))
+
+    create_sync = blocking(create)
+    put_sync = blocking(put)
+
+    @property
+    def _actor(self) -> Actor:
+        return self.opener.actor
+
+    def _request(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ScheduleRequest:
+        payload = self._job.handler.arguments.encode(args, kwargs)
+        return requested(self._name, self._job.name, self._when, payload, self._job.submit_options, **self._settings)

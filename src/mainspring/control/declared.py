@@ -1,0 +1,144 @@
+"""Schedules that an application declares in its code, brought together with those in the database.
+
+Every process that starts does this, and deploys overlap: an old process that starts again must not bring the old
+schedule back. So what is declared takes effect *once*, when it is first seen: a content that was replaced by another
+one before is passed over as superseded, until somebody applies it by hand. What was changed at run time belongs to
+whoever changed it, and what is no longer declared stays until somebody prunes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from mainspring.control.schedule_rows import content_of
+from mainspring.errors import ScheduleNotFound
+from mainspring.model.ids import lane_of_key
+from mainspring.scheduler.batch import schedule_from
+from mainspring.store import jobs, schedules, workers
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mainspring.control.application import Application
+    from mainspring.control.schedule_requests import ScheduleRequest
+    from mainspring.control.schedules import Schedules
+    from mainspring.model.actor import Actor
+    from mainspring.schedule.schedule import Schedule
+    from mainspring.store.connection import Connection, Record
+    from mainspring.store.database import Database
+    from mainspring.store.schedules import Content
+
+MOST_VERSIONS = 100
+
+
+class Difference(StrEnum):
+    """How a declared schedule differs from the one in the database."""
+
+    ADDED = "added"
+    CHANGED = "changed"
+    UNCHANGED = "unchanged"
+    SUPERSEDED = "superseded"  # by a version of the code that came later
+    OVERRIDDEN = "overridden"  # by somebody, at run time
+    REMOVED = "removed"  # no longer declared, and still there
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredDifference:
+    """One schedule, as the code has it and as the database has it."""
+
+    name: str
+    difference: Difference
+    before: Schedule | None = None
+    after: Schedule | None = None
+    request: ScheduleRequest | None = None
+
+    @property
+    def takes_effect(self) -> bool:
+        return self.difference in (Difference.ADDED, Difference.CHANGED)
+
+
+class DeclaredSchedules:
+    """Applies what an application declares."""
+
+    def __init__(self, *, database: Database, lanes: int, application: Application, schedules: Schedules) -> None:
+        self._database = database
+        self._lanes = lanes
+        self._application = application
+        self._schedules = schedules
+
+    async def compare(
+        self, actor: Actor, requests: Sequence[ScheduleRequest], *, by_hand: bool
+    ) -> list[DeclaredDifference]:
+        """How the schedules of the code differ from those in the database. Changes nothing of them."""
+        contents = [await self._schedules.content(actor, request) for request in requests]
+        async with self._database.acquire() as connection:
+            found = []
+            for request, content in zip(requests, contents, strict=True):
+                lane, name = self._lane(actor, request.name), request.name
+                row = await schedules.find(connection, lane, name, tenant_id=actor.tenant)
+                found.append(
+                    DeclaredDifference(
+                        name=name,
+                        difference=await self._difference(connection, actor, row, content, by_hand=by_hand),
+                        before=None if row is None else schedule_from(row["spec"]),
+                        after=request.schedule,
+                        request=request,
+                    )
+                )
+            return found + await self._removed(connection, actor, {request.name for request in requests})
+
+    async def _difference(
+        self, connection: Connection, actor: Actor, row: Record | None, content: Content, *, by_hand: bool
+    ) -> Difference:
+        if row is None:
+            return Difference.ADDED
+        if content_of(row) == content:
+            return Difference.UNCHANGED
+        if not row["is_declared"]:
+            return Difference.OVERRIDDEN
+        if not by_hand and content in await self._older(connection, actor, row):
+            return Difference.SUPERSEDED
+        return Difference.CHANGED
+
+    async def apply(
+        self, actor: Actor, requests: Sequence[ScheduleRequest], *, by_hand: bool = False, prune: bool = False
+    ) -> list[DeclaredDifference]:
+        """Make the schedules of the code those of the database; answers with what differed before."""
+        differences = await self.compare(actor, requests, by_hand=by_hand)
+        for each in differences:
+            if each.takes_effect and each.request is not None:
+                await self._schedules.put(actor, each.request)
+            elif prune and each.difference is Difference.REMOVED:
+                await self._delete(actor, each.name)
+        return differences
+
+    async def _delete(self, actor: Actor, name: str) -> None:
+        with contextlib.suppress(ScheduleNotFound):  # somebody else pruned it
+            await self._schedules.delete(actor, name)
+
+    def _lane(self, actor: Actor, name: str) -> int:
+        return lane_of_key(actor.tenant, name, self._lanes)
+
+    async def _older(self, connection: Connection, actor: Actor, row: Record) -> list[Content]:
+        """What this schedule was before."""
+        name = row["name"]
+        older = await schedules.versions(
+            connection, self._lane(actor, name), name, tenant_id=actor.tenant, count=MOST_VERSIONS
+        )
+        return [content_of(each) for each in older if each["schedule_id"] == row["id"]]
+
+    async def _removed(self, connection: Connection, actor: Actor, declared: set[str]) -> list[DeclaredDifference]:
+        """Declared before and not any more: of our jobs, or of jobs that no worker knows."""
+        rows = await schedules.declared(connection, self._lanes, tenant_id=actor.tenant)
+        rows = [row for row in rows if row["name"] not in declared]
+        names = await jobs.names_of(connection, {row["job_id"] for row in rows}, tenant_id=actor.tenant)
+        known = {handler for server in await workers.servers(connection) for handler in server.handlers}
+        return [
+            DeclaredDifference(name=row["name"], difference=Difference.REMOVED, before=schedule_from(row["spec"]))
+            for row in rows
+            for job in [names[row["job_id"]]]
+            if self._application.definition_of(job) is not None or job not in known
+        ]

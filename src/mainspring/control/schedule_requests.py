@@ -1,0 +1,124 @@
+"""What is asked for when a schedule is made: checked before anything is stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypedDict
+
+import msgspec
+
+from mainspring.errors import InvalidInput, InvalidSchedule
+from mainspring.model.job import checked_name
+from mainspring.model.options import NO_OPTIONS
+from mainspring.model.payload import JSON_CODEC, quoted
+from mainspring.schedule.deciding import CatchUp, CatchUpRule, OverlapPolicy
+from mainspring.schedule.schedule import Schedule
+from mainspring.store.schedules import Content
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime, timedelta
+
+    from mainspring.model.options import SubmitOptions
+    from mainspring.schedule.calendar import CalendarUse
+    from mainspring.schedule.schedule import Occurrence
+
+
+class ScheduleKeywords(TypedDict, total=False):
+    """How a schedule may be described besides its text, for calls that pass it on."""
+
+    zone: str
+    spread: timedelta | None
+    starts_at: datetime | None
+    ends_at: datetime | None
+    max_runs: int | None
+    calendars: Sequence[CalendarUse]
+    catch_up: CatchUp | CatchUpRule | str
+    overlap: OverlapPolicy | str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleRequest:
+    """A schedule as it shall be."""
+
+    name: str
+    job: str
+    schedule: Schedule
+    payload: bytes
+    options: SubmitOptions = NO_OPTIONS
+    catch_up: CatchUp = field(default_factory=CatchUp)
+    is_declared: bool = False
+
+    def __post_init__(self) -> None:
+        checked_name(self.name, "schedule")
+        for option in ("at", "delay", "key"):
+            if getattr(self.options, option) is not None:
+                raise InvalidInput(
+                    f"{option} is given; a schedule says itself when its runs are due, and there are many of them.",
+                    code="not-for-schedules",
+                    hint="Leave it out; for one run at one time, submit it.",
+                    field=option,
+                )
+
+    def first_after(self, now: datetime) -> Occurrence:
+        """Its first instant; refuses a schedule that is over."""
+        first = self.schedule.next_after(now, job=self.name)
+        if first is None:
+            raise InvalidSchedule(
+                f"{self.schedule.text!r} has no instant after {now:%Y-%m-%d %H:%M:%S}Z: it is over.",
+                code="schedule-over",
+                hint="Give a time that is still to come.",
+                field="schedule",
+                value=self.schedule.text,
+            )
+        return first
+
+    def content(self, job_id: int) -> Content:
+        """As a row keeps it. Equal schedules have equal contents."""
+        document = self.options.as_document()
+        tags = document.pop("tags", None)
+        return Content(
+            job=job_id,
+            spec=msgspec.json.encode(self.schedule.as_document()).decode(),
+            codec=JSON_CODEC,
+            payload=self.payload,
+            options=msgspec.json.encode(document, order="sorted").decode(),
+            tags=tags,
+            catch_up=self.catch_up.rule.value,
+            catch_up_seconds=self.catch_up.window.total_seconds(),
+            is_declared=self.is_declared,
+        )
+
+
+def read_schedule(when: str | Schedule, **settings: Any) -> Schedule:
+    """The schedule that a text and its settings say; what is given is checked, what is None is left out."""
+    given = {name: value for name, value in settings.items() if value is not None and value != ()}
+    if isinstance(when, Schedule):
+        if given:
+            raise InvalidSchedule(
+                f"{', '.join(sorted(given))} is given beside a Schedule, which says all of that itself.",
+                code="schedule-and-settings",
+                hint="Put it into the Schedule, or give a text.",
+                field=min(given),
+            )
+        return when
+    return Schedule.parse(when, **given)
+
+
+def read_catch_up(given: CatchUp | CatchUpRule | str | None) -> CatchUp:
+    if given is None:
+        return CatchUp()
+    return given if isinstance(given, CatchUp) else CatchUp(rule=given)  # type: ignore[arg-type]  # it is checked there
+
+
+def check_overlap(overlap: object) -> None:
+    """For now occurrences may run side by side, and nothing else can be asked for."""
+    if overlap not in (None, OverlapPolicy.ALLOW):
+        raise InvalidSchedule(
+            f"overlap is {quoted(overlap)}; it must be 'allow'.",
+            code="overlap-not-supported",
+            hint="Occurrences may run side by side. To keep them apart, let the handler take a lock of its own.",
+            field="overlap",
+            value=quoted(overlap),
+            rule="must be 'allow'",
+        )

@@ -1,0 +1,141 @@
+"""Rows of schedules, their ledger and their versions, as people see them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from mainspring.control.schedule_requests import ScheduleRequest
+from mainspring.model.options import options_of
+from mainspring.model.payload import decode
+from mainspring.model.scheduling import (
+    OccurrenceOutcome,
+    OccurrenceRecord,
+    ScheduleState,
+    ScheduleSummary,
+    ScheduleVersion,
+)
+from mainspring.schedule.deciding import SkipReason
+from mainspring.scheduler.batch import catch_up_from, schedule_from
+from mainspring.store.schedules import Content
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from uuid import UUID
+
+    from mainspring.model.lifecycle import State
+    from mainspring.store.connection import Record
+
+
+def content_of(row: Record) -> Content:
+    return Content(
+        job=row["job_id"],
+        spec=row["spec"],
+        codec=row["codec"],
+        payload=row["payload"],
+        options=msgspec.json.encode(options_document(row), order="sorted").decode(),
+        tags=row["tags"],
+        catch_up=row["catch_up"],
+        catch_up_seconds=row["catch_up_seconds"],
+        is_declared=row["is_declared"],
+    )
+
+
+def request_of(row: Record, name: str, job: str) -> ScheduleRequest:
+    """What would have to be asked for to get what a row keeps."""
+    return ScheduleRequest(
+        name=name,
+        job=job,
+        schedule=schedule_from(row["spec"]),
+        payload=row["payload"],
+        options=options_of(options_document(row) | {"tags": row["tags"]}),
+        catch_up=catch_up_from(row["catch_up"], row["catch_up_seconds"]),
+        is_declared=row["is_declared"],
+    )
+
+
+def options_document(row: Record) -> dict[str, Any]:
+    document: dict[str, Any] = msgspec.json.decode(row["options"])
+    return document
+
+
+def summary_of(row: Record, job: str) -> ScheduleSummary:
+    schedule, state = schedule_from(row["spec"]), ScheduleState(row["state"])
+    is_active = state is ScheduleState.ACTIVE
+    return ScheduleSummary(
+        id=row["id"],
+        name=row["name"],
+        job=job,
+        version=row["version"],
+        when=schedule.text,
+        words=schedule.words,
+        zone=schedule.zone,
+        state=state,
+        next_at=row["nominal_at"] if is_active else None,
+        next_due_at=row["due_at"] if is_active else None,
+        payload=decode(row["payload"], row["codec"]),
+        options=options_document(row),
+        tags=row["tags"] or [],
+        catch_up=row["catch_up"],
+        catch_up_window=timedelta(seconds=row["catch_up_seconds"]),
+        is_declared=row["is_declared"],
+        paused_at=row["paused_at"],
+        paused_by=row["paused_by"],
+        pause_reason=row["pause_reason"],
+        paused_until=row["paused_until"],
+        created_at=row["created_at"],
+        created_by=row["created_by"],
+        changed_at=row["changed_at"],
+        changed_by=row["changed_by"],
+    )
+
+
+def version_of(row: Record, job: str) -> ScheduleVersion:
+    schedule, is_past = schedule_from(row["spec"]), "replaced_at" in row
+    return ScheduleVersion(
+        version=row["version"],
+        job=job,
+        when=schedule.text,
+        words=schedule.words,
+        payload=decode(row["payload"], row["codec"]),
+        options=options_document(row),
+        tags=row["tags"] or [],
+        catch_up=row["catch_up"],
+        catch_up_window=timedelta(seconds=row["catch_up_seconds"]),
+        changed_at=row["changed_at"],
+        changed_by=row["changed_by"],
+        replaced_at=row["replaced_at"] if is_past else None,
+        is_deleted=row["is_deleted"] if is_past else False,
+    )
+
+
+def record_of(row: Record, states: Mapping[UUID, State]) -> OccurrenceRecord:
+    """An instant that became a run."""
+    return OccurrenceRecord(
+        nominal_at=row["nominal_at"],
+        last_at=row["nominal_at"],
+        outcome=OccurrenceOutcome.FIRED,
+        version=row["version"],
+        decided_at=row["fired_at"],
+        run_id=row["run_id"],
+        run_state=states.get(row["run_id"]),
+        due_at=row["due_at"],
+        late=max(timedelta(0), row["fired_at"] - row["due_at"]),
+    )
+
+
+def skip_record_of(row: Record, states: Mapping[UUID, State]) -> OccurrenceRecord:
+    """Instants that became no run of their own."""
+    is_collapsed = row["reason"] == SkipReason.COLLAPSED
+    return OccurrenceRecord(
+        nominal_at=row["first_at"],
+        last_at=row["last_at"],
+        outcome=OccurrenceOutcome.COLLAPSED if is_collapsed else OccurrenceOutcome.SKIPPED,
+        version=row["version"],
+        decided_at=row["decided_at"],
+        run_id=row["run_id"],
+        run_state=states.get(row["run_id"]),
+        reason=row["reason"],
+    )

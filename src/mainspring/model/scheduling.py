@@ -1,0 +1,108 @@
+"""Schedules as people see them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from mainspring.errors import InvalidInput
+from mainspring.model.payload import quoted
+
+if TYPE_CHECKING:
+    from datetime import datetime, timedelta
+    from uuid import UUID
+
+    from mainspring.model.lifecycle import State
+
+
+class ScheduleState(StrEnum):
+    ACTIVE = "active"
+    PAUSED = "paused"
+    DONE = "done"  # it has no instant left
+
+
+def checked_state(state: object) -> ScheduleState:
+    try:
+        return ScheduleState(state)  # type: ignore[arg-type]  # whatever was given
+    except ValueError:
+        raise InvalidInput(
+            f"states contains {quoted(state)}; each must be one of {', '.join(ScheduleState)}.",
+            code="invalid-state",
+            field="states",
+            value=quoted(state),
+            rule=f"must be one of {', '.join(ScheduleState)}",
+        ) from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleSummary:
+    """A schedule, where it stands, and who touched it last."""
+
+    id: UUID
+    name: str
+    job: str
+    version: int
+    when: str  # the canonical text
+    words: str  # what it means, in English
+    zone: str
+    state: ScheduleState
+    next_at: datetime | None  # the next nominal instant; None while it is paused, or over
+    next_due_at: datetime | None  # and when its run may start, spread included
+    payload: Any
+    options: dict[str, Any]
+    tags: list[str]
+    catch_up: str
+    catch_up_window: timedelta
+    is_declared: bool  # in an application's code
+    paused_at: datetime | None
+    paused_by: str | None
+    pause_reason: str | None
+    paused_until: datetime | None
+    created_at: datetime
+    created_by: str
+    changed_at: datetime
+    changed_by: str
+
+
+class OccurrenceOutcome(StrEnum):
+    """What an instant of a schedule became."""
+
+    FIRED = "fired"
+    COLLAPSED = "collapsed"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OccurrenceRecord:
+    """One instant of a schedule, or several in a row with one fate, and what became of it."""
+
+    nominal_at: datetime
+    last_at: datetime  # of several in a row
+    outcome: OccurrenceOutcome
+    version: int
+    decided_at: datetime
+    run_id: UUID | None = None
+    run_state: State | None = None  # now; None if there is no run, or it is no longer kept
+    due_at: datetime | None = None
+    reason: str | None = None
+    late: timedelta | None = None  # how long after it was due it was decided
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleVersion:
+    """What a schedule was for a while."""
+
+    version: int
+    job: str
+    when: str
+    words: str
+    payload: Any
+    options: dict[str, Any]
+    tags: list[str] = field(default_factory=list)
+    catch_up: str
+    catch_up_window: timedelta
+    changed_at: datetime
+    changed_by: str
+    replaced_at: datetime | None = None
+    is_deleted: bool = False
