@@ -174,12 +174,10 @@ def _print_end(invocation: Invocation, operation: Operation) -> None:
     invocation.print(f"{operation.done:,} {DONE[operation.kind]}{skipped}")
 
 
-def confirm(invocation: Invocation, question: str) -> None:
+def confirm(invocation: Invocation, question: str, hint: str = "Say --yes, or --dry-run to count only.") -> None:
     """Go on only if somebody says yes."""
     if invocation.wants_json or not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise InvalidInput(
-            f"{question} There is nobody to ask.", code="not-confirmed", hint="Say --yes, or --dry-run to count only."
-        )
+        raise InvalidInput(f"{question} There is nobody to ask.", code="not-confirmed", hint=hint)
     sys.stderr.write(f"{question} [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):

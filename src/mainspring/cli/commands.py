@@ -30,6 +30,7 @@ Examples:
   mainspring run show ID                        what happened to it
   mainspring run list --job greet --since 1h    what happened to all of them
   mainspring dead-letter requeue --job greet    try the dead ones again
+  mainspring schedule list                      what recurs, and when next
   mainspring doctor                             is the database in good health?
 
 Exit codes: 0 done, 1 refused or failed, 2 usage, 130 interrupted."""
@@ -43,7 +44,9 @@ commands = App(
 )
 commands.meta.group_parameters = Group("Options of every command", sort_key=99)
 
-schedules = App(name="schedule", sort_key=3, help="Explain schedules, preview and compare them.", help_epilogue="")
+schedules = App(
+    name="schedule", sort_key=3, help="Make schedules, pause and trigger them, see what they did.", help_epilogue=""
+)
 commands.command(schedules)
 
 runs = App(name="run", sort_key=2, help="Submit runs and look after them.", help_epilogue="")
@@ -61,6 +64,7 @@ commands.command(queues)
 for parent, name, place, summary, order in (
     (commands, "up", "up:up", "Run the whole system in the foreground.", 0),
     (commands, "worker", "workers:work", "Run workers; list or drain them.", 1),
+    (commands, "scheduler", "scheduler:run_scheduler", "Fire schedules.", 1),
     (commands, "top", "top:top", "Watch queues, workers and failures, live.", 2),
     (commands, "migrate", "database:migrate", "Bring the schema up to date.", 4),
     (commands, "restored", "database:restored", "Make a database safe that was restored from a backup.", 4),
@@ -86,10 +90,21 @@ for parent, name, place, summary, order in (
     (queues, "list", "queues:list_queues", "List queues: depth, age, rates, wanted slots.", 0),
     (queues, "pause", "queues:pause", "Stop claiming from a queue.", 1),
     (queues, "resume", "queues:resume", "Claim from a queue again.", 2),
-    (schedules, "explain", "schedules:explain", "Say what a schedule means.", 0),
-    (schedules, "preview", "schedule_preview:show", "Show when a schedule will fire.", 1),
-    (schedules, "diff", "schedule_diff:show", "Compare two versions of a schedule.", 2),
-    (schedules, "load", "schedule_load:show", "Count how many schedules fall on each minute.", 3),
+    (schedules, "create", "schedule_create:create", "Make a schedule, or replace one.", 0),
+    (schedules, "apply", "scheduler:apply", "Let schedules in code take effect.", 0),
+    (schedules, "list", "schedule_lists:list_schedules", "List schedules: state, next instant, job.", 1),
+    (schedules, "show", "schedule_show:show", "Show a schedule: what it means, what comes, what happened.", 1),
+    (schedules, "history", "schedule_history:history", "Show what fired, what was missed, and why.", 1),
+    (schedules, "versions", "schedule_lists:versions", "Show what a schedule was before.", 1),
+    (schedules, "pause", "schedule_acts:pause", "Let nothing of a schedule fire.", 2),
+    (schedules, "resume", "schedule_acts:resume", "Let a paused schedule go on.", 2),
+    (schedules, "trigger", "schedule_acts:trigger", "Submit one run of a schedule now.", 2),
+    (schedules, "rollback", "schedule_acts:rollback", "Go back to an older version.", 2),
+    (schedules, "delete", "schedule_acts:delete", "Remove a schedule.", 2),
+    (schedules, "explain", "schedules:explain", "Say what a schedule means.", 3),
+    (schedules, "preview", "schedule_preview:show", "Show when a schedule will fire.", 4),
+    (schedules, "diff", "schedule_diff:show", "Compare two versions of a schedule.", 5),
+    (schedules, "load", "schedule_load:show", "Count how many schedules fall on each minute.", 6),
 ):
     parent.command(f"mainspring.cli.{place}", name=name, help=summary, sort_key=order)
 

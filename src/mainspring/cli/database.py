@@ -200,15 +200,16 @@ def grants(
     /,
     *,
     for_: Annotated[
-        Literal["worker", "client", "reader", "all"], Parameter(name="--for", help="What the role is for.")
+        Literal["worker", "scheduler", "client", "reader", "all"], Parameter(name="--for", help="What the role is for.")
     ] = "all",
     invocation: Invocation,
 ) -> None:
     """Print the SQL that gives a role what it needs, and nothing more.
 
-    A worker executes runs and keeps the house; a client submits runs and acts on
-    them; a reader only looks. Handlers that submit runs make a worker a client
-    too: that is all, the default.
+    A worker executes runs and keeps the house; a scheduler fires schedules; a
+    client submits runs, acts on them and makes schedules; a reader only looks.
+    Handlers that submit runs make a worker a client too, and `mainspring up` is
+    all of them: that is the default.
 
     Needs no database. The role must exist; run the SQL as the role that migrates,
     or as an administrator, and again after each migrate.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from mainspring.errors import InvalidInput
-from mainspring.model.job import EARLIEST
+from mainspring.model.job import EARLIEST, LATEST
 from mainspring.model.payload import quoted
 from mainspring.model.policy import RetryPolicy
 
@@ -88,6 +88,15 @@ def parse_moment(text: str | None, option: str, now: datetime) -> datetime | Non
         assert span is not None
         return max(now - min(span, now - EARLIEST), EARLIEST)
     return parse_instant(text, option, or_else="2h for two hours ago, ")
+
+
+def parse_later(text: str | None, option: str, now: datetime) -> datetime | None:
+    """An instant, or how long from now on."""
+    if text is not None and _SPAN.fullmatch(text):
+        span = parse_span(text, option)
+        assert span is not None
+        return now + min(span, LATEST - now)
+    return parse_instant(text, option, or_else="2h for two hours from now, ")
 
 
 def parse_payload(payload: str | None, pairs: Sequence[str]) -> dict[str, Any]:

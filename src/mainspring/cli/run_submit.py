@@ -12,12 +12,16 @@ from mainspring.cli.command import Flag, Invocation, Repeatable, command
 from mainspring.cli.parsing import parse_instant, parse_payload, parse_retry, parse_span
 from mainspring.cli.text import as_json
 from mainspring.model.lifecycle import State
-from mainspring.model.options import SubmitOptions
+from mainspring.model.options import SubmitKeywords, SubmitOptions
+
+Arg = Annotated[tuple[str, ...], Repeatable, Parameter(help="name=value, once per argument; the value may be JSON.")]
+Payload = Annotated[str | None, Parameter(help="All arguments as one JSON object.")]
+CheckedBy = Annotated[str | None, Parameter(help="module:attribute; the arguments are then checked here.")]
 
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class RunOptions:
+class JobOptions:
     """Instead of what the job says."""
 
     queue: Annotated[str | None, Parameter(help="Instead of the job's own queue.")] = None
@@ -25,9 +29,6 @@ class RunOptions:
         tuple[str, ...], Repeatable, Parameter(help="Only for workers with this label, instead of the job's labels.")
     ] = ()
     priority: Annotated[int | None, Parameter(help="0 (most urgent) to 9.")] = None
-    delay: Annotated[str | None, Parameter(help="Start so much later: 500ms, 30s, 15m, 2h, 1d.")] = None
-    at: Annotated[str | None, Parameter(help="Start at an instant: 2026-12-24T18:00:00+01:00.")] = None
-    key: Annotated[str | None, Parameter(help="Idempotency key: submitting again returns the first run.")] = None
     tag: Annotated[tuple[str, ...], Repeatable, Parameter(help="May be given several times.")] = ()
     max_age: Annotated[
         str | None, Parameter(help="Expire if not started, or started again, so long after it is due.")
@@ -41,20 +42,38 @@ class RunOptions:
 
     def checked(self) -> SubmitOptions:
         """As the application takes them; refuses what breaks a rule."""
-        return SubmitOptions.checked(
-            at=parse_instant(self.at, "at"),
-            delay=parse_span(self.delay, "delay"),
-            priority=self.priority,
-            queue=self.queue,
-            labels=self.label or None,
-            tags=self.tag or None,
-            key=self.key,
-            max_age=parse_span(self.max_age, "max-age"),
-            retry=parse_retry(self.retry),
-            timeout=parse_span(self.attempt_timeout, "attempt-timeout"),
-            run_timeout=parse_span(self.run_timeout, "run-timeout"),
-            start_within=parse_span(self.start_within, "start-within"),
-        )
+        return SubmitOptions.checked(**self._given())
+
+    def _given(self) -> SubmitKeywords:
+        return {
+            "priority": self.priority,
+            "queue": self.queue,
+            "labels": self.label or None,
+            "tags": self.tag or None,
+            "max_age": parse_span(self.max_age, "max-age"),
+            "retry": parse_retry(self.retry),
+            "timeout": parse_span(self.attempt_timeout, "attempt-timeout"),
+            "run_timeout": parse_span(self.run_timeout, "run-timeout"),
+            "start_within": parse_span(self.start_within, "start-within"),
+        }
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class RunOptions(JobOptions):
+    """And what only one run can have."""
+
+    delay: Annotated[str | None, Parameter(help="Start so much later: 500ms, 30s, 15m, 2h, 1d.")] = None
+    at: Annotated[str | None, Parameter(help="Start at an instant: 2026-12-24T18:00:00+01:00.")] = None
+    key: Annotated[str | None, Parameter(help="Idempotency key: submitting again returns the first run.")] = None
+
+    def _given(self) -> SubmitKeywords:
+        own: SubmitKeywords = {
+            "at": parse_instant(self.at, "at"),
+            "delay": parse_span(self.delay, "delay"),
+            "key": self.key,
+        }
+        return super()._given() | own
 
 
 @command("submit")
@@ -62,11 +81,9 @@ async def submit(
     job: Annotated[str, Parameter(help="The job's name.")],
     /,
     *,
-    arg: Annotated[
-        tuple[str, ...], Repeatable, Parameter(help="name=value, once per argument; the value may be JSON.")
-    ] = (),
-    payload: Annotated[str | None, Parameter(help="All arguments as one JSON object.")] = None,
-    app: Annotated[str | None, Parameter(help="module:attribute; the arguments are then checked here.")] = None,
+    arg: Arg = (),
+    payload: Payload = None,
+    app: CheckedBy = None,
     options: RunOptions = RunOptions(),  # noqa: B008  frozen
     wait: Annotated[bool, Flag, Parameter(help="Wait for the end and print the result.")] = False,
     timeout: Annotated[str | None, Parameter(help="How long to wait: 30s. Without it, for ever.")] = None,

@@ -1,4 +1,4 @@
-"""`mainspring up`: database, workers and keeper in the foreground, with a view of what they do."""
+"""`mainspring up`: database, workers, scheduler and keeper in the foreground, with a view of what they do."""
 
 import asyncio
 import signal
@@ -14,6 +14,7 @@ from mainspring.app.mainspring import Mainspring
 from mainspring.cli.activity import Watch
 from mainspring.cli.command import Invocation, Repeatable, command
 from mainspring.cli.parsing import parse_port, parse_words
+from mainspring.cli.scheduler import apply_declared
 from mainspring.cli.workers import DEFAULTS, LogLevel, Threads, announcement, chosen_queues, load_with_jobs, weights_of
 from mainspring.errors import InvalidInput
 from mainspring.store.embedded import EmbeddedServer
@@ -47,10 +48,11 @@ async def up(
     """Run the whole system in the foreground.
 
     Starts the embedded PostgreSQL (or uses the server at the URL), brings it to
-    the shape we need, and runs workers. Ctrl-C drains and stops; a second Ctrl-C
+    the shape we need, and runs workers and a scheduler. Ctrl-C drains and stops; a second Ctrl-C
     hurries. Started again, it goes on with the same data.
 
     Examples:
+      mainspring up --app examples.hello:app
       mainspring up --app examples.hello:app --submit tick
       mainspring up --app shop.jobs:app --processes 2 --data-dir ./data
     """
@@ -68,10 +70,12 @@ async def up(
     )
     location = invocation.location(application)
     async with _store(location, parse_port(port), invocation) as store:
+        await apply_declared(invocation, application)
         await _submit_at_start(invocation, application, submit)
         invocation.say(announcement(app, settings))
         watch = Watch(store.database, store.lanes, tenant_id=application.actor.tenant, as_json=invocation.wants_json)
-        code = await _work_and_watch(store, location, app, settings, watch, invocation)
+        async with wiring.scheduler_in_process(store, invocation.clock):
+            code = await _work_and_watch(store, location, app, settings, watch, invocation)
     invocation.say("stopped")
     return code
 

@@ -1,0 +1,166 @@
+"""`mainspring schedule create`: make a schedule at run time, or replace one."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Literal
+
+from cyclopts import Group, Parameter
+from msgspec import to_builtins
+
+from mainspring.app.loading import load_app
+from mainspring.app.mainspring import Mainspring
+from mainspring.app.scheduling import requested
+from mainspring.cli.command import Flag, Invocation, command
+from mainspring.cli.parsing import parse_instant, parse_payload, parse_span
+from mainspring.cli.run_submit import Arg, CheckedBy, JobOptions, Payload
+from mainspring.cli.schedule_show import COMING, Facts, coming_lines, facts, next_documents
+from mainspring.cli.schedules import CalendarFiles, Zone, read_calendars
+from mainspring.control.schedule_errors import schedule_exists, version_conflict
+from mainspring.control.schedule_requests import ScheduleRequest
+from mainspring.errors import InvalidInput, ScheduleNotFound
+from mainspring.model.scheduling import ScheduleSummary
+from mainspring.schedule.deciding import CatchUp, CatchUpRule
+from mainspring.schedule.preview import Preview
+from mainspring.schedule.schedule import Schedule
+from mainspring.schedule.text import parse
+
+DEFAULT = CatchUp()
+
+
+@Parameter(name="*", group=Group("When", sort_key=0))
+@dataclass(frozen=True)
+class When:
+    """When it fires, and what happens to what it misses."""
+
+    when: Annotated[str, Parameter(help="Cron, an interval, instants, a recurrence rule, or plain English.")]
+    zone: Zone = "UTC"
+    calendar: CalendarFiles = ()
+    spread: Annotated[str | None, Parameter(help="Start each run up to so much later, always the same: 10m.")] = None
+    starts_at: Annotated[str | None, Parameter(help="Nothing before this instant: 2027-01-01T00:00+01:00.")] = None
+    ends_at: Annotated[str | None, Parameter(help="Nothing from this instant on.")] = None
+    max_runs: Annotated[int | None, Parameter(help="At most so many instants, counted from --starts-at.")] = None
+    catch_up: Annotated[
+        Literal["latest", "all", "earliest", "none"], Parameter(help="Which of the instants it missed fire after all.")
+    ] = DEFAULT.rule.value
+    catch_up_window: Annotated[str, Parameter(help="How far back it catches up.")] = "1d"
+
+    def read(self, invocation: Invocation) -> Schedule:
+        now = invocation.now
+        calendars = read_calendars(self.calendar, zone=self.zone, now=now, invocation=invocation)
+        return parse(
+            self.when,
+            zone=self.zone,
+            now=now,
+            calendars=calendars,
+            starts_at=parse_instant(self.starts_at, "starts-at"),
+            ends_at=parse_instant(self.ends_at, "ends-at"),
+            max_runs=self.max_runs,
+            spread=parse_span(self.spread, "spread"),
+        )
+
+    def read_catch_up(self) -> CatchUp:
+        window = parse_span(self.catch_up_window, "catch-up-window")
+        assert window is not None
+        return CatchUp(rule=CatchUpRule(self.catch_up), window=window)
+
+
+@command("create")
+async def create(
+    name: Annotated[str, Parameter(help="A name of its own.")],
+    /,
+    *,
+    job: Annotated[str, Parameter(help="The name of the job that it runs.")],
+    when: When,
+    arg: Arg = (),
+    payload: Payload = None,
+    app: CheckedBy = None,
+    options: JobOptions = JobOptions(),  # noqa: B008  frozen
+    replace: Annotated[bool, Flag, Parameter(help="Replace the schedule of this name, if there is one.")] = False,
+    expected_version: Annotated[int | None, Parameter(help="Replace only this version.")] = None,
+    dry_run: Annotated[bool, Flag, Parameter(help="Show what it means, and change nothing.")] = False,
+    invocation: Invocation,
+) -> None:
+    """Make a schedule: a job, its arguments, and when it runs.
+
+    Prints what it means and the next instants. It fires as soon as a scheduler
+    runs. With --replace, saying the same twice changes nothing, so a script may
+    repeat it. Quote --when: the shell reads * and |.
+
+    Examples:
+      mainspring schedule create nightly --job report --when "every day at 02:30"
+      mainspring schedule create poll --job poll --when 90s --replace
+      mainspring schedule create remind-42 --job remind --arg customer=42 --when "0 9 * * 1-5" --dry-run
+    """
+    _check_replaces(replace=replace, expected_version=expected_version)
+    arguments, schedule = parse_payload(payload, arg), when.read(invocation)
+    catch_up, checked = when.read_catch_up(), options.checked()
+    application = None if app is None else load_app(app)
+    async with invocation.client(application) as client:
+        if application is not None:
+            application.registry.find(job)  # raises if it is not one of its jobs
+        encoded = client.registry.encode(job, arguments)
+        request = requested(name, job, schedule, encoded, checked, catch_up=catch_up)
+        made, schedules = None, (await client.services()).schedules
+        if dry_run:
+            request.first_after(invocation.now)
+            await _check(client, request, replace=replace, expected_version=expected_version)
+        elif replace:
+            made = await schedules.put(client.actor, request, expected_version=expected_version)
+        else:
+            made = await schedules.create(client.actor, request)
+    _print(invocation, request, made)
+
+
+def _check_replaces(*, replace: bool, expected_version: int | None) -> None:
+    if expected_version is not None and not replace:
+        raise InvalidInput(
+            f"--expected-version is {expected_version}; it needs --replace: a new schedule has no version yet.",
+            code="expected-version-of-new",
+            hint="Add --replace, or leave it out.",
+            field="expected_version",
+            value=expected_version,
+        )
+
+
+async def _check(client: Mainspring, request: ScheduleRequest, *, replace: bool, expected_version: int | None) -> None:
+    """Refuse what would be refused if it were meant."""
+    if client.registry.definition_of(request.job) is None:
+        await client.jobs.find(request.job)
+    try:
+        present = await client.schedules.find(request.name)
+    except ScheduleNotFound:
+        if expected_version is not None:
+            raise
+        return
+    if not replace:
+        raise schedule_exists(request.name)
+    if expected_version is not None and expected_version != present.version:
+        raise version_conflict(request.name, present.version, expected_version)
+
+
+def _print(invocation: Invocation, request: ScheduleRequest, made: ScheduleSummary | None) -> None:
+    schedule, now = request.schedule, invocation.now
+    coming = schedule.preview(now, count=COMING, job=request.name)
+    if not invocation.wants_json:
+        invocation.print(facts(_lines_about(request, made, coming, now)))
+        return
+    described = {
+        "name": request.name,
+        "job": request.job,
+        "when": schedule.text,
+        "words": schedule.words,
+        "zone": schedule.zone,
+    }
+    known = described if made is None else to_builtins(made)
+    invocation.print_json(known | {"is_dry_run": made is None, "next": next_documents(coming)})
+
+
+def _lines_about(request: ScheduleRequest, made: ScheduleSummary | None, coming: Preview, now: datetime) -> Facts:
+    about = "nothing was changed" if made is None else f"version {made.version}"
+    yield "schedule", f"{request.name} ({about})"
+    yield "job", request.job
+    yield "when", request.schedule.text
+    yield "in words", request.schedule.words
+    if made is not None and made.paused_at is not None:
+        yield "state", f"paused by {made.paused_by}; it stays paused"
+    yield from coming_lines(coming, now)

@@ -1,0 +1,182 @@
+"""`mainspring schedule history`: what became of the instants of a schedule, and why some did not fire."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from textwrap import wrap
+from typing import Annotated, NamedTuple
+from zoneinfo import ZoneInfo
+
+from cyclopts import Parameter
+from rich.text import Text
+
+from mainspring.cli.command import Flag, Invocation, command
+from mainspring.cli.parsing import parse_moment
+from mainspring.cli.schedules import as_stamp
+from mainspring.cli.tables import COLOURS, Column, ago, fitted
+from mainspring.cli.text import as_span, safe
+from mainspring.model.scheduling import OccurrenceOutcome, OccurrenceRecord, ScheduleState, ScheduleSummary
+from mainspring.schedule.deciding import ON_TIME, SkipReason
+from mainspring.schedule.zones import zone_named
+
+WIDE = 120  # a terminal with room for runs beside the instants
+NARROW = 60  # one without room for years
+
+REASONS = {
+    SkipReason.MISSED: "missed, and catch-up is none",
+    SkipReason.OUTSIDE_WINDOW: "missed for longer than catch-up looks back",
+    SkipReason.PAUSED: "the schedule was paused",
+    SkipReason.DELETED: "the schedule was deleted",
+    SkipReason.TOO_MANY: "too many were overdue when the schedule was changed",
+}
+
+
+@command("history")
+async def history(
+    name: Annotated[str, Parameter(help="The schedule's name.")],
+    /,
+    *,
+    missed: Annotated[bool, Flag, Parameter(help="Only what did not fire, or fired more than a minute late.")] = False,
+    since: Annotated[str | None, Parameter(help="From then on: 12h (ago), or 2026-12-24T18:00Z.")] = None,
+    before: Annotated[str | None, Parameter(help="… and before then.")] = None,
+    limit: Annotated[int, Parameter(help="How many, at most 1000.")] = 50,
+    invocation: Invocation,
+) -> None:
+    """Show what became of the instants of a schedule, newest first.
+
+    Instants are in the schedule's zone. Each fired (and its run is shown, with the
+    state it is in now), was collapsed into the run of another one, or was skipped
+    for a reason. Neighbours that share a fate share a line.
+
+    Examples:
+      mainspring schedule history nightly
+      mainspring schedule history nightly --missed --since 12h
+      mainspring schedule history nightly --before 2026-12-01T00:00Z -o json
+    """
+    now = invocation.now
+    since_at, before_at = parse_moment(since, "since", now), parse_moment(before, "before", now)
+    async with invocation.client() as client:
+        schedule = await client.schedules.find(name)
+        records = await client.schedules.history(name, since=since_at, before=before_at, missed=missed, limit=limit)
+    if invocation.wants_json:
+        invocation.print_json(
+            {
+                "schedule": schedule.name,
+                "zone": schedule.zone,
+                "overdue_since": overdue_since(schedule, now),
+                "occurrences": records,
+            }
+        )
+        return
+    print_records(invocation, schedule, records, "Nothing was missed." if missed else "Nothing was due yet.")
+    if len(records) == limit:
+        invocation.say(f"there may be more: the same with --before {as_stamp(records[-1].nominal_at)}")
+
+
+def print_records(
+    invocation: Invocation, schedule: ScheduleSummary, records: Sequence[OccurrenceRecord], if_none: str
+) -> None:
+    now = invocation.now
+    since = overdue_since(schedule, now)
+    if since is not None:
+        invocation.print(Text(f"Due {ago(since, now)}, and not decided yet: is a scheduler running?", style="red"))
+    if records:
+        invocation.print_lines(lines_of(records, zone_named(schedule.zone), now, invocation.room))
+    elif since is None:
+        invocation.print(if_none)
+
+
+def overdue_since(schedule: ScheduleSummary, now: datetime) -> datetime | None:
+    """Since when an instant waits to be decided, if it has waited for too long: schedulers are down, or behind."""
+    due_at = schedule.next_due_at
+    is_late = schedule.state is ScheduleState.ACTIVE and due_at is not None and now - due_at > ON_TIME
+    return due_at if is_late else None
+
+
+# ── as lines ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Shown(NamedTuple):
+    """What there is to say about one record."""
+
+    instants: Text
+    fate: Text
+    run: Text
+    state: Text
+
+
+def lines_of(records: Sequence[OccurrenceRecord], zone: ZoneInfo, now: datetime, room: int | None) -> list[Text]:
+    """One line for each where there is room; else its run is below it, whole, to be copied."""
+    with_seconds = any(each.nominal_at.second or each.last_at.second for each in records)
+    with_year = room is None or room >= NARROW
+    shown = [
+        _Shown(
+            Text(_instants(each, zone, seconds=with_seconds, year=with_year)),
+            _fate(each, zone, now),
+            Text("" if each.run_id is None else str(each.run_id)),
+            _state(each),
+        )
+        for each in records
+    ]
+    columns = (Column(zone.key, least=26), Column("became", least=12))
+    if room is None or room >= WIDE:
+        return fitted((*columns, Column("run"), Column("state")), shown, room)
+    if room < NARROW:
+        return [Text(zone.key, style="dim"), *(line for each in shown for line in _narrow(each, room))]
+    heading, *lines = fitted(columns, [(each.instants, each.fate) for each in shown], room)
+    below = ((line, Text(f"  {each.run} ").append_text(each.state)) for line, each in zip(lines, shown, strict=True))
+    return [heading, *(line for pair in below for line in pair if line.plain.strip())]
+
+
+def _narrow(shown: _Shown, room: int) -> Iterator[Text]:
+    yield shown.instants
+    for words in wrap(shown.fate.plain, room - 2):
+        yield Text(f"  {words}", style=shown.fate.style)
+    if shown.run:
+        yield Text(f"  {shown.run}")
+        yield Text("  ").append_text(shown.state)
+
+
+def _instants(record: OccurrenceRecord, zone: ZoneInfo, *, seconds: bool, year: bool) -> str:
+    """`Tue 17 Nov 2026 09:00 CET`, or from the first to the last of several."""
+    first, last = record.nominal_at.astimezone(zone), record.last_at.astimezone(zone)
+    clock = "%H:%M:%S" if seconds else "%H:%M"
+    told = _day(first, year=year) + f" {first:{clock}}"
+    if first != last:
+        offset = f" {first.tzname()}" if first.tzname() != last.tzname() else ""
+        day = "" if first.date() == last.date() else _day(last, year=year) + " "
+        told += f"{offset} – {day}{last:{clock}}"
+    return f"{told} {last.tzname()}"
+
+
+def _day(at: datetime, *, year: bool) -> str:
+    return f"{at:%a} {at.day:2} {at:%b %Y}" if year else f"{at:%a} {at.day:2} {at:%b}"
+
+
+def _fate(record: OccurrenceRecord, zone: ZoneInfo, now: datetime) -> Text:
+    match record.outcome:
+        case OccurrenceOutcome.FIRED:
+            return _firing(record, zone, now)
+        case OccurrenceOutcome.COLLAPSED:
+            return Text("collapsed into", style="yellow")
+        case OccurrenceOutcome.SKIPPED:
+            reason = REASONS.get(record.reason, record.reason)  # type: ignore[call-overload]  # or a newer program's
+            return Text(f"skipped: {safe(reason, 80)}", style="yellow")
+
+
+def _firing(record: OccurrenceRecord, zone: ZoneInfo, now: datetime) -> Text:
+    due_at, late = record.due_at, record.late or timedelta(0)
+    if due_at is not None and due_at > max(now, record.decided_at):
+        return Text("staged", style="dim")
+    told = Text("fired")
+    if late:
+        told.append(f", late by {as_span(late.total_seconds())}", style="yellow" if late > ON_TIME else "")
+    if due_at not in (None, record.nominal_at):
+        told.append(f", due {due_at.astimezone(zone):%H:%M:%S}", style="dim")
+    return told
+
+
+def _state(record: OccurrenceRecord) -> Text:
+    if record.run_id is None:
+        return Text("")
+    state = record.run_state
+    return Text("no longer kept", style="dim") if state is None else Text(state.value, style=COLOURS.get(state, ""))
