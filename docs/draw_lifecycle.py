@@ -9,7 +9,7 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-from mainspring.model.lifecycle import ENDS, MOVES, PLACES, State
+from mainspring.model.lifecycle import ENDS, MOVES, PLACES, STAGED, State
 
 PAGE = Path(__file__).parent.parent / "ARCHITECTURE.md"
 BEGIN, END = "<!-- lifecycle: drawn by docs/draw_lifecycle.py -->\n", "<!-- /lifecycle -->\n"
@@ -21,15 +21,17 @@ def diagram() -> str:
     for move in MOVES:
         for source, target in sorted(move.paths, key=_in_order):
             if source is not target:
-                arrows["[*]" if source is None else source.value, target.value].append(move.verb)
+                arrows[_shown(source), _shown(target)].append(move.verb)
     ends = [f"    {state} --> [*]" for state in State if state in ENDS]
     lines = [f"    {source} --> {target}: {', '.join(verbs)}" for (source, target), verbs in arrows.items()]
     return "\n".join(["```mermaid", "stateDiagram-v2", *lines, *ends, "```", ""])
 
 
 def table() -> str:
-    places = [f"| `{state}` | `{PLACES.get(state, 'attempt')}` |" for state in State]
-    return "\n".join(["| state | the row is in |", "|---|---|", *places, ""])
+    places = {state: f"`{PLACES.get(state, 'attempt')}`" for state in State}
+    places[State.SCHEDULED] += f", or `{STAGED}` with a rank in the future"
+    rows = [f"| `{state}` | {place} |" for state, place in places.items()]
+    return "\n".join(["| state | the row is in |", "|---|---|", *rows, ""])
 
 
 def drawn(page: str) -> str:
@@ -39,7 +41,11 @@ def drawn(page: str) -> str:
     return f"{before}{BEGIN}{diagram()}\n{table()}{END}{after}"
 
 
-def _in_order(path: tuple[State | None, State]) -> list[int]:
+def _shown(state: State | None) -> str:
+    return "[*]" if state is None else state.value
+
+
+def _in_order(path: tuple[State | None, State | None]) -> list[int]:
     states = list(State)
     return [-1 if state is None else states.index(state) for state in path]
 

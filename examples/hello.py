@@ -5,7 +5,7 @@ mainspring run submit greet --arg name=Ada --wait
 
 import asyncio
 import random
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from mainspring import Context, Mainspring, RetryPolicy
 
@@ -13,7 +13,6 @@ app = Mainspring()
 
 NAMES = ("Ada", "Grace", "Edsger", "Barbara", "Donald", "Margaret")
 CITIES = ("Reykjavík", "Nairobi", "Lima", "Osaka")
-EVERY = timedelta(seconds=5)
 
 
 @app.job
@@ -43,19 +42,17 @@ async def remind(what: str) -> str:
     return f"Remember: {what}"
 
 
-@app.job
-async def tick(due_at: datetime | None = None) -> None:
-    """Submits a little work, and its own next run five seconds later."""
+@app.job(schedule="every 5 seconds")
+async def tick(context: Context) -> str:
+    """Runs by its schedule, which takes effect when the application starts; submits a little work."""
     await greet.submit(random.choice(NAMES))
     await count_words.submit("to be or not to be")
     await ask_weather.submit(random.choice(CITIES))
     await remind.options(delay=timedelta(seconds=3)).submit("stretch your legs")
-
-    # However often ticks are started, there is one chain of them: the key names the next full five seconds,
-    # and submitting the same key again is answered with the run that has it.
-    next_at = full_five_seconds_after(max(datetime.now(UTC), due_at or datetime.min.replace(tzinfo=UTC)))
-    await tick.options(at=next_at, key=f"tick {next_at:%Y-%m-%d %H:%M:%S}").submit(next_at)
+    return f"tick of {context.occurrence.nominal_at:%H:%M:%S}" if context.occurrence else "a tick by hand"
 
 
-def full_five_seconds_after(at: datetime) -> datetime:
-    return at - (at - datetime.min.replace(tzinfo=UTC)) % EVERY + EVERY
+@app.job(schedule="every weekday at 09:00", zone="Europe/Berlin")
+async def daily_report() -> str:
+    """Try `mainspring schedule explain 'every weekday at 09:00'`, and `mainspring schedule show daily_report`."""
+    return "Everybody was greeted."
