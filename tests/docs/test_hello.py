@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,11 +13,7 @@ from mainspring.testing import run_until_idle
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    import asyncpg
-
     from mainspring import Mainspring
-
-DUE_AT = datetime(2100, 1, 1, 12, 0, 3, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -28,16 +23,18 @@ async def app(url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Mainsp
     await hello.app.close()
 
 
-async def test_ticks_started_twice_continue_as_one(
-    app: Mainspring, connection: asyncpg.Connection[asyncpg.Record]
-) -> None:
-    await hello.tick.submit(DUE_AT)
-    await hello.tick.submit(DUE_AT)
+async def test_a_tick_submits_a_little_work(app: Mainspring) -> None:
+    await app.schedules.apply()
+    ticked = await hello.tick.submit()
 
     await run_until_idle(app)
 
-    rows = await connection.fetch("select due_at from later where idempotency_key like 'tick %'")
-    assert [row["due_at"] for row in rows] == [datetime(2100, 1, 1, 12, 0, 5, tzinfo=UTC)]
+    assert await ticked.result(timeout=PATIENCE) == "a tick by hand"
+    assert len((await app.runs.list()).runs) == 5
+    assert {each.name: each.words for each in await app.schedules.list()} == {
+        "daily_report": "Every weekday at 09:00, Europe/Berlin time.",
+        "tick": "Every 5 seconds, UTC.",
+    }
 
 
 async def test_a_greeting_greets(app: Mainspring) -> None:
@@ -46,10 +43,3 @@ async def test_a_greeting_greets(app: Mainspring) -> None:
     await run_until_idle(app)
 
     assert await handle.result(timeout=PATIENCE) == "Hello, Ada!"
-
-
-def test_the_next_tick_is_always_later() -> None:
-    full = datetime(2026, 1, 1, 0, 0, 5, tzinfo=UTC)
-
-    assert hello.full_five_seconds_after(full) == datetime(2026, 1, 1, 0, 0, 10, tzinfo=UTC)
-    assert hello.full_five_seconds_after(full.replace(microsecond=1)) == datetime(2026, 1, 1, 0, 0, 10, tzinfo=UTC)

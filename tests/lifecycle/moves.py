@@ -1,4 +1,4 @@
-"""What `lifecycle.MOVES` predicts: the state of a run after a verb, or after two."""
+"""What `lifecycle.MOVES` predicts: where a run is after a verb, or after two."""
 
 from __future__ import annotations
 
@@ -16,28 +16,51 @@ SETTLING = frozenset({"complete", "retry", "snooze", "bury", "hold", "give_back"
 PASSING_OVER = frozenset({"promote", "release", "claim", "rescue", "expire"})
 
 
-def allows(verb: str, source: State) -> bool:
-    """Whether `verb` may act on a run in `source`."""
-    return source in VERBS[verb].sources
+# Where a run may begin or get to: a state, or one of these. A schedule's run is *staged* in line ahead of its instant;
+# *postponed* it was given another time that is to come. Both are scheduled, and once withdrawn a run is gone.
+STAGED, POSTPONED, GONE = "staged", "postponed", "gone"
+UNTIMELY = {
+    State.SCHEDULED: {"withdraw"},  # what backs off was started: it has fired
+    STAGED: {"promote"},  # it is in line, and time will do it
+    POSTPONED: {"promote", "expire"},  # not due yet, and its expiry was put off as well
+}
+
+
+def state_at(spot: str) -> State | None:
+    """The state of a run that is there: None if it is not there any more."""
+    if spot in (STAGED, POSTPONED):
+        return State.SCHEDULED
+    return None if spot == GONE else State(spot)
+
+
+def allows(verb: str, spot: str) -> bool:
+    """Whether `verb` may act on a run that is there."""
+    return state_at(spot) in VERBS[verb].sources and verb not in UNTIMELY.get(spot, ())
 
 
 class Expected(NamedTuple):
-    """A state, and whether someone asked for the end of a run that is still running."""
+    """Where a run is, and whether someone asked for the end of one that is still running."""
 
-    state: State
+    spot: str
     is_cancelling: bool = False
 
+    @property
+    def visible(self) -> tuple[State | None, bool]:
+        return state_at(self.spot), self.is_cancelling
 
-def after(verb: str, before: Expected, seen: State) -> Expected:
+
+def after(verb: str, before: Expected, seen: State | None) -> Expected:
     """What a verb makes of a run, nothing if it does not act on runs in that state.
 
     `seen` is where the run was when the actor last looked: who changes a run chooses the new time by it.
     """
-    if not allows(verb, before.state):
+    if not allows(verb, before.spot):
         return before
     if verb == "change":
         return _changed(before, seen)
-    if verb == "cancel" and before.state is State.RUNNING:
+    if verb == "withdraw":
+        return Expected(GONE)
+    if verb == "cancel" and before.spot == State.RUNNING:
         return Expected(State.RUNNING, is_cancelling=True)  # the worker is asked; it or a rescuer ends the run
     (target,) = VERBS[verb].targets
     if before.is_cancelling and target not in ENDS:
@@ -45,19 +68,19 @@ def after(verb: str, before: Expected, seen: State) -> Expected:
     return Expected(target)
 
 
-def _changed(before: Expected, seen: State) -> Expected:
-    if before.state is State.HELD:
+def _changed(before: Expected, seen: State | None) -> Expected:
+    if before.spot == State.HELD:
         return before
-    return Expected(State.SCHEDULED if seen is State.READY else State.READY)
+    return Expected(POSTPONED if seen is State.READY else State.READY)
 
 
-def orders(source: State, first: str, second: str, seen: State) -> set[Expected]:
+def orders(source: str, first: str, second: str, seen: State | None) -> set[Expected]:
     """What may have become of a run on which two verbs acted at once: as if one had come after the other."""
     start = Expected(source)
-    once, other = after(first, start, source), after(second, start, seen)
+    once, other = after(first, start, state_at(source)), after(second, start, seen)
     if second in SETTLING and seen is not State.RUNNING:
         return {once}  # it came with a lease that was over
-    results = {after(second, once, seen), after(first, other, source)}
+    results = {after(second, once, seen), after(first, other, state_at(source))}
     if second in PASSING_OVER:
         results.add(once)
     if first in PASSING_OVER:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -11,13 +12,13 @@ from tests.checker import check
 from mainspring.errors import RunAlreadyEnded, RunAlreadyStarted, RunNotDead
 from mainspring.model.lifecycle import ENDS, MOVES, PLACES, State
 
-from .moves import ACTING, SETTLING, Expected, after, allows
-from .verbs import VERBS, WAYS, obey
+from .moves import ACTING, POSTPONED, SETTLING, STAGED, Expected, after, allows, state_at
+from .verbs import TOMORROW, VERBS, WAYS, obey
 
 if TYPE_CHECKING:
     from .verbs import Seen, Stage
 
-CASES = [(state, verb) for state in WAYS for verb in ACTING]
+CASES = [(spot, verb) for spot in WAYS for verb in ACTING]
 MOVING = [case for case in CASES if allows(case[1], case[0])]
 STILL = [case for case in CASES if not allows(case[1], case[0])]
 REFUSED = ("cancel", "change", "requeue", "purge")  # what people ask for is answered; the others pass by in silence
@@ -25,15 +26,17 @@ REFUSALS = {State.RUNNING: RunAlreadyStarted} | dict.fromkeys({*ENDS, State.DEAD
 
 
 def test_there_is_a_way_to_every_state_and_a_hand_for_every_verb() -> None:
-    assert set(WAYS) == set(State)
+    assert set(WAYS) == {*State, STAGED, POSTPONED}
     assert set(PLACES) <= set(WAYS)
     assert set(VERBS) == {move.verb for move in MOVES} - {"submit"}
+    assert {verb for _, verb in MOVING} == set(ACTING), "each verb moves something"
 
 
 @pytest.mark.invariant(3)
-@pytest.mark.parametrize(("state", "verb"), MOVING)
-async def test_a_verb_moves_a_run_as_declared(stage: Stage, state: State, verb: str) -> None:
-    subject = await stage.set_up(state)
+@pytest.mark.parametrize(("spot", "verb"), [case for case in MOVING if case[1] != "withdraw"])
+async def test_a_verb_moves_a_run_as_declared(stage: Stage, spot: str, verb: str) -> None:
+    state = state_at(spot)
+    subject = await stage.set_up(spot)
     before = await stage.look(subject)
 
     await VERBS[verb](stage.first, subject, state)
@@ -41,7 +44,7 @@ async def test_a_verb_moves_a_run_as_declared(stage: Stage, state: State, verb: 
         await obey(stage.first, subject, state)  # the worker was asked to, and does
 
     now = await stage.look(subject)
-    target = State.CANCELLED if verb == "cancel" else after(verb, Expected(state), state).state
+    target = State.CANCELLED if verb == "cancel" else state_at(after(verb, Expected(spot), state).spot)
     assert now.state is target
     assert now.carried == before.carried
     assert now.fence == before.fence + (verb == "claim")
@@ -49,6 +52,28 @@ async def test_a_verb_moves_a_run_as_declared(stage: Stage, state: State, verb: 
         assert _counts(now) == _expected_counts(before, verb)
     report = await check(stage.observer, [subject.run_id])
     assert report.violations == [], report
+
+
+@pytest.mark.invariant(2)
+@pytest.mark.parametrize("spot", [spot for spot, verb in MOVING if verb == "withdraw"])
+async def test_a_withdrawn_run_is_gone_and_its_occurrence_is_still_to_come(stage: Stage, spot: str) -> None:
+    subject = await stage.set_up(spot)
+    assert await stage.next_occurrence(subject) == (True, TOMORROW + timedelta(days=1))
+
+    await VERBS["withdraw"](stage.first, subject, State.SCHEDULED)
+
+    assert await stage.find(subject) is None
+    assert await stage.next_occurrence(subject) == (False, TOMORROW)
+
+
+async def test_what_was_started_before_its_instant_has_fired_though_it_waits_for_tomorrow_again(stage: Stage) -> None:
+    subject = await stage.set_up(State.SCHEDULED)
+    await stage.observer.execute("update later set due_at = $1", TOMORROW)
+    before = await stage.contents()
+
+    await VERBS["withdraw"](stage.first, subject, State.SCHEDULED)
+
+    assert await stage.contents() == before
 
 
 def _counts(seen: Seen) -> tuple[int, int, int]:
@@ -66,9 +91,11 @@ def _expected_counts(before: Seen, verb: str) -> tuple[int, int, int]:
     )
 
 
-@pytest.mark.parametrize(("state", "verb"), STILL)
-async def test_a_verb_that_is_not_declared_changes_nothing(stage: Stage, state: State, verb: str) -> None:
-    subject = await stage.set_up(state)
+@pytest.mark.parametrize(("spot", "verb"), STILL)
+async def test_a_verb_that_is_not_declared_changes_nothing(stage: Stage, spot: str, verb: str) -> None:
+    state = state_at(spot)
+    assert state is not None
+    subject = await stage.set_up(spot)
     before = await stage.contents()
 
     if verb in REFUSED:

@@ -24,13 +24,15 @@ from mainspring.model.line import Delivery
 from mainspring.model.policy import RetryPolicy
 from mainspring.model.run import PRIORITIES, NewRun
 from mainspring.model.steering import Snooze
-from mainspring.store import jobs, leases, runs, submissions, workers
+from mainspring.store import jobs, leases, runs, schedules, submissions, workers
+from mainspring.store.connection import transaction
 from mainspring.store.instants import Micros, micros_of
 from mainspring.store.leases import Lease, Settlement
 from mainspring.store.migrate import installation_of
 from mainspring.worker.registry import Registry, handler_of
 from mainspring.worker.work import Work
 
+from .moves import POSTPONED, STAGED, state_at
 from .stepping import Gate, OnlyConnection, SteppedConnection
 
 if TYPE_CHECKING:
@@ -65,7 +67,7 @@ CARRIED = (
     "submitted_by",
     "submitted_at",
 )
-MOVING_TABLES = ("later", "held", "ready", "lease", "dead", "attempt", "idempotency", "audit")
+MOVING_TABLES = ("later", "held", "ready", "lease", "dead", "attempt", "idempotency", "audit", "occurrence", "cursor")
 
 
 async def handle() -> None:
@@ -104,6 +106,7 @@ class Subject:
     job_id: int
     line_id: int
     worker_id: UUID  # the worker that claims it next, is claiming it or has it
+    schedule_id: UUID  # whose occurrence of tomorrow it is: so withdrawing always has something to go wrong about
     claims: list[Claim] = field(default_factory=list)
 
     @property
@@ -180,15 +183,15 @@ class Party:
 # ── the verbs ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def promote(actor: Party, subject: Subject, seen: State) -> None:
+async def promote(actor: Party, subject: Subject, seen: State | None) -> None:
     await runs.promote(actor.plain, subject.lane, [runs.LONG_AGO] * len(PRIORITIES), 10)
 
 
-async def release(actor: Party, subject: Subject, seen: State) -> None:
+async def release(actor: Party, subject: Subject, seen: State | None) -> None:
     await runs.release(actor.plain, subject.lane, {(subject.job_id, subject.line_id): 0.0}, 10)
 
 
-async def claim(actor: Party, subject: Subject, seen: State) -> None:
+async def claim(actor: Party, subject: Subject, seen: State | None) -> None:
     subject.worker_id = uuid4()
     claims = await claim_batch(actor, subject.lane, subject.line_id, subject.worker_id)
     subject.claims += [each for each in claims if each.row["id"] == subject.run_id]
@@ -212,52 +215,52 @@ async def claim_batch(actor: Party, lane: int, line_id: int, worker_id: UUID) ->
     return [Claim(worker_id, lease, position, line_id, row) for position, row in enumerate(rows)]
 
 
-async def complete(actor: Party, subject: Subject, seen: State) -> Settlement:
+async def complete(actor: Party, subject: Subject, seen: State | None) -> Settlement:
     return await _settle(actor, subject, PATIENT, lambda work: work.succeeded(b"1", micros_now()))
 
 
-async def retry(actor: Party, subject: Subject, seen: State) -> Settlement:
+async def retry(actor: Party, subject: Subject, seen: State | None) -> Settlement:
     return await _settle(actor, subject, PATIENT, lambda work: work.failed(ValueError("once more"), micros_now()))
 
 
-async def snooze(actor: Party, subject: Subject, seen: State) -> Settlement:
+async def snooze(actor: Party, subject: Subject, seen: State | None) -> Settlement:
     nap = Snooze("later", until=AN_HOUR_AGO)
     nap.delay = 0.0  # so that it can be promoted at once
     return await _settle(actor, subject, PATIENT, lambda work: work.steered(nap, micros_now()))
 
 
-async def bury(actor: Party, subject: Subject, seen: State) -> Settlement:
+async def bury(actor: Party, subject: Subject, seen: State | None) -> Settlement:
     return await _settle(actor, subject, HOPELESS, lambda work: work.failed(ValueError("never"), micros_now()))
 
 
-async def hold(actor: Party, subject: Subject, seen: State) -> Settlement:
+async def hold(actor: Party, subject: Subject, seen: State | None) -> Settlement:
     return await _settle(actor, subject, PATIENT, lambda work: work.held(micros_now()), is_started=False)
 
 
-async def give_back(actor: Party, subject: Subject, seen: State) -> Settlement:
+async def give_back(actor: Party, subject: Subject, seen: State | None) -> Settlement:
     return await _settle(actor, subject, PATIENT, lambda work: work.given_back(micros_now()), is_started=False)
 
 
-async def lose(actor: Party, subject: Subject, seen: State) -> Settlement:
+async def lose(actor: Party, subject: Subject, seen: State | None) -> Settlement:
     """A worker stops a run that it may not give back."""
     once = Delivery.AT_MOST_ONCE
     return await _settle(actor, subject, PATIENT, lambda work: work.interrupted(micros_now()), delivery=once)
 
 
-async def obey(actor: Party, subject: Subject, seen: State) -> Settlement:
+async def obey(actor: Party, subject: Subject, seen: State | None) -> Settlement:
     """A worker stops a run because it was asked to."""
     return await _settle(actor, subject, PATIENT, lambda work: work.cancelled(micros_now()))
 
 
-async def rescue(actor: Party, subject: Subject, seen: State) -> None:
+async def rescue(actor: Party, subject: Subject, seen: State | None) -> None:
     await workers.rescue(actor.plain, subject.lane, subject.worker_id, 10)
 
 
-async def cancel(actor: Party, subject: Subject, seen: State) -> State:
+async def cancel(actor: Party, subject: Subject, seen: State | None) -> State:
     return await actor.runs.cancel(TESTER, subject.run_id, reason="not needed")
 
 
-async def expire(actor: Party, subject: Subject, seen: State) -> None:
+async def expire(actor: Party, subject: Subject, seen: State | None) -> None:
     """A keeper ends what waits; a worker ends what it has and finds too old before it starts."""
     if seen is State.RUNNING:
         await _settle(actor, subject, PATIENT, lambda work: work.expired(micros_now()), is_started=False)
@@ -265,18 +268,25 @@ async def expire(actor: Party, subject: Subject, seen: State) -> None:
         await runs.expire(actor.plain, subject.lane, 10)
 
 
-async def change(actor: Party, subject: Subject, seen: State) -> None:
+async def change(actor: Party, subject: Subject, seen: State | None) -> None:
     """Move what is ready to tomorrow, and what waits for its time to an hour ago."""
     at = TOMORROW if seen is State.READY else AN_HOUR_AGO
     await actor.runs.change(TESTER, subject.run_id, at=at)
 
 
-async def requeue(actor: Party, subject: Subject, seen: State) -> None:
+async def withdraw(actor: Party, subject: Subject, seen: State | None) -> None:
+    """Someone changes the schedule, and takes back what was fired ahead."""
+    async with transaction(actor.plain):
+        await schedules.lock_cursor(actor.plain, subject.lane, subject.schedule_id)
+        await schedules.withdraw(actor.plain, subject.lane, subject.schedule_id, AN_HOUR_AGO)
+
+
+async def requeue(actor: Party, subject: Subject, seen: State | None) -> None:
     moved = await actor.dead.requeue(TESTER, subject.run_id, reason="mended")
     await actor.dead.raise_unless_moved(TESTER, moved, "requeued")
 
 
-async def purge(actor: Party, subject: Subject, seen: State) -> None:
+async def purge(actor: Party, subject: Subject, seen: State | None) -> None:
     moved = await actor.dead.purge(TESTER, subject.run_id, reason="hopeless")
     await actor.dead.raise_unless_moved(TESTER, moved, "purged")
 
@@ -295,7 +305,7 @@ async def _settle(
     return await leases.settle(actor.raw, last.worker_id, [end(work)])
 
 
-VERBS: dict[str, Callable[[Party, Subject, State], Awaitable[Any]]] = {
+VERBS: dict[str, Callable[[Party, Subject, State | None], Awaitable[Any]]] = {
     each.__name__: each
     for each in (
         promote,
@@ -312,13 +322,25 @@ VERBS: dict[str, Callable[[Party, Subject, State], Awaitable[Any]]] = {
         cancel,
         expire,
         change,
+        withdraw,
         requeue,
         purge,
     )
 }
 
+
+async def stage_ahead(actor: Party, subject: Subject, seen: State | None) -> None:
+    """Let a run in line look as if its schedule had fired it ahead: not a verb, since time alone undoes it."""
+    await actor.unstepped.execute(
+        "update ready set due_at = $2, ready_at = $2, rank = (date_part('epoch', $2::timestamptz) * 1000000)::bigint"
+        " where id = $1",
+        subject.run_id,
+        TOMORROW,
+    )
+
+
 # How a run that was claimed for the first time gets into each state.
-WAYS: dict[State, tuple[str, ...]] = {
+WAYS: dict[str, tuple[str, ...]] = {
     State.SCHEDULED: ("retry",),
     State.HELD: ("hold",),
     State.READY: ("give_back",),
@@ -328,6 +350,8 @@ WAYS: dict[State, tuple[str, ...]] = {
     State.CANCELLED: ("give_back", "cancel"),
     State.EXPIRED: ("give_back", "expire"),
     State.LOST: ("lose",),
+    STAGED: ("give_back", "stage_ahead"),
+    POSTPONED: ("give_back", "change"),
 }
 
 
@@ -361,11 +385,11 @@ class Stage:
         await self.observer.execute(
             """delete from later; delete from held; delete from ready; delete from lease; delete from dead;
                delete from attempt; delete from idempotency; delete from audit; delete from stale;
-               delete from worker"""
+               delete from worker; delete from occurrence; delete from cursor"""
         )
 
-    async def set_up(self, state: State, *, in_company: bool = False) -> Subject:
-        """A run in the given state that is due, expired and was claimed before.
+    async def set_up(self, spot: str, *, in_company: bool = False) -> Subject:
+        """A run in the given state or spot that was claimed before; it is due and expired unless the spot says not.
 
         In company, its lease holds another run, so that it lives on when this one leaves.
         """
@@ -373,12 +397,12 @@ class Stage:
         subject = await self.submit()
         await claim(self.second, subject, State.READY)
         seen = State.RUNNING
-        for verb in WAYS[state]:
+        for verb in WAYS[spot]:
             if in_company and verb == "claim":
                 await self.submit(key="company")
-            await VERBS[verb](self.second, subject, seen)
+            await (VERBS | {"stage_ahead": stage_ahead})[verb](self.second, subject, seen)
             seen = (await self.look(subject)).state
-        assert seen is state
+        assert seen is state_at(spot)
         return subject
 
     async def submit(self, key: str = "key") -> Subject:
@@ -401,13 +425,25 @@ class Stage:
         )
         known = submissions.known_document(await installation_of(self.observer), {}, {})
         await submissions.submit_items(self.observer, [run_id], [run], known)
-        return Subject(run_id, job.id, line_id, uuid4())
+        subject = Subject(run_id, job.id, line_id, uuid4(), uuid4())
+        await self.observer.execute(_FIRED, subject.lane, subject.schedule_id, TOMORROW, run_id)
+        return subject
 
     async def look(self, subject: Subject) -> Seen:
-        """Where the run is; by a statement of its own, not by the store's."""
+        """Where the run is."""
+        found = await self.find(subject)
+        assert found is not None, "the run is nowhere"
+        return found
+
+    async def find(self, subject: Subject) -> Seen | None:
+        """Where the run is, if it is somewhere; by a statement of its own, not by the store's."""
         rows = await self.observer.fetch(_WHERE, subject.run_id, sorted(ENDS))
-        assert len(rows) == 1, f"the run is in {len(rows)} places: {rows}"
-        return Seen.of(*rows[0])
+        assert len(rows) <= 1, f"the run is in {len(rows)} places: {rows}"
+        return Seen.of(*rows[0]) if rows else None
+
+    async def next_occurrence(self, subject: Subject) -> tuple[bool, datetime]:
+        """Whether the ledger has the run, and where the schedule goes on."""
+        return tuple(await self.observer.fetchrow(_LEDGER, subject.run_id, subject.schedule_id))
 
     async def contents(self) -> dict[str, list[str]]:
         """Everything in the moving tables, as text."""
@@ -429,10 +465,23 @@ class Stage:
         return int(await self.observer.fetchval("select count(*) from stale"))
 
 
+_FIRED = """
+with fired as (
+    insert into occurrence (lane, schedule_id, nominal_at, due_at, run_id, version) values ($1, $2, $3, $3, $4, 1))
+insert into cursor (lane, schedule_id, nominal_at, due_at, tzdata)
+values ($1, $2, $3::timestamptz + interval '1 day', $3::timestamptz + interval '1 day', '2026a')
+"""
+
+_LEDGER = """
+select exists (select from occurrence where run_id = $1),
+       (select nominal_at from cursor where schedule_id = $2)
+"""
+
 _WHERE = """
 select 'scheduled', to_jsonb(later), false from later where id = $1
 union all select 'held', to_jsonb(held), false from held where id = $1
-union all select 'ready', to_jsonb(ready), false from ready where id = $1
+union all select case when rank > date_part('epoch', clock_now()) * 1000000 then 'scheduled' else 'ready' end,
+    to_jsonb(ready), false from ready where id = $1
 union all select 'dead', to_jsonb(dead), false from dead where id = $1
 union all select 'running', to_jsonb(run), get_bit(lease.cancel, run.ordinality::int - 1) = 1
 from lease cross join lateral unnest(lease.runs) with ordinality as run

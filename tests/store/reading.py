@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 from mainspring.store.distribute import MOVING, SHARED
 
+from .routines import inside
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -54,17 +56,23 @@ def is_hot(statement: Statement) -> bool:
 
 def indexes_of(statement: Statement) -> list[str]:
     """The indexes that the header names."""
-    return re.findall(r"\w+_idx", " ".join(re.findall(r"^--.*Index: (.*)", statement.source, re.MULTILINE)))
+    return re.findall(r"\w+_(?:idx|pkey)", " ".join(re.findall(r"^--.*Index: (.*)", statement.source, re.MULTILINE)))
 
 
 def touches(statement: Statement) -> list[Touch]:
-    """Every table of ours that a statement touches."""
+    """Every table of ours that a statement touches itself; for functions that it calls, see routines.py."""
     tokens = _TOKEN.findall(statement.text.lower())
     return [touch for level in _levels(_nested(tokens)) for touch in _touches_at(level)]
 
 
 def written(statement: Statement, *how: str) -> set[str]:
-    return {touch.table for touch in touches(statement) if touch.how in (how or WRITES)}
+    """The tables that a statement writes to, itself or by a function."""
+    return {
+        touch.table
+        for each in (statement, *inside(statement))
+        for touch in touches(each)
+        if touch.how in (how or WRITES)
+    }
 
 
 # ── cutting into levels ─────────────────────────────────────────────────────────────────────────────────────────
@@ -147,7 +155,8 @@ def names_one_lane(statement: Statement, touch: Touch) -> bool:
 def _inserts_one_lane(touch: Touch) -> bool:
     """The lane is the first column, and its value is a lane given, read from a row of ours, or written down."""
     rest = touch.level[touch.at + 1 :]
-    if rest[:2] != ("(", "lane") or "select" not in rest:
+    source = next((at for at, word in enumerate(rest) if word in ("select", "values")), None)
+    if rest[:2] != ("(", "lane") or source is None:
         return False
-    value = rest[rest.index("select") + 1]
+    value = next(word for word in rest[source + 1 :] if word != "(")
     return value in ("lane", "0") or value.endswith((".lane", "::smallint"))

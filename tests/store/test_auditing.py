@@ -87,6 +87,8 @@ ACTS: dict[str, tuple[str, Callable[[World], Awaitable[Any]]]] = {
 }
 # Restoring takes many transactions, between one row and another.
 BEGIN_AND_END = {"restoring/begin": "restore.start", "restoring/end": "restore.end"}
+# See the acts on schedules below: one statement records them all, beside what they do.
+OF_SCHEDULES = {"schedules/audit": None, "schedules/set_aside": "schedule.pause"}
 ACTION = re.compile(r"'([a-z]+\.[a-z]+)'")
 
 REFUSE = """
@@ -110,8 +112,8 @@ async def audited(connection: Connection, action: str) -> int:
 def test_every_act_is_known() -> None:
     statements = [each for each in all_statements() if "audit" in written(each, "insert")]
 
-    expected = {name: action for name, (action, _) in ACTS.items()} | BEGIN_AND_END
-    assert {each.name: ACTION.findall(each.text)[0] for each in statements} == expected
+    expected = {name: action for name, (action, _) in ACTS.items()} | BEGIN_AND_END | OF_SCHEDULES
+    assert {each.name: next(iter(ACTION.findall(each.text)), None) for each in statements} == expected
 
 
 @pytest.mark.invariant(11)
@@ -131,3 +133,44 @@ async def test_an_act_and_its_audit_row_happen_together_or_not_at_all(
 
     assert await contents(connection) != before
     assert await audited(connection, action) == known + 1
+
+
+# ── schedules ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+SCHEDULES: dict[str, Callable[[Mainspring], Awaitable[object]]] = {
+    "create": lambda app: app.schedules.create("new", "greet", "every hour", {"name": "Ada"}),
+    "replace": lambda app: app.schedules.put("old", "greet", "every day at 09:00", {"name": "Ada"}),
+    "pause": lambda app: app.schedules.pause("old"),
+    "resume": lambda app: app.schedules.resume("old"),
+    "delete": lambda app: app.schedules.delete("old"),
+}
+OF_A_SCHEDULE = ("schedule", "schedule_version", "cursor", "occurrence", "skipped")
+
+
+async def schedule_contents(connection: Connection) -> list[str]:
+    rows = [await connection.fetch(f"select to_jsonb({table}.*) from {table}") for table in OF_A_SCHEDULE]  # noqa: S608
+    return sorted(row[0] for found in rows for row in found)
+
+
+@pytest.mark.invariant(11)
+@pytest.mark.parametrize("action", SCHEDULES)
+async def test_an_act_on_a_schedule_and_its_audit_row_happen_together_or_not_at_all(
+    app: Mainspring, connection: Connection, action: str
+) -> None:
+    @app.job
+    async def greet(name: str) -> None: ...
+
+    await greet.scheduled("old", "every hour").create("Ada")
+    if action == "resume":
+        await app.schedules.pause("old")
+    before, known = await schedule_contents(connection), await audited(connection, f"schedule.{action}")
+
+    await connection.execute(REFUSE)
+    with pytest.raises(MainspringError, match="no audit today"):
+        await SCHEDULES[action](app)
+    assert await schedule_contents(connection) == before
+    await connection.execute(ALLOW)
+    await SCHEDULES[action](app)
+
+    assert await schedule_contents(connection) != before
+    assert await audited(connection, f"schedule.{action}") == known + 1

@@ -12,6 +12,7 @@ from mainspring.errors import InvalidInput, RunAlreadyEnded, RunNotFound
 from mainspring.model.lifecycle import WAITING, Outcome, State
 from mainspring.store import notify
 
+from ..lifecycle.moves import STAGED, state_at
 from ..lifecycle.verbs import WAYS, Stage, obey
 
 if TYPE_CHECKING:
@@ -37,9 +38,9 @@ async def audit_of(connection: Connection, run_id: UUID) -> list[tuple[str, str,
     return [(row["actor"], row["action"], msgspec.json.decode(row["detail"])) for row in rows]
 
 
-@pytest.mark.parametrize("state", sorted(WAITING))
-async def test_a_waiting_run_ends_at_once_wherever_it_waits(app: Mainspring, stage: Stage, state: State) -> None:
-    run_id = (await stage.set_up(state)).run_id
+@pytest.mark.parametrize("spot", [*sorted(WAITING), STAGED])
+async def test_a_waiting_run_ends_at_once_wherever_it_waits(app: Mainspring, stage: Stage, spot: str) -> None:
+    run_id = (await stage.set_up(spot)).run_id
 
     assert await app.runs.cancel(run_id, reason="ordered twice") is State.CANCELLED
 
@@ -149,4 +150,4 @@ async def test_a_reason_that_cannot_be_kept_is_refused_before_anything_happens(
 
 
 def test_every_state_is_looked_at_here() -> None:
-    assert set(WAYS) == {*WAITING, State.RUNNING, *OVER}
+    assert {state_at(spot) for spot in WAYS} == {*WAITING, State.RUNNING, *OVER}

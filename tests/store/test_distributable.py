@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mainspring.store.distribute import MOVING, SHARED
-from mainspring.store.statements import Statement, all_statements
+from mainspring.store.statements import Statement, all_statements, load
 
-from .reading import is_hot, names_one_lane, touches
+from .reading import is_hot, names_one_lane, touches, written
+from .routines import inside
 
 if TYPE_CHECKING:
     import asyncpg
@@ -37,6 +38,10 @@ SEVERAL_LANES = {
     "runs/next_due": "one look that saves a look per lane and priority",
     "runs/of_job": "for tests of applications",
     "runs/waiting_lines": "one look that saves a look per lane and line",
+    "schedules/declared": "for people, at a deploy",
+    "schedules/list": "for people: each lane by its own index scan",
+    "schedules/list_of_job": "for people: each lane by its own index scan",
+    "schedules/next_due": "one look that saves a look per lane",
     "workers/lost": "a lost worker may have leases in all lanes",
 }
 
@@ -44,11 +49,12 @@ STATEMENTS = list(all_statements())
 
 
 def lapses(statement: Statement) -> list[str]:
-    """The moving tables a statement touches without confining itself to one lane."""
+    """The moving tables a statement touches, itself or by a function, without confining itself to one lane."""
     return [
         f"{touch.how} {touch.table}"
-        for touch in touches(statement)
-        if touch.table in MOVING and not names_one_lane(statement, touch)
+        for each in (statement, *inside(statement))
+        for touch in touches(each)
+        if touch.table in MOVING and not names_one_lane(each, touch)
     ]
 
 
@@ -93,11 +99,23 @@ def test_every_exception_exists() -> None:
         ("insert into audit (id) select :id::uuid", ["insert audit"]),
         ("insert into ready (lane, id) select 7, id from ready where lane = :lane::smallint", ["insert ready"]),
         ("insert into ready (lane, id) select lane, id from later where lane = :lane::smallint", []),
+        ("insert into audit (lane, id) values (7, :id::uuid)", ["insert audit"]),
+        ("insert into audit (lane, id) values (:lane::smallint, :id::uuid)", []),
         ("select from job join line on true", []),
     ],
 )
 def test_the_reader_finds_what_is_missing(sql: str, found: list[str]) -> None:
     assert sorted(lapses(Statement("made up", sql))) == sorted(found)
+
+
+def test_the_reader_looks_into_the_functions_that_a_statement_calls() -> None:
+    fire, withdraw = load("schedules/fire"), load("schedules/withdraw")
+
+    assert written(fire) == {"occurrence", "occurrence_past", "ready", "skipped", "schedule", "cursor"}
+    assert written(withdraw) == {"ready", "later", "occurrence", "cursor"}
+    assert [touch.table for touch in touches(inside(fire)[0])] == ["cursor", "schedule"]
+    assert lapses(Statement("made up", "select finish_run()")) == []
+    assert lapses(Statement("made up", "select submit_runs()")) == ["join idempotency"], "its items name their lanes"
 
 
 # ── the tables ──────────────────────────────────────────────────────────────────────────────────────────────────

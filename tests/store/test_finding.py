@@ -16,6 +16,7 @@ from mainspring.store import submissions
 from mainspring.store.statements import load
 from mainspring.testing import FrozenClock, run_until_idle
 
+from ..lifecycle.moves import state_at
 from ..lifecycle.verbs import VERBS, WAYS, Stage
 from .test_cancelling import unknown_id
 
@@ -39,9 +40,9 @@ async def stage(database: Database) -> AsyncIterator[Stage]:
 # ── where it is and what it carries ─────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("state", WAYS)
-async def test_a_run_is_found_wherever_it_is_with_what_it_carries(app: Mainspring, stage: Stage, state: State) -> None:
-    subject = await stage.set_up(state)
+@pytest.mark.parametrize("spot", WAYS)
+async def test_a_run_is_found_wherever_it_is_with_what_it_carries(app: Mainspring, stage: Stage, spot: str) -> None:
+    subject, state = await stage.set_up(spot), state_at(spot)
 
     run = await app.runs.find(subject.run_id)
 

@@ -17,6 +17,8 @@ from mainspring.store.grants import FUNCTIONS, TABLES, Kind, functions, privileg
 from mainspring.store.migrate import check_schema
 from mainspring.store.statements import Statement, all_statements, load
 
+from .routines import inside
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
@@ -33,7 +35,9 @@ READING = """
     jobs/lines jobs/list jobs/names jobs/names_of lists/begin lists/counts lists/ended lists/last_errors lists/placed
     lists/placed_of_jobs lists/running lists/running_counts lists/unsuccessful lists/whereabouts operations/find
     operations/list queues/depths queues/samples queues/slots queues/tallies reports/find_progress reports/lines_of_run
-    roles/keepers roles/lacking roles/search_path roles/strangers runs/find workers/list workers/lost workers/serving
+    roles/keepers roles/lacking roles/search_path roles/strangers runs/find schedules/find schedules/find_version
+    schedules/list schedules/list_of_job schedules/occurrences schedules/skipped schedules/versions workers/list
+    workers/lost workers/serving
 """
 DEFINING = " jobs/add_version jobs/find_version jobs/lines jobs/open_line jobs/register"
 ACTING = """
@@ -41,6 +45,19 @@ ACTING = """
     leases/request_cancel operations/advance operations/lock_if_at operations/start queues/pause queues/resume
     runs/cancel_waiting runs/change runs/exists runs/purge runs/requeue runs/rerun
     workers/request_drain
+"""
+FIRING = """
+    jobs/find_by_id jobs/lines jobs/open_line schedules/audit schedules/drop_cursor schedules/fire schedules/lock
+    schedules/lock_cursor schedules/now schedules/resume schedules/set_cursor schedules/skip
+"""
+# A client that changes a schedule fires what is overdue, too.
+SCHEDULING = f"""
+    {FIRING} schedules/create schedules/declared schedules/delete schedules/keep_version schedules/pause
+    schedules/replace schedules/withdraw
+"""
+WATCHING_THE_TIME = """
+    schedulers/beat schedulers/list schedulers/remove schedules/due schedules/may_stage schedules/next_due
+    schedules/set_aside
 """
 WORKING = """
     history/add_partitions
@@ -61,6 +78,7 @@ IN_TESTS = " history/outcomes_of_worker runs/of_job"
 _OLD_RUN = next(each for each in FUNCTIONS if each.startswith("run_of") and not each.endswith("jsonb)"))
 OTHERS = {
     Kind.READER: ["select from migration, setting", "select installation_id()"],
+    Kind.SCHEDULER: ["select from migration, setting", "select installation_id()"],
     Kind.CLIENT: [
         "select from migration, setting",
         "select installation_id()",
@@ -79,14 +97,17 @@ OTHERS = {
 }
 NAMES = {
     Kind.READER: READING + CONNECTING,
-    Kind.CLIENT: READING + CONNECTING + DEFINING + ACTING,
+    Kind.SCHEDULER: CONNECTING + FIRING + WATCHING_THE_TIME,
+    Kind.CLIENT: READING + CONNECTING + DEFINING + ACTING + SCHEDULING,
     Kind.WORKER: CONNECTING + DEFINING + WORKING,
 }
 HOSTILE = ['a"b', "a'b", "a; drop schema mainspring", "$$a$$", "a\\b", " a ", "SELECT", "ü🙂", "a--b", "a/*b", "%I{}"]
 
 
 def used_by(kind: Kind) -> list[Statement]:
+    """Also what is inside the functions that they call: those act with the caller's rights."""
     named = [load(name) for name in dict.fromkeys(NAMES[kind].split())]
+    named += [each for statement in named for each in inside(statement)]
     return named + [Statement(f"{sql[:40]} …", sql) for sql in OTHERS[kind]]
 
 
@@ -154,6 +175,19 @@ async def test_nothing_is_given_that_no_statement_needs(connection: Connection, 
 WRITES = {
     Kind.READER: [f"delete from {table}" for table in TABLES]  # noqa: S608  names of ours
     + [f"insert into {table} default values" for table in TABLES],
+    Kind.SCHEDULER: [
+        "update schedule set spec = spec",
+        "update schedule set payload = payload",
+        "insert into schedule default values",
+        "delete from schedule",
+        "delete from occurrence",
+        "update occurrence set run_id = run_id",
+        "select from ready",
+        "delete from ready",
+        "select from attempt",
+        "select withdraw_staged(0, null, null)",
+        "select add_history_partition(current_date)",
+    ],
     Kind.CLIENT: [
         "update lease set done = done",
         "update lease set worker_id = worker_id",
@@ -163,6 +197,10 @@ WRITES = {
         "delete from attempt",
         "update worker set state = state",
         "update worker set beat = beat",
+        "update occurrence set run_id = run_id",
+        "update schedule_version set spec = spec",
+        "delete from schedule_version",
+        "insert into scheduler default values",
         "select add_history_partition(current_date)",
         "drop table ready",
         "create table spare (id int)",
@@ -176,6 +214,9 @@ WRITES = {
         "update job set name = name",
         "delete from job",
         "update setting set value = value",
+        "select from schedule",
+        "insert into occurrence default values",
+        "select fire_schedules(0, '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '[]', '[]', '')",
         "alter table attempt add column colour text",
         "create table spare (id int)",
     ],

@@ -63,14 +63,14 @@ async def test_a_worker_makes_partitions_without_owning_history(
     days, end = await health.days_with_partitions(connection)
     assert (days, end) == (4, clock.at.date() + timedelta(days=4))
     owner = await connection.fetchval("select relowner::regrole::text from pg_class where oid = 'attempt'::regclass")
-    for table in ("attempt", "log"):
+    for table in ("attempt", "log", "occurrence"):
         made = f"{table}_{clock.at + timedelta(days=3):%Y%m%d}"
         assert (
             await connection.fetchval("select relowner::regrole::text from pg_class where relname = $1", made) == owner
         )
 
 
-@pytest.mark.parametrize("kind", [Kind.CLIENT, Kind.READER])
+@pytest.mark.parametrize("kind", [Kind.SCHEDULER, Kind.CLIENT, Kind.READER])
 async def test_nobody_else_makes_partitions(connection: Connection, new_role: NewRole, kind: Kind) -> None:
     async with acting_as(connection, await new_role(kind)):
         with pytest.raises(PermissionMissing, match="add_history_partition"):
@@ -153,9 +153,10 @@ async def test_a_function_whose_owner_does_not_own_history_helps_no_keeper(
     ("kinds", "says"),
     [
         ([Kind.WORKER], "a worker"),
+        ([Kind.SCHEDULER], "a scheduler"),
         ([Kind.CLIENT], "a client and a reader"),
         ([Kind.READER], "a reader"),
-        ([*Kind], "a worker and a client and a reader"),
+        ([*Kind], "a worker and a scheduler and a client and a reader"),
     ],
 )
 async def test_doctor_says_what_a_role_is_enough_for(
@@ -167,7 +168,8 @@ async def test_doctor_says_what_a_role_is_enough_for(
 
     permissions = next(each for each in findings if each.check == "permissions")
     assert (permissions.level, permissions.says) == (Level.OK, f"the role {role} is enough for {says}")
-    assert [each.check for each in findings if "could not be looked at" in each.says] == []
+    unseen = ["lanes", "workers"] if kinds == [Kind.SCHEDULER] else []  # it reads no runs
+    assert [each.check for each in findings if "could not be looked at" in each.says] == unseen
 
 
 async def test_doctor_says_what_a_role_lacks_for_what_it_was_meant_for(
@@ -183,6 +185,16 @@ async def test_doctor_says_what_a_role_lacks_for_what_it_was_meant_for(
     assert finding.remedy.endswith(f"mainspring grants {role} --for worker")
 
 
+async def test_doctor_takes_half_a_scheduler_for_one(connection: Connection, new_role: NewRole) -> None:
+    role = await new_role(Kind.SCHEDULER)
+    await connection.execute(f"revoke update on cursor from {role}")
+    async with acting_as(connection, role):
+        finding = await examined(connection, "permissions")
+
+    assert finding.says.endswith("for a scheduler it lacks UPDATE on cursor")
+    assert finding.remedy.endswith(f"mainspring grants {role} --for scheduler")
+
+
 async def test_doctor_names_what_its_former_advice_left_out(connection: Connection, new_role: NewRole) -> None:
     role = await new_role()
     await connection.execute(ALL_TABLES.format(role))
@@ -192,7 +204,9 @@ async def test_doctor_names_what_its_former_advice_left_out(connection: Connecti
         finding = await examined(connection, "permissions")
 
     assert finding.level is Level.WARNING
-    assert finding.says.endswith("a client and a reader; for a worker it lacks EXECUTE on add_history_partition(date)")
+    assert finding.says.endswith(
+        "a scheduler and a client and a reader; for a worker it lacks EXECUTE on add_history_partition(date)"
+    )
 
 
 async def test_doctor_tells_a_role_with_nothing_what_to_ask_for(connection: Connection, new_role: NewRole) -> None:
@@ -204,7 +218,7 @@ async def test_doctor_tells_a_role_with_nothing_what_to_ask_for(connection: Conn
     assert "lacks USAGE on the schema mainspring" in findings["schema"].says
     assert f"mainspring grants {role}" in findings["schema"].remedy
     assert findings["permissions"].says == f"the role {role} is enough for no program of ours"
-    assert f"mainspring grants {role} --for worker|client|reader" in findings["permissions"].remedy
+    assert f"mainspring grants {role} --for worker|scheduler|client|reader" in findings["permissions"].remedy
 
 
 async def test_doctor_says_nothing_of_permissions_where_there_is_no_schema(connection: Connection) -> None:
@@ -228,7 +242,8 @@ async def test_a_role_without_usage_is_not_told_to_migrate(connection: Connectio
 
     assert str(error) == (
         f"The role '{role}' may not work with Mainspring's tables: it lacks USAGE on the schema mainspring."
-        f" As the role that migrates, execute what this prints: mainspring grants {role} --for worker|client|reader"
+        " As the role that migrates, execute what this prints:"
+        f" mainspring grants {role} --for worker|scheduler|client|reader"
     )
 
 

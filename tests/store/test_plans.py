@@ -7,6 +7,7 @@ ANALYZE, when the plan was made and has a long backlog when it is used.
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -18,6 +19,7 @@ from mainspring.store.distribute import MOVING
 from mainspring.store.statements import Statement, all_statements, load
 
 from .reading import indexes_of, is_hot, written
+from .routines import inside
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -28,20 +30,27 @@ if TYPE_CHECKING:
     Node = dict[str, Any]
 
 STATEMENTS = list(all_statements())
-HOT = [statement for statement in STATEMENTS if is_hot(statement)]
+HOT = [statement for statement in STATEMENTS if is_hot(statement) and not inside(statement)]
+# What a function does is planned like any statement, by the connection that calls it.
+IN_HOT_FUNCTIONS = [each for statement in STATEMENTS if is_hot(statement) for each in inside(statement)]
 # What people ask for now and then goes through other connections, where each question is planned for itself.
 INDEXED = [
     statement
     for statement in STATEMENTS
-    if (indexes_of(statement) or is_hot(statement)) and not statement.name.startswith("health/")
+    if (indexes_of(statement) or statement in HOT) and not statement.name.startswith("health/")
 ]
 
 LISTS = [load(f"lists/{name}") for name in ("placed", "placed_of_jobs", "running", "ended", "unsuccessful")]
+LISTS += [load(f"schedules/{name}") for name in ("list", "list_of_job", "occurrences", "skipped", "versions")]
+# Those who look for something to do: none of them reads what is staged.
+LOOKING = [load(name) for name in ("runs/claim", "runs/waiting_lines", "queues/depths")]
 
 RUNS, BATCH, COUNT = 20_000, 100, 200
+PRIORITIES_OF_TWO_LINES = 20
 LIST_ROWS = 1_500  # a page of 51 from each of 8 lanes, from each of 3 pairs with their misses
 WORKER = "00000000-0000-4000-8000-00000000aaaa"
 IN_LANE_0 = [f"00000000-0000-4000-8000-{n:012}" for n in (8, 16, 24)]
+SKIPS = json.dumps([{"schedule_id": IN_LANE_0[0], "first_at": "2020-01-01", "last_at": "2020-01-01", "reason": ""}])
 
 FILL = """
     insert into ready (lane, id, tenant_id, job_id, job_version, line_id, priority, payload, rank, expires_at)
@@ -74,41 +83,105 @@ FILL = """
            array_agg(run_of(gen_random_uuid(), 1, 1, 1, 1, 5::smallint, 0::smallint, 1, 0::smallint, 0, clock_now(),
                             null, 0::smallint, '{}', null, null, null, null, clock_now(), clock_now())),
            array_agg(gen_random_uuid()), repeat('0', 100)::varbit, repeat('0', 100)::varbit
-    from generate_series(1, 200) as n, generate_series(1, 100) as i group by n
+    from generate_series(1, 200) as n, generate_series(1, 100) as i group by n;
+    insert into schedule (lane, id, tenant_id, name, job_id, spec, payload, is_declared, created_by, changed_by)
+    select n % 8, ('00000000-0000-4000-8000-' || lpad(n::text, 12, '0'))::uuid, 1, 'name-' || lpad(n::text, 6, '0'),
+           n % 50, '{}', '', n % 100 = 0, '', ''
+    from generate_series(1, 20000) as n;
+    insert into cursor (lane, schedule_id, nominal_at, due_at, tzdata)
+    select n % 8, ('00000000-0000-4000-8000-' || lpad(n::text, 12, '0'))::uuid, clock_now(),
+           clock_now() + (n - 10000) * interval '1 second', ''
+    from generate_series(1, 20000) as n;
+    insert into occurrence (lane, schedule_id, nominal_at, due_at, run_id, version)
+    select 0, '00000000-0000-4000-8000-000000000008', clock_now() + n * interval '1 millisecond', clock_now(),
+           gen_random_uuid(), 1
+    from generate_series(1, 20000) as n;
+    insert into occurrence_past (lane, schedule_id, nominal_at, due_at, run_id, version)
+    select 0, '00000000-0000-4000-8000-000000000008', clock_now() - n * interval '1 day', clock_now(),
+           gen_random_uuid(), 1
+    from generate_series(1, 20000) as n;
+    insert into skipped (lane, schedule_id, first_at, last_at, reason, version)
+    select 0, '00000000-0000-4000-8000-000000000008', clock_now() - n * interval '1 day', clock_now(), '', 1
+    from generate_series(1, 20000) as n;
+    insert into schedule_version (lane, schedule_id, version, tenant_id, name, job_id, spec, codec, payload, options,
+                                  catch_up, catch_up_seconds, is_declared, changed_at, changed_by, replaced_at)
+    select 0, '00000000-0000-4000-8000-000000000008', n + 1, 1, 'name-000008', 1, '{}', 0, '', '{}', 'latest', 1, false,
+           clock_now(), '', clock_now() + n * interval '1 second'
+    from generate_series(1, 20000) as n
+"""
+# Runs of the same lines that wait for their instants, some of each lane and priority.
+STAGE = """
+    insert into ready (lane, id, tenant_id, job_id, job_version, line_id, priority, payload, rank)
+    select n % 8, gen_random_uuid(), 1, n % 50, 1, 1 + n % 2, n % 10, '{}', rank_now() + (3600 + n) * 1000000::bigint
+    from generate_series(1, 20000) as n
 """
 
 # A value for each parameter, by its name.
 SAMPLES = {
     "actor": "'tester'",
     "bound": "1000",
+    "catch_up": "'latest'",
+    "catch_up_seconds": "1",
+    "codec": "0",
     "count": str(COUNT),
+    "chosen": "'{0,0,0}'",
     "days_ahead": "3",
+    "ended": f"'{{{','.join(IN_LANE_0)}}}'",
+    "due": "array_fill(clock_now(), array[3])",
+    "expected": "array_fill(clock_now(), array[3])",
     "fences": "'{1,1,1}'",
+    "first_at": "'2020-01-01'",
     "fronts": f"'{{{','.join(['0'] * 10)}}}'",
     "jobs": "'{1,2,3}'",
     "jobs_in_threads": "'{1,2,3}'",
     "fence": "0",
+    "fired": "array_fill(clock_now(), array[3])",
+    "following": "array[null, clock_now(), clock_now()]",
+    "following_due": "array[null, clock_now(), clock_now()]",
+    "horizon": "0",
+    "is_declared": "false",
+    "is_deleted": "false",
+    "job": "1",
     "lane": "0",
     "lanes": "'{0,1,2,3,4,5,6,7}'",
+    "late_by": "null",
+    "last_at": "'2020-01-01'",
+    "latest": "0",
     "lease": f"'{IN_LANE_0[0]}'",
     "leases": f"'{{{','.join(IN_LANE_0)}}}'",
     "line": "1",
     "lines": "'{1,2}'",
     "most_crashes": "10",
     "masks": f"'{{{','.join(['1' * BATCH] * 3)}}}'",
+    "name": "'name-000008'",
+    "options": "'{}'",
     "outcomes": "'{succeeded,succeeded,succeeded}'",
     "part": "0",
+    "past": "'{2020-01-01}'",
+    "previous": "array_fill(clock_now(), array[3])",
+    "payload": "''",
     "positions": "'{1,2,3}'",
     "priorities": "'{0,1,2,3,4,5,6,7,8,9}'",
     "reason": "'no-handler'",
+    "revision": "0",
+    "revisions": "'{0,0,0}'",
     "run": f"'{IN_LANE_0[0]}'",
     "runs": f"'{{{','.join(IN_LANE_0)}}}'",
+    "schedule": f"'{IN_LANE_0[0]}'",
+    "schedules": f"'{{{','.join(IN_LANE_0)}}}'",
     "since": "'2020-01-01'",
+    "skips": f"'{SKIPS}'",
+    "spec": "'{}'",
+    "state": "'active'",
     "subject": "'x'",
+    "tags": "null",
+    "templates": """'[{"job_version": 1, "line_id": 1, "priority": 5}]'""",
     "tenant": "1",
     "threads": "8",
+    "tzdata": "'2026a'",
     "until": "'2099-01-01'",
     "after": "'2020-01-01'",
+    "versions": "'{1,1,1}'",
     "worker": f"'{WORKER}'",
 }
 LONG_AGO = f"'{{{','.join(['2000-01-01'] * 10)}}}'"
@@ -127,7 +200,14 @@ LISTING = {
     "tags": "null",
 }
 IN_HISTORY = {"before": "'2099-01-01'", "since": "'2020-01-01'"}
-OTHER_SAMPLES = {
+OF_SCHEDULES = {"after": "''", "count": "51", "job": "1", "prefix": "'name-01'", "states": "null", "tags": "null"}
+OTHER_SAMPLES: dict[str, dict[str, str]] = {
+    "schedules/resume": {"state": "'done'"},
+    "schedules/list": OF_SCHEDULES,
+    "schedules/list_of_job": OF_SCHEDULES,
+    "schedules/occurrences": IN_HISTORY | {"count": "51"},
+    "schedules/skipped": IN_HISTORY | {"count": "51"},
+    "schedules/versions": {"count": "51"},
     "leases/prune_stale": {"older_than": "'30 days'"},
     "runs/rerun": {"detail": "'{}'", "ids": f"'{{{','.join(IN_LANE_0)}}}'", "payload": "null", "codec": "null"},
     "lists/placed": LISTING,
@@ -139,6 +219,7 @@ OTHER_SAMPLES = {
     "runs/promote": {"fronts": LONG_AGO},
     "runs/release": {"lines": "'{1,1,1}'", "pauses": "'{0,0,0}'"},
     "runs/next_due": {"fronts": LONG_AGO, "lanes": "'{0,0,0,0,0,0,0,0,0,0}'"},
+    "runs/waiting_lines": {"lanes": "'{0,1}'", "lines": "'{1,2}'"},
 }
 
 
@@ -175,15 +256,17 @@ class Bench:
             match step:
                 case "fill":
                     await self._connection.execute(FILL)
+                case "stage":
+                    await self._connection.execute(STAGE)
                 case "analyse":
                     await self._connection.execute("vacuum analyze")
                 case _:
-                    for statement in {*INDEXED, *LISTS}:
+                    for statement in {*INDEXED, *LISTS, *LOOKING, *IN_HOT_FUNCTIONS}:
                         await self.plan_of(statement)
 
     async def plan_of(self, statement: Statement) -> Node:
         """The plan a statement has on this connection, with what it really did; its effects are undone."""
-        name = statement.name.replace("/", "_")
+        name = statement.name.replace("/", "_").replace(" ", "_")
         if name not in self._prepared:
             await self._connection.execute(f"prepare {name} as {statement.text}")
             self._prepared.add(name)
@@ -227,13 +310,14 @@ def nodes(plan: Node) -> Iterator[Node]:
         yield from nodes(below)
 
 
+def table_of(node: Node) -> str:
+    """The table that a node reads, if it reads one; of a partition, the table it is a part of."""
+    return re.sub(r"_\d+$", "", node.get("Relation Name", ""))
+
+
 def scans(plan: Node) -> list[Node]:
     """Where a moving table (or a partition of history) is read."""
-    return [
-        node
-        for node in nodes(plan)
-        if node["Node Type"].endswith("Scan") and node.get("Relation Name", "").split("_")[0] in MOVING
-    ]
+    return [node for node in nodes(plan) if node["Node Type"].endswith("Scan") and table_of(node) in MOVING]
 
 
 def kinds(plan: Node) -> set[str]:
@@ -247,10 +331,16 @@ def backlog_sorts(plan: Node) -> list[Node]:
 
 def rows_read(plan: Node) -> float:
     """The most rows that any scan of a moving table returned or passed over."""
-    reads = [
-        (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"] for node in scans(plan)
+    return max((rows for table in MOVING for rows in rows_read_of(plan, table)), default=0.0)
+
+
+def rows_read_of(plan: Node, table: str) -> list[float]:
+    """So many rows each scan of a table, or of a partition of it, returned or passed over."""
+    return [
+        float((node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"])
+        for node in scans(plan)
+        if table_of(node) == table
     ]
-    return float(max(reads))
 
 
 def indexes_promised(statement: Statement) -> set[str]:
@@ -300,6 +390,35 @@ async def test_hot_statements_do_nothing_else(bench: Bench, steps: str) -> None:
 
 
 @pytest.mark.parametrize("steps", SITUATIONS.values(), ids=SITUATIONS)
+async def test_hot_functions_find_each_row_by_its_key(bench: Bench, steps: str) -> None:
+    await bench.take(steps)
+    if not bench.keeps_plans and "fill" not in steps:
+        pytest.skip("this server plans each use anew, and for an empty table any plan will do")
+
+    for statement in IN_HOT_FUNCTIONS:
+        plan = await bench.plan_of(statement)
+        assert kinds(plan) <= {"Index Scan", "Index Only Scan"}, statement.name
+        assert {index for index in bench.indexes_used(plan) if not index.endswith("_pkey")} == set(), statement.name
+        assert backlog_sorts(plan) == [], statement.name
+        assert rows_read(plan) <= BATCH, statement.name
+
+
+@pytest.mark.parametrize("steps", [each.replace("fill", "stage") for each in SITUATIONS.values()], ids=SITUATIONS)
+async def test_who_looks_for_something_to_do_reads_nothing_that_is_staged(bench: Bench, steps: str) -> None:
+    await bench.take(steps)
+    if not bench.keeps_plans and "stage" not in steps:
+        pytest.skip("this server plans each use anew, and for an empty table any plan will do")
+
+    read = {}
+    for statement in LOOKING:
+        plan = await bench.plan_of(statement)
+        assert "Seq Scan" not in kinds(plan), statement.name
+        read[statement.name] = max(rows_read_of(plan, "ready"))
+    assert read.pop("runs/waiting_lines") <= PRIORITIES_OF_TWO_LINES, "the next of each, to know when"
+    assert read == {"runs/claim": 0, "queues/depths": 0}
+
+
+@pytest.mark.parametrize("steps", SITUATIONS.values(), ids=SITUATIONS)
 async def test_lists_read_little_more_than_a_page_of_each_place_and_sort_no_backlog(bench: Bench, steps: str) -> None:
     await bench.take(steps)
     if not bench.keeps_plans and "fill" not in steps:
@@ -336,9 +455,9 @@ async def test_functions_are_part_of_the_plans_of_hot_statements(bench: Bench) -
     """One that is not inlined is called for each run, which takes longer than all it computes."""
     await bench.take("fill")
     functions = await bench.functions()
-    assert {"run_of", "special_of", "rank_now"} <= functions
+    assert {"run_of", "special_of", "rank_now", "instant_text"} <= functions
 
-    for statement in HOT:
+    for statement in (*HOT, *IN_HOT_FUNCTIONS):
         plan = await bench.plan_of(statement)
         computed = " ".join(part for node in nodes(plan) for part in node.get("Output", ()))
         assert not {name for name in functions if f"{name}(" in computed}, statement.name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,14 +13,16 @@ import pytest
 
 import mainspring
 from mainspring.model.actor import DEFAULT_TENANT
-from mainspring.model.lifecycle import State
+from mainspring.model.lifecycle import PLACES, State
 from mainspring.store import dead, health, history, jobs, lists, queues, runs
 from mainspring.store.leases import Fate
 from mainspring.store.statements import all_statements, load
 from mainspring.store.submissions import new_run_ids
 
+from ..lifecycle.moves import STAGED, state_at
 from ..lifecycle.verbs import LANES, Stage
 from .reading import touches
+from .routines import inside
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from mainspring.store.connection import Connection
     from mainspring.store.database import Database
 
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 PACKAGE = Path(mainspring.__file__).parent
 STRANGER = DEFAULT_TENANT + 1
 
@@ -37,10 +41,17 @@ WITHOUT = {
     "runs/exists": "looks for runs whose ids this process made a moment ago",
     "reports/find_progress": "a row by the id of a run that the caller has found as its tenant's",
     "reports/lines_of_run": "rows by the id of a run that the caller has found as its tenant's",
+    "schedules/occurrences": "rows by the id of a schedule that the caller has found as its tenant's",
+    "schedules/skipped": "rows by the id of a schedule that the caller has found as its tenant's",
+    "schedules/lock_cursor": "the cursor of a schedule that the caller has locked as its tenant's",
+    "schedules/drop_cursor": "the cursor of a schedule that the caller has locked as its tenant's",
+    "schedules/withdraw": "the runs of a schedule that the caller has locked as its tenant's",
+    "schedules/fire": "for the schedule that the caller has locked as its tenant's; the run gets the schedule's tenant",
 }
 # Whose rows say by a column whose they are, or by the runs in them.
 OF_TENANTS = {"ready", "later", "held", "dead", "lease", "attempt", "idempotency", "audit", "job", "line", "queue"}
-OF_TENANTS |= {"operation", "log", "progress", "checkpoint"}
+OF_TENANTS |= {"operation", "log", "progress", "checkpoint", "schedule", "schedule_version", "cursor"}
+OF_TENANTS |= {"occurrence", "occurrence_past", "skipped"}
 
 
 # ── statically ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -61,6 +72,8 @@ def test_every_exception_is_one() -> None:
 def test_what_control_reaches_is_found() -> None:
     """The reader of the code reads it: directly, through a function, and through a helper in another module."""
     assert {"runs/find", "runs/cancel_waiting", "lists/whereabouts", "queues/depths", "history/ends"} <= _reached()
+    assert {"schedules/lock", "schedules/fire", "schedules/skip", "jobs/find_by_id"} <= _reached(), "by the scheduler"
+    assert not {"schedules/due", "schedules/set_aside", "schedulers/beat"} & _reached(), "for all tenants"
     assert not {f"leases/{fate.value}" for fate in Fate} & _reached()
 
 
@@ -81,18 +94,21 @@ def test_only_who_puts_an_application_or_a_worker_together_chooses_a_tenant() ->
 
 
 def _reads_tenants(name: str) -> bool:
-    return any(touch.table in OF_TENANTS and touch.how != "insert" for touch in touches(load(name)))
+    return any(
+        touch.table in OF_TENANTS and touch.how != "insert"
+        for statement in (load(name), *inside(load(name)))
+        for touch in touches(statement)
+    )
 
 
+@cache
 def _reached() -> set[str]:
-    """The statements behind the store's functions that control/ mentions."""
+    """The statements behind the store's functions that control/ mentions, or what it calls of scheduler/."""
     calls, loads = _store()
-    todo = [
-        each
-        for file in (PACKAGE / "control").glob("*.py")
-        if file.stem not in FOR_ALL_TENANTS
-        for each in _mentioned(ast.parse(file.read_text()))
-    ]
+    files = [file for file in (PACKAGE / "control").glob("*.py") if file.stem not in FOR_ALL_TENANTS]
+    trees = [ast.parse(file.read_text()) for file in files]
+    todo = [each for tree in trees for each in _mentioned(tree)]
+    todo += [each for tree, function in _of_the_scheduler(trees) for each in _mentioned(tree, function)]
     seen: set[str] = set()
     while todo:
         function = todo.pop()
@@ -102,17 +118,48 @@ def _reached() -> set[str]:
     return {name for function in seen for name in loads[function]}
 
 
+def _of_the_scheduler(trees: list[ast.Module]) -> list[tuple[ast.Module, Function]]:
+    """Functions and methods of scheduler/ whose name is mentioned there, or by one that is."""
+    there = [ast.parse(file.read_text()) for file in (PACKAGE / "scheduler").glob("*.py")]
+    left = [(tree, node) for tree in there for node in ast.walk(tree) if isinstance(node, Function)]
+    names = {name for tree in trees for name in _called(tree, tree)}
+    found: list[tuple[ast.Module, Function]] = []
+    while new := [each for each in left if each[1].name in names]:
+        left = [each for each in left if each not in new]
+        names |= {name for tree, function in new for name in _called(tree, function)}
+        found += new
+    return found
+
+
+def _called(tree: ast.Module, within: ast.AST) -> Iterator[str]:
+    """Names that are called, but for those of the store, which `_mentioned` finds."""
+    store = {each.rpartition(".")[0] for each in _mentioned(tree)}
+    for node in ast.walk(within):
+        called = node.func if isinstance(node, ast.Call) else None
+        if isinstance(called, ast.Name):
+            yield called.id
+        elif isinstance(called, ast.Attribute) and not (
+            isinstance(called.value, ast.Name) and called.value.id in store
+        ):
+            yield called.attr
+
+
 def _store() -> tuple[dict[str, set[str]], dict[str, set[str]]]:
     """Of each function of the store, as `module.function`: what it mentions, and what it loads."""
     calls: dict[str, set[str]] = defaultdict(set)
     loads: dict[str, set[str]] = defaultdict(set)
     for file in (PACKAGE / "store").glob("*.py"):
         tree = ast.parse(file.read_text())
+        at_the_top = {
+            node.targets[0].id: set(_loaded(node))
+            for node in tree.body
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+        }
         for function in ast.walk(tree):
-            if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            if isinstance(function, Function):
                 name = f"{file.stem}.{function.name}"
                 calls[name] |= set(_mentioned(tree, function)) | {f"{file.stem}.{each}" for each in _names(function)}
-                loads[name] |= set(_loaded(function))
+                loads[name] |= set(_loaded(function)).union(*(at_the_top.get(each, ()) for each in _names(function)))
     return calls, loads
 
 
@@ -146,11 +193,11 @@ def _loaded(function: ast.AST) -> Iterator[str]:
                 yield str(argument.value)
 
 
-def test_statements_are_loaded_by_functions_or_at_the_top_of_leases() -> None:
+def test_statements_are_loaded_by_functions_or_for_them_at_the_top_of_their_module() -> None:
     """Else the reader above would not see them."""
     _, loads = _store()
     known = {name for names in loads.values() for name in names}
-    known |= {f"leases/{fate.value}" for fate in Fate} | {"runs/claim", "leases/settle", "leases/close"}
+    known |= {f"leases/{fate.value}" for fate in Fate}
 
     assert {statement.name for statement in all_statements()} <= known
 
@@ -193,9 +240,9 @@ ASKING: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("state", State)
-async def test_a_stranger_finds_and_moves_nothing(stage: Stage, state: State) -> None:
-    subject = await stage.set_up(state)
+@pytest.mark.parametrize("spot", [*State, STAGED])
+async def test_a_stranger_finds_and_moves_nothing(stage: Stage, spot: str) -> None:
+    subject = await stage.set_up(spot)
     before = await stage.contents()
 
     for verb, ask in ASKING.items():
@@ -226,14 +273,16 @@ async def test_the_same_question_of_its_own_tenant_is_answered(stage: Stage, ver
     assert await ASKING[verb](stage.observer, subject, DEFAULT_TENANT)
 
 
-@pytest.mark.parametrize("state", [State.READY, State.SCHEDULED, State.HELD, State.DEAD, State.RUNNING])
-async def test_what_people_watch_counts_the_runs_of_a_tenant(stage: Stage, state: State) -> None:
-    await stage.set_up(state)
+@pytest.mark.parametrize("spot", [*PLACES, STAGED])
+async def test_what_people_watch_counts_the_runs_of_a_tenant(stage: Stage, spot: str) -> None:
+    await stage.set_up(spot)
 
     ours = await health.activity(stage.observer, LANES, 10, tenant_id=DEFAULT_TENANT)
     theirs = await health.activity(stage.observer, LANES, 10, tenant_id=STRANGER)
 
-    assert (ours[state.value], theirs[state.value]) == (1, 0)
+    counted = {place.value: int(place is state_at(spot)) for place in PLACES}
+    assert {name: ours[name] for name in counted} == counted
+    assert {name: theirs[name] for name in counted} == dict.fromkeys(counted, 0)
 
 
 async def test_what_people_watch_shows_the_history_of_a_tenant(stage: Stage) -> None:

@@ -89,7 +89,7 @@ def test_a_context_that_is_not_the_first_parameter_is_refused(app: Mainspring, f
         ("max_retries", "Did you mean retry=RetryPolicy(max_attempts=…)?"),
         ("time_limit", "Did you mean timeout=…?"),
         ("prioritty", "Did you mean 'priority'?"),
-        ("command", "Known: capture_logs, cpu, delivery, isolated, labels and 10 more."),
+        ("command", "Known: calendars, capture_logs, catch_up, cpu, delivery and 19 more."),
     ],
 )
 def test_an_option_that_there_is_not_is_refused(app: Mainspring, option: str, hint: str) -> None:

@@ -50,6 +50,13 @@ def test_an_operation_acts_on_the_runs_that_its_move_takes() -> None:
 
 def test_only_submit_makes_runs_out_of_nothing() -> None:
     assert [move.verb for move in MOVES if not move.sources] == ["submit"]
+    assert [move.verb for move in MOVES for source, _ in move.paths if source is None] == ["submit"] * 2
+
+
+def test_only_withdraw_leaves_nothing_of_a_run_and_only_of_one_that_has_not_been_ready() -> None:
+    assert [(move.verb, source) for move in MOVES for source, target in move.paths if target is None] == [
+        ("withdraw", State.SCHEDULED)
+    ]
 
 
 @pytest.mark.parametrize(

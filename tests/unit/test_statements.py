@@ -126,6 +126,12 @@ def test_runs_in_their_places_are_listed_alike_whichever_index_finds_them() -> N
     assert _without_scope(of_all) == _without_scope(of_jobs)
 
 
+def test_schedules_are_listed_alike_whichever_index_finds_them() -> None:
+    of_all, of_job = (re.sub(r"\$\d+", "$", load(f"schedules/{name}").text) for name in ("list", "list_of_job"))
+
+    assert of_all == of_job.replace("schedule.job_id = $::int and ", "")
+
+
 def _without_scope(text: str) -> str:
     inside = re.sub(r"\.lane = (lane\.lane|\$\d+::smallint)", "", text.split("cross join lateral", 1)[1])
     return re.sub(r"\$\d+|where lane\.lane = any \(.*\)|\s", "", inside)

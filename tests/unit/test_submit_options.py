@@ -6,7 +6,7 @@ import inspect
 from dataclasses import fields
 
 from mainspring.app.job import Job
-from mainspring.model.options import SubmitKeywords, SubmitOptions
+from mainspring.model.options import SubmitKeywords, SubmitOptions, options_of
 
 
 def parameters_of(function: object) -> dict[str, str]:
@@ -30,3 +30,13 @@ def test_what_can_be_given_is_what_options_keep() -> None:
     kept = {each.name for each in fields(SubmitOptions)}
     policies = {"retry", "timeout", "run_timeout"}  # kept as overrides
     assert parameters_of(SubmitOptions.checked).keys() == (kept - {"overrides"}) | policies
+
+
+def test_options_that_are_kept_are_read_as_they_were() -> None:
+    """Also those that are nothing to Python: the most urgent priority is 0, and no labels are not the job's labels."""
+    given = SubmitOptions.checked(priority=0, labels=(), tags=["a"], max_age=60, timeout=30)
+    document = given.as_document()
+
+    assert document["priority"] == 0
+    assert options_of(document) == given
+    assert SubmitOptions.checked().as_document() == {}

@@ -1,0 +1,76 @@
+"""What tests of schedules share: a job, something that fires, and looks at what became of it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from mainspring.scheduler.batch import Batch, Cursor
+from mainspring.store import schedules
+from mainspring.store.submissions import new_run_ids
+from mainspring.wiring.scheduler import lane_firer
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from mainspring import Job, Mainspring, OccurrenceRecord
+    from mainspring.store.connection import Connection
+    from mainspring.testing import FrozenClock
+
+LANES = 8
+NEW_YEAR = datetime(2031, 1, 1, tzinfo=UTC)
+MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+
+
+class Firing:
+    """A scheduler that acts when it is told to."""
+
+    def __init__(self, connection: Connection, clock: FrozenClock) -> None:
+        self._connection = connection
+        self._firer = lane_firer(clock)
+
+    async def fire(self, horizon: float = 0.0) -> int:
+        """Decide all that is due within so many seconds; answers how many decisions that took."""
+        decisions = 0
+        for lane in range(LANES):
+            while count := (await self._firer.fire(self._connection, lane, horizon)).decisions:
+                decisions += count
+        return decisions
+
+    async def fire_lane(self, lane: int) -> int:
+        return (await self._firer.fire(self._connection, lane, 0.0)).runs
+
+    async def decided(self) -> dict[int, Batch]:
+        """Decide what is due in each lane, and carry nothing out yet."""
+        batches = {}
+        for lane in range(LANES):
+            rows = await schedules.due(self._connection, lane, 0.0, 100)
+            batches[lane] = Batch(new_run_ids(len(rows), lane, NEW_YEAR))
+            for row in rows:
+                cursor = Cursor(row["schedule_id"], row["revision"], row["nominal_at"], row["due_at"])
+                await self._firer.decide(self._connection, row, cursor, row["now"], batches[lane])
+        return batches
+
+    async def carry_out(self, batches: dict[int, Batch]) -> None:
+        for lane, batch in batches.items():
+            await self._firer.carry_out(self._connection, lane, batch)
+
+
+def remind(app: Mainspring) -> Job[[int], None]:
+    @app.job(name="remind")
+    async def remind(customer: int = 0) -> None: ...
+
+    return remind
+
+
+async def outcomes(app: Mainspring, name: str) -> list[tuple[datetime, datetime, str]]:
+    """What the instants of a schedule became, oldest first: from, to, and what."""
+    return [(each.nominal_at, each.last_at, said(each)) for each in reversed(await app.schedules.history(name))]
+
+
+def said(record: OccurrenceRecord) -> str:
+    return record.reason or record.outcome.value
+
+
+async def run_ids(app: Mainspring) -> list[UUID]:
+    return sorted(run.id for run in (await app.runs.list(job="remind")).runs)

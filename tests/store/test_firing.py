@@ -1,0 +1,241 @@
+"""Schedules fire: each occurrence becomes one run, and what does not fire says why."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import pytest
+
+from mainspring import CatchUp, Context, Mainspring, State
+from mainspring.store import leases
+from mainspring.testing import run_until_idle
+
+from .scheduling import DAY, HOUR, MINUTE, NEW_YEAR, Firing, outcomes, remind, run_ids
+
+if TYPE_CHECKING:
+    from mainspring.store.connection import Connection
+    from mainspring.testing import FrozenClock
+
+
+@pytest.fixture
+def firing(connection: Connection, clock: FrozenClock) -> Firing:
+    return Firing(connection, clock)
+
+
+@pytest.mark.invariant(2)
+async def test_an_occurrence_becomes_one_run(frozen_app: Mainspring, clock: FrozenClock, firing: Firing) -> None:
+    made = await remind(frozen_app).scheduled("remind-42", "every day at 09:00").create(42)
+    assert made.next_at == NEW_YEAR + 9 * HOUR
+    assert await firing.fire() == 0
+
+    await clock.advance(9 * HOUR)
+    assert await firing.fire() == 1
+    assert await firing.fire() == 0
+    (run_id,) = await run_ids(frozen_app)
+    run = await frozen_app.runs.find(run_id)
+    assert run.payload == {"customer": 42}
+    assert run.due_at == NEW_YEAR + 9 * HOUR
+    assert run.submitted_by == "schedule remind-42"
+    (record,) = await frozen_app.schedules.history("remind-42")
+    assert (record.nominal_at, record.run_id, record.late) == (NEW_YEAR + 9 * HOUR, run_id, timedelta(0))
+    assert (await frozen_app.schedules.find("remind-42")).next_at == NEW_YEAR + DAY + 9 * HOUR
+
+
+async def test_a_handler_knows_its_occurrence(frozen_app: Mainspring, clock: FrozenClock, firing: Firing) -> None:
+    seen = []
+
+    @frozen_app.job
+    async def report(context: Context) -> None:
+        seen.append(context.occurrence)
+
+    await report.scheduled("daily", "every day at 09:00").create()
+    await clock.advance(9 * HOUR)
+    await firing.fire()
+    await clock.advance(HOUR)
+    await run_until_idle(frozen_app)
+    (occurrence,) = seen
+    assert occurrence is not None
+    assert (occurrence.schedule, occurrence.version) == ("daily", 1)
+    assert occurrence.interval == (NEW_YEAR - 15 * HOUR, NEW_YEAR + 9 * HOUR)
+
+
+async def test_options_and_tags_of_a_schedule_are_those_of_its_runs(
+    frozen_app: Mainspring, clock: FrozenClock, firing: Firing
+) -> None:
+    job = remind(frozen_app).options(priority=2, tags=["vip"], max_age=60, timeout=5, headers={"origin": "test"})
+    await job.scheduled("vip", "every hour").create(1)
+    await clock.advance(HOUR)
+    await firing.fire()
+    (run_id,) = await run_ids(frozen_app)
+    run = await frozen_app.runs.find(run_id)
+    assert (run.priority, run.tags) == (2, ["vip"])
+    assert run.expires_at == NEW_YEAR + HOUR + MINUTE
+    assert run.overrides["timeout"]
+    assert run.headers["origin"] == "test"
+
+
+# ── ahead of time ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_staged_run_waits_for_its_instant(
+    frozen_app: Mainspring, clock: FrozenClock, firing: Firing, connection: Connection
+) -> None:
+    await remind(frozen_app).scheduled("hourly", "every hour").create(1)
+    await clock.advance(HOUR - timedelta(seconds=2))
+    assert await firing.fire(horizon=1.9) == 0
+    assert await firing.fire(horizon=2.0) == 1
+    (run_id,) = await run_ids(frozen_app)
+    assert (await frozen_app.runs.find(run_id)).state is State.SCHEDULED
+    assert [run.state for run in (await frozen_app.runs.list(state="scheduled")).runs] == [State.SCHEDULED]
+    assert (await frozen_app.runs.list(state="ready")).runs == []
+    assert (await frozen_app.jobs.find("remind")).counts[State.READY] == 0
+    assert [queue.depth for queue in await frozen_app.queues.list()] == [0]
+    await run_until_idle(frozen_app)
+    assert (await frozen_app.runs.find(run_id)).attempts == []
+
+    await clock.advance(2)
+    assert (await frozen_app.runs.find(run_id)).state is State.READY
+    await run_until_idle(frozen_app)
+    (attempt,) = (await frozen_app.runs.find(run_id)).attempts
+    assert attempt.ready_at == NEW_YEAR + HOUR
+
+
+async def test_a_clock_that_steps_back_delays_no_run_that_was_claimable(
+    frozen_app: Mainspring, clock: FrozenClock, connection: Connection
+) -> None:
+    """By the bound that a worker keeps: the highest rank it knows the clock has passed."""
+    handle = await remind(frozen_app).submit(1)
+    rank = await connection.fetchval("select rank from ready")
+    await clock.advance(-HOUR)
+    worker_id = uuid4()
+    await connection.execute(
+        "insert into worker (id, host, pid, queues, handlers, slots, lease_seconds, version)"
+        " values ($1, '', 1, '{}', '{}', 1, 1, '')",
+        worker_id,
+    )
+    lane, line = await connection.fetchrow("select lane, line_id from ready")
+    claim = {"lane": lane, "line": line, "priorities": [5], "fronts": [0], "count": 1, "worker_id": worker_id}
+    assert await leases.claim(connection, **claim, lease_id=uuid4()) == []
+    (row,) = await leases.claim(connection, **claim, lease_id=uuid4(), latest=rank)
+    assert row["id"] == handle.id
+
+
+# ── downtime ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("down", [timedelta(minutes=61), 5 * HOUR, 30 * DAY], ids=str)
+@pytest.mark.parametrize("rule", ["latest", "earliest", "all", "none"])
+async def test_every_instant_of_a_downtime_has_one_outcome(
+    frozen_app: Mainspring, clock: FrozenClock, firing: Firing, rule: str, down: timedelta
+) -> None:
+    catch_up = CatchUp(rule=rule, window=3 * HOUR)  # type: ignore[arg-type]
+    await remind(frozen_app).scheduled("hourly", "0 * * * *", catch_up=catch_up).create(1)
+    await clock.advance(down)
+    await clock.advance(30 * MINUTE)
+    await firing.fire()
+
+    instants = [NEW_YEAR + hours * HOUR for hours in range(1, down // HOUR + 1)]
+    told = [
+        (at, what)
+        for first, last, what in await outcomes(frozen_app, "hourly")
+        for at in instants
+        if first <= at <= last
+    ]
+    assert [at for at, _ in told] == instants, "each has one outcome, in order"
+    recent = [at for at in instants if at >= clock.at - 3 * HOUR]
+    fired = {"latest": recent[-1:], "earliest": recent[:1], "all": recent, "none": []}[rule]
+    assert [at for at, what in told if what == "fired"] == fired
+    assert len(await run_ids(frozen_app)) == len(fired)
+    assert (await frozen_app.schedules.find("hourly")).next_at == instants[-1] + HOUR
+
+
+async def test_a_schedule_ends_with_its_last_instant(
+    frozen_app: Mainspring, clock: FrozenClock, firing: Firing
+) -> None:
+    await remind(frozen_app).scheduled("once", "2031-01-01T01:00:00Z").create(1)
+    await clock.advance(HOUR)
+    assert await firing.fire() == 1
+    found = await frozen_app.schedules.find("once")
+    assert (found.state, found.next_at) == ("done", None)
+
+
+# ── once, whoever fires ─────────────────────────────────────────────────────────────────────────────────────────
+
+DROP_COMPARISON = ("and cursor.revision = item.revision and cursor.nominal_at = item.expected_at", "")
+
+
+async def fired_twice(connection: Connection, clock: FrozenClock, app: Mainspring) -> int:
+    """Two schedulers read the same cursors; then each has its decision carried out. Answers how many runs there are."""
+    first, second = Firing(connection, clock), Firing(connection, clock)
+    await remind(app).scheduled("hourly", "every hour").create(1)
+    await clock.advance(HOUR)
+    batches = [await each.decided() for each in (first, second)]
+    for each, batch in zip((first, second), batches, strict=True):
+        await each.carry_out(batch)
+    return len(await run_ids(app))
+
+
+async def without(connection: Connection, *, comparison: bool = False, ledger: bool = False) -> None:
+    """Take a guard away."""
+    if comparison:
+        text = await connection.fetchval("select pg_get_functiondef('mainspring.fire_schedules'::regproc)")
+        assert DROP_COMPARISON[0] in text
+        await connection.execute(text.replace(*DROP_COMPARISON))
+    if ledger:
+        await connection.execute("alter table mainspring.occurrence drop constraint occurrence_pkey")
+
+
+@pytest.mark.invariant(2)
+@pytest.mark.invariant(8)
+@pytest.mark.parametrize(
+    ("comparison", "ledger", "runs"),
+    [(False, False, 1), (True, False, 1), (False, True, 1), (True, True, 2)],
+    ids=["both guards", "without the comparison", "without the ledger's key", "without both"],
+)
+async def test_two_schedulers_that_decide_the_same_make_one_run(
+    frozen_app: Mainspring, clock: FrozenClock, connection: Connection, *, comparison: bool, ledger: bool, runs: int
+) -> None:
+    await without(connection, comparison=comparison, ledger=ledger)
+    assert await fired_twice(connection, clock, frozen_app) == runs
+
+
+# ── what cannot be decided ──────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_schedule_that_cannot_be_decided_is_paused_and_keeps_nobody_waiting(
+    frozen_app: Mainspring, clock: FrozenClock, connection: Connection, firing: Firing
+) -> None:
+    job = remind(frozen_app)
+    for name in ("broken", "sound"):
+        await job.scheduled(name, "0 * * * *").create(1)
+    await connection.execute("""update schedule set spec = '{"when": "of another age"}' where name = 'broken'""")
+    await clock.advance(HOUR)
+    await firing.fire()
+    assert len(await run_ids(frozen_app)) == 1
+    state, who, why = await connection.fetchrow(
+        "select state, paused_by, pause_reason from schedule where name = 'broken'"
+    )
+    assert (state, who) == ("paused", "scheduler")
+    assert "of another age" in why
+    assert await firing.fire() == 0
+
+
+async def test_a_job_that_is_in_the_way_of_nobody_follows_its_newest_definition(
+    frozen_app: Mainspring, url: str, clock: FrozenClock, firing: Firing
+) -> None:
+    """What the job says at the time of firing counts: a deploy that moves it to another queue moves its schedules."""
+    await remind(frozen_app).scheduled("hourly", "0 * * * *").create(1)
+    newer = Mainspring(url, clock=clock)
+
+    @newer.job(name="remind", queue="mail", priority=1)
+    async def remind_by_mail(customer: int = 0) -> None: ...
+
+    await remind_by_mail.submit(0)
+    await clock.advance(HOUR)
+    await firing.fire()
+    runs = [await newer.runs.find(run_id) for run_id in await run_ids(newer)]
+    await newer.close()
+    assert {(run.queue, run.priority) for run in runs} == {("mail", 1)}
+    assert len(runs) == 2

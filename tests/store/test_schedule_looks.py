@@ -1,0 +1,154 @@
+"""Schedules rolled back, looked at and previewed; what did not fire on time can be asked for alone."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Protocol
+
+import pytest
+
+from mainspring.errors import InvalidInput, ScheduleNotFound, ScheduleVersionConflict
+from mainspring.model.lifecycle import State
+from mainspring.testing import run_until_idle
+
+from .scheduling import DAY, HOUR, MINUTE, NEW_YEAR, Firing
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mainspring import Job, Mainspring
+    from mainspring.store.connection import Connection
+    from mainspring.testing import FrozenClock
+
+
+class Pass(Protocol):
+    async def __call__(self, span: timedelta) -> None: ...
+
+
+@pytest.fixture
+def report(frozen_app: Mainspring) -> Job[Any, Any]:
+    @frozen_app.job
+    async def report(day: str = "") -> str:
+        return day
+
+    return report
+
+
+@pytest.fixture
+async def let_pass(clock: FrozenClock, connection: Connection) -> Pass:
+    """Let so much time pass, and then fire what is due by then."""
+    firing = Firing(connection, clock)
+
+    async def let_pass(span: timedelta) -> None:
+        await clock.advance(span)
+        await firing.fire()
+
+    return let_pass
+
+
+# ── rollback ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_rollback_makes_a_new_version_of_an_older_content(
+    frozen_app: Mainspring, report: Job[Any, Any], connection: Connection
+) -> None:
+    options = report.options(priority=0, tags=["a"], timeout=30)
+    first = await options.scheduled("daily", "0 9 * * *", catch_up="all").create("Mon")
+    await report.scheduled("daily", "0 10 * * *").put("Tue")
+    again = await frozen_app.schedules.rollback("daily", to=1)
+
+    assert again.version == 3
+    for field in ("job", "when", "payload", "options", "tags", "catch_up", "next_at"):
+        assert getattr(again, field) == getattr(first, field), field
+    assert [each.version for each in await frozen_app.schedules.versions("daily")] == [3, 2, 1]
+    actions = "select array_agg(action order by action) from audit where action like 'schedule.%'"
+    assert await connection.fetchval(actions) == ["schedule.create", "schedule.replace", "schedule.rollback"]
+
+
+async def test_a_rollback_to_what_it_is_changes_nothing(frozen_app: Mainspring, report: Job[Any, Any]) -> None:
+    await report.scheduled("daily", "0 9 * * *").create()
+    assert (await frozen_app.schedules.rollback("daily", to=1)).version == 1
+
+
+@pytest.mark.parametrize("version", [-1, 0, 3, 1 << 40])
+async def test_a_version_that_never_was_is_refused(frozen_app: Mainspring, report: Job[Any, Any], version: int) -> None:
+    await report.scheduled("daily", "0 9 * * *").create()
+    await report.scheduled("daily", "0 10 * * *").put()
+    with pytest.raises(ScheduleNotFound, match=f"no version {version}; it is at version 2") as caught:
+        await frozen_app.schedules.rollback("daily", to=version)
+    assert caught.value.code == "schedule-version-not-found"
+
+
+async def test_a_version_of_a_deleted_schedule_is_not_one_of_its_successor(
+    frozen_app: Mainspring, report: Job[Any, Any]
+) -> None:
+    await report.scheduled("daily", "0 7 * * *").create()
+    await report.scheduled("daily", "0 8 * * *").put()
+    await frozen_app.schedules.delete("daily")
+    await report.scheduled("daily", "0 9 * * *").create()
+    await report.scheduled("daily", "0 10 * * *").put()
+
+    assert (await frozen_app.schedules.rollback("daily", to=1)).when == "0 9 * * *"
+
+
+async def test_a_rollback_may_expect_a_version(frozen_app: Mainspring, report: Job[Any, Any]) -> None:
+    await report.scheduled("daily", "0 9 * * *").create()
+    await report.scheduled("daily", "0 10 * * *").put()
+    with pytest.raises(ScheduleVersionConflict):
+        await frozen_app.schedules.rollback("daily", to=1, expected_version=1)
+
+
+# ── looking ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_history_says_in_which_states_the_runs_are(
+    frozen_app: Mainspring, report: Job[Any, Any], let_pass: Pass
+) -> None:
+    await report.scheduled("hourly", "0 * * * *").create()
+    await let_pass(61 * MINUTE)
+    await let_pass(timedelta(seconds=1))  # runs that fire at one instant stand in line one after the other
+    await run_until_idle(frozen_app)
+    await let_pass(HOUR)
+    await let_pass(timedelta(seconds=1))
+
+    assert [each.run_state for each in await frozen_app.schedules.history("hourly")] == [State.READY, State.SUCCEEDED]
+
+
+async def test_what_did_not_fire_on_time_can_be_asked_for_alone(
+    frozen_app: Mainspring, report: Job[Any, Any], let_pass: Pass
+) -> None:
+    """A limit counts what is asked for: what was missed is found behind any number of instants that fired."""
+    await report.scheduled("hourly", "0 * * * *").create()
+    await let_pass(HOUR)
+    await let_pass(3.5 * HOUR)  # of three instants one fires, half an hour late
+    for _ in range(3):
+        await let_pass(30 * MINUTE)
+
+    everything = await frozen_app.schedules.history("hourly")
+    missed = await frozen_app.schedules.history("hourly", missed=True, limit=2)
+    assert [each.outcome for each in everything] == ["fired", "fired", "fired", "collapsed", "fired"]
+    assert [(each.outcome, each.late) for each in missed] == [
+        ("fired", 30 * MINUTE),
+        ("collapsed", None),
+    ]
+    assert missed[1].run_id == missed[0].run_id
+
+
+async def test_a_preview_begins_at_the_present_or_where_a_pause_ends(
+    frozen_app: Mainspring, report: Job[Any, Any], clock: FrozenClock
+) -> None:
+    await report.scheduled("daily", "0 9 * * *").create()
+    coming = await frozen_app.schedules.preview("daily", count=2)
+    assert [each.due_at for each in coming.entries] == [NEW_YEAR + n * DAY + 9 * HOUR for n in (0, 1)]
+
+    until = NEW_YEAR + 7 * DAY + 9 * HOUR
+    await frozen_app.schedules.pause("daily", until=until)
+    assert (await frozen_app.schedules.preview("daily")).entries[0].due_at == until
+
+
+async def test_a_pause_does_not_end_before_it_begins(frozen_app: Mainspring, report: Job[Any, Any]) -> None:
+    await report.scheduled("daily", "0 9 * * *").create()
+    with pytest.raises(InvalidInput, match="it must be after the present") as caught:
+        await frozen_app.schedules.pause("daily", until=NEW_YEAR)
+    assert caught.value.code == "invalid-until"
+    assert (await frozen_app.schedules.find("daily")).paused_at is None
