@@ -248,7 +248,9 @@ class Bench:
             await self._connection.execute(f"set {setting} to on")
 
     async def begin_anew(self) -> None:
-        await self._connection.execute(f"deallocate all; truncate {', '.join(MOVING[:-1])}")
+        for name in self._prepared:  # not all: the driver has prepared statements of its own, and uses them again
+            await self._connection.execute(f"deallocate {name}")
+        await self._connection.execute(f"truncate {', '.join(MOVING[:-1])}")
         self._prepared.clear()
 
     async def take(self, steps: str) -> None:
