@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tests.system.replicas import Replicas, Server
 
     from mainspring.store.embedded.locks import FileLock
-    from mainspring.store.grants import Kind
+    from mainspring.store.grants import RoleKind
 
 TEMPLATE = "mainspring_template"
 DISK = Path("/tmp")
@@ -210,7 +210,7 @@ async def new_role(
         " revoke all on all functions in schema mainspring from public; revoke all on schema public from public"
     )
 
-    async def new_role(*kinds: Kind) -> str:
+    async def new_role(*kinds: RoleKind) -> str:
         roles.append(f"role_{uuid.uuid4().hex[:16]}")
         await connection.execute(f"create role {roles[-1]} login")
         for statement in statements(roles[-1], kinds) if kinds else []:

@@ -90,34 +90,38 @@ def words(text: str) -> str:
         ("0 9 * 6-8 1-5", "Every weekday in June to August at 09:00"),
         ("0 9 L 3,6 *", "On the last day of March and June at 09:00"),
         ("*/5 * * 12 *", "Every 5 minutes, every day in December"),
-        # what the job's id decides
-        ("H * * * *", "Once an hour, at a minute that the job's id decides"),
-        ("H H * * *", "Every day at a time that the job's id decides"),
-        ("H 3 * * *", "Every day between 03:00 and 03:59, at a minute that the job's id decides"),
-        ("H H(0-7) * * *", "Every day at a time between 00:00 and 07:59 that the job's id decides"),
-        ("H/15 * * * *", "Every 15 minutes, from a minute that the job's id decides"),
-        ("H(0-29) * * * *", "Once an hour, at a minute from 0 to 29 that the job's id decides"),
-        ("0 9 H * *", "On a day of every month that the job's id decides at 09:00"),
-        ("0 9 * * H", "On a day of the week that the job's id decides at 09:00"),
-        ("*/15,H * * * *", "Every 15 minutes and at a minute that the job's id decides"),
+        # what the schedule's name decides
+        ("H * * * *", "Once an hour, at a minute that the schedule's name decides"),
+        ("H H * * *", "Every day at a time that the schedule's name decides"),
+        ("H 3 * * *", "Every day between 03:00 and 03:59, at a minute that the schedule's name decides"),
+        ("H H(0-7) * * *", "Every day at a time between 00:00 and 07:59 that the schedule's name decides"),
+        ("H/15 * * * *", "Every 15 minutes, from a minute that the schedule's name decides"),
+        ("H(0-29) * * * *", "Once an hour, at a minute from 0 to 29 that the schedule's name decides"),
+        ("0 9 H * *", "On a day of every month that the schedule's name decides at 09:00"),
+        ("0 9 * * H", "On a day of the week that the schedule's name decides at 09:00"),
+        ("*/15,H * * * *", "Every 15 minutes and at a minute that the schedule's name decides"),
         (
             "5,H 8 * * 1-5",
-            "At 5 minutes past the hour and at a minute that the job's id decides, between 08:00 and "
+            "At 5 minutes past the hour and at a minute that the schedule's name decides, between 08:00 and "
             "08:59, every weekday",
         ),
-        ("H/20,5 * * * *", "At 5 minutes past the hour and every 20 minutes from a minute that the job's id decides"),
+        (
+            "H/20,5 * * * *",
+            "At 5 minutes past the hour and every 20 minutes from a minute that the schedule's name decides",
+        ),
         (
             "H(0-29),H(30-59) * * * *",
-            "At a minute from 0 to 29 that the job's id decides and at a minute from 30 to 59 "
-            "that the job's id decides",
+            "At a minute from 0 to 29 that the schedule's name decides and at a minute from 30 to 59 "
+            "that the schedule's name decides",
         ),
         (
             "H/15 H * * *",
-            "Every 15 minutes from a minute that the job's id decides, in an hour that the job's id decides",
+            "Every 15 minutes from a minute that the schedule's name decides, "
+            "in an hour that the schedule's name decides",
         ),
-        ("*/10 H * * * *", "Every 10 seconds, at a minute that the job's id decides"),
-        ("H/10 * * * * *", "Every 10 seconds from a second that the job's id decides, every minute"),
-        ("0 9 H,15 * *", "On the 15th and a day that the job's id decides of every month at 09:00"),
+        ("*/10 H * * * *", "Every 10 seconds, at a minute that the schedule's name decides"),
+        ("H/10 * * * * *", "Every 10 seconds from a second that the schedule's name decides, every minute"),
+        ("0 9 H,15 * *", "On the 15th and a day that the schedule's name decides of every month at 09:00"),
         # Vixie cron's rule: 1-31 and 0-6 are no stars, so either field will do
         ("0 9 1-31 * MON", "Every day at 09:00"),
         ("0 9 13 * 0-6", "Every day at 09:00"),
@@ -225,7 +229,7 @@ def test_other_forms_in_words(text: str, sentence: str) -> None:
         ("ends=2027-01-01T00:00", ", UTC; until before 1 January 2027 at 00:00."),
         ("starts=2027-01-01T00:00 runs=10", ", UTC; from 1 January 2027 at 00:00 on; at most 10 times."),
         ("starts=2027-01-01T00:00 runs=1", ", UTC; from 1 January 2027 at 00:00 on; once only."),
-        ("spread=5m", ", UTC; each delayed by up to 5 minutes, by the job's id."),
+        ("spread=5m", ", UTC; each delayed by up to 5 minutes, by the schedule's name."),
         ("gap=skip", ", UTC; times that the clock skips do not run."),
         ("gap=shift", ", UTC; times that the clock skips are shifted by the gap."),
         ("gap=run-after", ", UTC; times that the clock skips run right after the gap."),

@@ -20,6 +20,7 @@ from mainspring.errors import (
     ScheduleVersionConflict,
 )
 from mainspring.model.ids import lane_of_key
+from mainspring.schedule.calendar import Calendar
 from mainspring.store.connection import transaction
 from mainspring.testing import run_until_idle
 
@@ -130,6 +131,33 @@ async def test_a_schedule_made_again_does_not_fire_what_was_before(
     assert made.next_at == NEW_YEAR + 48 * HOUR
     assert await firing.fire() == 0
     assert len(await run_ids(frozen_app)) == 1
+    assert await outcomes(frozen_app, "midnight") == [
+        (NEW_YEAR + 24 * HOUR, NEW_YEAR + 24 * HOUR, "fired"),
+        (NEW_YEAR + 48 * HOUR, NEW_YEAR + 48 * HOUR, "deleted"),
+    ], "the history of a name is that of all schedules that had it"
+
+
+async def test_what_became_of_a_deleted_schedule_can_be_asked(
+    frozen_app: Mainspring, clock: FrozenClock, firing: Firing
+) -> None:
+    await remind(frozen_app).scheduled("hourly", "0 * * * *").create(1)
+    await clock.advance(HOUR)
+    await firing.fire()
+    await frozen_app.schedules.delete("hourly")
+    assert [each for _, _, each in await outcomes(frozen_app, "hourly")] == ["fired", "deleted"]
+    assert [each.is_deleted for each in await frozen_app.schedules.versions("hourly")] == [True]
+    with pytest.raises(ScheduleNotFound):
+        await frozen_app.schedules.history("daily")
+
+
+async def test_calendars_are_given_by_the_names_in_the_text(frozen_app: Mainspring) -> None:
+    holidays = Calendar(name="holidays", dates=frozenset({NEW_YEAR.date()}))
+
+    @frozen_app.job(schedule="0 9 * * * not=holidays", calendars={"holidays": holidays})
+    async def report() -> None: ...
+
+    await frozen_app.schedules.apply()
+    assert (await frozen_app.schedules.find("report")).next_at == NEW_YEAR + 33 * HOUR
 
 
 async def test_schedules_are_listed_by_name_job_tag_and_state(frozen_app: Mainspring) -> None:
@@ -317,6 +345,22 @@ async def test_nothing_fires_while_somebody_changes_a_schedule(
     await other.close()
     await firing.fire()
     assert len(await run_ids(frozen_app)) == 2
+
+
+async def test_the_end_of_a_pause_waits_for_nobody(
+    staged: Mainspring, clock: FrozenClock, database: Database, firing: Firing
+) -> None:
+    """Somebody has locked the schedule: the scheduler passes it over, and ends the pause when it looks again."""
+    await staged.schedules.pause("hourly", until=NEW_YEAR + 2 * HOUR)
+    await clock.set(NEW_YEAR + 2 * HOUR)
+    other = await database.connect("test")
+    async with transaction(other):
+        await other.execute("select from schedule where name = 'hourly' for update")
+        await firing.fire_lane(lane_of_key(1, "hourly", LANES))
+        assert (await staged.schedules.find("hourly")).state == "paused"
+    await other.close()
+    await firing.fire()
+    assert (await staged.schedules.find("hourly")).state == "active"
 
 
 async def test_a_pause_waits_for_a_firing_under_way_and_sees_it(

@@ -13,7 +13,7 @@ import pytest
 
 from mainspring.errors import InvalidInput, PermissionMissing
 from mainspring.store.distribute import MOVING, SHARED
-from mainspring.store.grants import FUNCTIONS, TABLES, Kind, functions, privileges, quoted_role, statements
+from mainspring.store.grants import FUNCTIONS, TABLES, RoleKind, functions, privileges, quoted_role, statements
 from mainspring.store.migrate import check_schema
 from mainspring.store.statements import Statement, all_statements, load
 
@@ -47,13 +47,13 @@ ACTING = """
     workers/request_drain
 """
 FIRING = """
-    jobs/find_by_id jobs/lines jobs/open_line schedules/audit schedules/drop_cursor schedules/fire schedules/lock
-    schedules/lock_cursor schedules/now schedules/resume schedules/set_cursor schedules/skip
+    jobs/find_by_id jobs/lines jobs/open_line schedules/audit schedules/drop_cursor schedules/fire schedules/lock_cursor
+    schedules/lock_if_free schedules/now schedules/resume schedules/set_cursor schedules/skip
 """
 # A client that changes a schedule fires what is overdue, too.
 SCHEDULING = f"""
-    {FIRING} schedules/create schedules/declared schedules/delete schedules/keep_version schedules/pause
-    schedules/replace schedules/withdraw
+    {FIRING} schedules/create schedules/declared schedules/delete schedules/keep_version schedules/lock
+    schedules/pause schedules/replace schedules/withdraw
 """
 WATCHING_THE_TIME = """
     schedulers/beat schedulers/list schedulers/remove schedules/due schedules/may_stage schedules/next_due
@@ -77,16 +77,16 @@ IN_TESTS = " history/outcomes_of_worker runs/of_job"
 # What is not in a file: COPY, functions that callers call, and what the oldest program that is served calls.
 _OLD_RUN = next(each for each in FUNCTIONS if each.startswith("run_of") and not each.endswith("jsonb)"))
 OTHERS = {
-    Kind.READER: ["select from migration, setting", "select installation_id()"],
-    Kind.SCHEDULER: ["select from migration, setting", "select installation_id()"],
-    Kind.CLIENT: [
+    RoleKind.READER: ["select from migration, setting", "select installation_id()"],
+    RoleKind.SCHEDULER: ["select from migration, setting", "select installation_id()"],
+    RoleKind.CLIENT: [
         "select from migration, setting",
         "select installation_id()",
         "insert into ready (lane) values (0)",
         "select submit('[]', '{}')",
         "select submit_runs('[]', jsonb_build_object('installation', installation_id()), null)",
     ],
-    Kind.WORKER: [
+    RoleKind.WORKER: [
         "select from migration, setting",
         "select installation_id()",
         "insert into attempt (lane) values (0)",
@@ -96,15 +96,15 @@ OTHERS = {
     ],
 }
 NAMES = {
-    Kind.READER: READING + CONNECTING,
-    Kind.SCHEDULER: CONNECTING + FIRING + WATCHING_THE_TIME,
-    Kind.CLIENT: READING + CONNECTING + DEFINING + ACTING + SCHEDULING,
-    Kind.WORKER: CONNECTING + DEFINING + WORKING,
+    RoleKind.READER: READING + CONNECTING,
+    RoleKind.SCHEDULER: CONNECTING + FIRING + WATCHING_THE_TIME,
+    RoleKind.CLIENT: READING + CONNECTING + DEFINING + ACTING + SCHEDULING,
+    RoleKind.WORKER: CONNECTING + DEFINING + WORKING,
 }
 HOSTILE = ['a"b', "a'b", "a; drop schema mainspring", "$$a$$", "a\\b", " a ", "SELECT", "ü🙂", "a--b", "a/*b", "%I{}"]
 
 
-def used_by(kind: Kind) -> list[Statement]:
+def used_by(kind: RoleKind) -> list[Statement]:
     """Also what is inside the functions that they call: those act with the caller's rights."""
     named = [load(name) for name in dict.fromkeys(NAMES[kind].split())]
     named += [each for statement in named for each in inside(statement)]
@@ -133,9 +133,9 @@ async def denied(connection: Connection, used: Iterable[Statement]) -> list[str]
 # ── enough, and no more ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("kind", RoleKind)
 async def test_a_role_may_execute_every_statement_of_its_kind(
-    connection: Connection, new_role: NewRole, kind: Kind
+    connection: Connection, new_role: NewRole, kind: RoleKind
 ) -> None:
     await connection.execute(f"set role {await new_role(kind)}")
 
@@ -144,9 +144,9 @@ async def test_a_role_may_execute_every_statement_of_its_kind(
 
 
 async def test_a_role_with_all_kinds_may_execute_every_statement(connection: Connection, new_role: NewRole) -> None:
-    await connection.execute(f"set role {await new_role(*Kind)}")
+    await connection.execute(f"set role {await new_role(*RoleKind)}")
 
-    assert await denied(connection, [each for kind in Kind for each in used_by(kind)]) == []
+    assert await denied(connection, [each for kind in RoleKind for each in used_by(kind)]) == []
 
 
 async def test_a_role_with_nothing_may_execute_nothing(connection: Connection, new_role: NewRole) -> None:
@@ -155,8 +155,10 @@ async def test_a_role_with_nothing_may_execute_nothing(connection: Connection, n
         await connection.execute("select from mainspring.ready")
 
 
-@pytest.mark.parametrize("kind", Kind)
-async def test_nothing_is_given_that_no_statement_needs(connection: Connection, new_role: NewRole, kind: Kind) -> None:
+@pytest.mark.parametrize("kind", RoleKind)
+async def test_nothing_is_given_that_no_statement_needs(
+    connection: Connection, new_role: NewRole, kind: RoleKind
+) -> None:
     role, used = await new_role(kind), used_by(kind)
     given = [(f"{privilege} on {table}", table) for privilege, table in privileges(kind)]
     given += [(f"execute on function {each}", each.partition("(")[0]) for each in functions(kind)]
@@ -173,9 +175,9 @@ async def test_nothing_is_given_that_no_statement_needs(connection: Connection, 
 
 
 WRITES = {
-    Kind.READER: [f"delete from {table}" for table in TABLES]  # noqa: S608  names of ours
+    RoleKind.READER: [f"delete from {table}" for table in TABLES]  # noqa: S608  names of ours
     + [f"insert into {table} default values" for table in TABLES],
-    Kind.SCHEDULER: [
+    RoleKind.SCHEDULER: [
         "update schedule set spec = spec",
         "update schedule set payload = payload",
         "insert into schedule default values",
@@ -188,7 +190,7 @@ WRITES = {
         "select withdraw_staged(0, null, null)",
         "select add_history_partition(current_date)",
     ],
-    Kind.CLIENT: [
+    RoleKind.CLIENT: [
         "update lease set done = done",
         "update lease set worker_id = worker_id",
         "delete from lease",
@@ -205,7 +207,7 @@ WRITES = {
         "drop table ready",
         "create table spare (id int)",
     ],
-    Kind.WORKER: [
+    RoleKind.WORKER: [
         "update attempt set outcome = outcome",
         "delete from attempt",
         "update audit set actor = actor",
@@ -225,7 +227,7 @@ WRITES = {
 
 @pytest.mark.parametrize(("kind", "write"), [(kind, write) for kind, writes in WRITES.items() for write in writes])
 async def test_a_role_may_not_do_what_its_kind_does_not(
-    connection: Connection, new_role: NewRole, kind: Kind, write: str
+    connection: Connection, new_role: NewRole, kind: RoleKind, write: str
 ) -> None:
     await connection.execute(f"set role {await new_role(kind)}")
 
@@ -256,8 +258,8 @@ def test_every_statement_says_who_executes_it() -> None:
 
 
 def test_a_client_may_do_all_that_a_reader_may() -> None:
-    assert set(privileges(Kind.READER)) <= set(privileges(Kind.CLIENT))
-    assert set(functions(Kind.READER)) <= set(functions(Kind.CLIENT))
+    assert set(privileges(RoleKind.READER)) <= set(privileges(RoleKind.CLIENT))
+    assert set(functions(RoleKind.READER)) <= set(functions(RoleKind.CLIENT))
 
 
 # ── the command ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -268,10 +270,10 @@ async def test_what_the_command_prints_is_executed_as_it_is(connection: Connecti
     await connection.execute(printed(role, "--for", "client"))
     await connection.execute(f"set role {role}")
 
-    assert await denied(connection, used_by(Kind.CLIENT)) == []
+    assert await denied(connection, used_by(RoleKind.CLIENT)) == []
     assert printed(role, "--for", "client").startswith("-- For a client of Mainspring. Run it again after each")
-    assert json.loads(printed(role, "--for", "reader", "-o", "json")) == statements(role, [Kind.READER])
-    assert json.loads(printed(role, "-o", "json")) == statements(role, Kind)
+    assert json.loads(printed(role, "--for", "reader", "-o", "json")) == statements(role, [RoleKind.READER])
+    assert json.loads(printed(role, "-o", "json")) == statements(role, RoleKind)
 
 
 def printed(*words: str) -> str:
@@ -295,7 +297,7 @@ async def test_the_role_that_was_named_gets_it_and_nothing_else_happens(connecti
     frame = connection.transaction()
     await frame.start()
     await connection.execute(await connection.fetchval("select format('create role %I', $1::text)", name))
-    for statement in statements(name, [Kind.READER]):
+    for statement in statements(name, [RoleKind.READER]):
         await connection.execute(statement)
 
     assert await connection.fetchval("select has_table_privilege($1::name, 'mainspring.ready', 'select')", name)

@@ -16,7 +16,7 @@ from mainspring.errors import DatabaseUnsuitable, PermissionMissing, ValueNotSto
 from mainspring.keeper.partitioner import Partitioner
 from mainspring.store import health
 from mainspring.store.database import Database
-from mainspring.store.grants import Kind, statements
+from mainspring.store.grants import RoleKind, statements
 from mainspring.store.migrate import check_schema, migrate
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ async def test_a_worker_makes_partitions_without_owning_history(
     connection: Connection, new_role: NewRole, clock: FrozenClock
 ) -> None:
     await clock.freeze(connection)
-    role = await new_role(Kind.WORKER)
+    role = await new_role(RoleKind.WORKER)
     async with acting_as(connection, role):
         await Partitioner().step(connection)
 
@@ -70,8 +70,8 @@ async def test_a_worker_makes_partitions_without_owning_history(
         )
 
 
-@pytest.mark.parametrize("kind", [Kind.SCHEDULER, Kind.CLIENT, Kind.READER])
-async def test_nobody_else_makes_partitions(connection: Connection, new_role: NewRole, kind: Kind) -> None:
+@pytest.mark.parametrize("kind", [RoleKind.SCHEDULER, RoleKind.CLIENT, RoleKind.READER])
+async def test_nobody_else_makes_partitions(connection: Connection, new_role: NewRole, kind: RoleKind) -> None:
     async with acting_as(connection, await new_role(kind)):
         with pytest.raises(PermissionMissing, match="add_history_partition"):
             await connection.fetchval("select add_history_partition(current_date)")
@@ -100,7 +100,7 @@ async def test_partitions_are_made_near_the_present_only(
 async def test_a_table_of_the_callers_own_does_not_come_before_ours(connection: Connection, new_role: NewRole) -> None:
     """The function acts as its owner, so it must not let the caller choose what its words mean."""
     before = await connection.fetchval("select count(*) from pg_inherits where inhparent = 'attempt'::regclass")
-    async with acting_as(connection, await new_role(Kind.WORKER)):
+    async with acting_as(connection, await new_role(RoleKind.WORKER)):
         await connection.execute("create temp table attempt (id int) on commit drop")
         await connection.execute("set search_path = pg_temp, mainspring")
         assert await connection.fetchval("select mainspring.add_history_partition(current_date + 20)")
@@ -126,7 +126,7 @@ async def test_doctor_says_beforehand_that_no_keeper_can_make_partitions(
     )
     assert finding.remedy.endswith(f"mainspring grants {role} --for worker")
 
-    for statement in statements(role, [Kind.WORKER]):
+    for statement in statements(role, [RoleKind.WORKER]):
         await connection.execute(statement)
     assert (await examined(connection, "history")).level is Level.OK
     await Partitioner().step(keeper)
@@ -136,7 +136,7 @@ async def test_doctor_says_beforehand_that_no_keeper_can_make_partitions(
 async def test_a_function_whose_owner_does_not_own_history_helps_no_keeper(
     url: str, connection: Connection, new_role: NewRole
 ) -> None:
-    role, owner = await new_role(Kind.WORKER), await new_role(Kind.WORKER)
+    role, owner = await new_role(RoleKind.WORKER), await new_role(RoleKind.WORKER)
     await connection.execute(f"alter function add_history_partition(date) owner to {owner}")
     keeper = await Database(url.replace("mainspring@", f"{role}@")).connect("keeper")
 
@@ -152,15 +152,15 @@ async def test_a_function_whose_owner_does_not_own_history_helps_no_keeper(
 @pytest.mark.parametrize(
     ("kinds", "says"),
     [
-        ([Kind.WORKER], "a worker"),
-        ([Kind.SCHEDULER], "a scheduler"),
-        ([Kind.CLIENT], "a client and a reader"),
-        ([Kind.READER], "a reader"),
-        ([*Kind], "a worker and a scheduler and a client and a reader"),
+        ([RoleKind.WORKER], "a worker"),
+        ([RoleKind.SCHEDULER], "a scheduler"),
+        ([RoleKind.CLIENT], "a client and a reader"),
+        ([RoleKind.READER], "a reader"),
+        ([*RoleKind], "a worker and a scheduler and a client and a reader"),
     ],
 )
 async def test_doctor_says_what_a_role_is_enough_for(
-    connection: Connection, new_role: NewRole, kinds: list[Kind], says: str
+    connection: Connection, new_role: NewRole, kinds: list[RoleKind], says: str
 ) -> None:
     role = await new_role(*kinds)
     async with acting_as(connection, role):
@@ -168,14 +168,14 @@ async def test_doctor_says_what_a_role_is_enough_for(
 
     permissions = next(each for each in findings if each.check == "permissions")
     assert (permissions.level, permissions.says) == (Level.OK, f"the role {role} is enough for {says}")
-    unseen = ["lanes", "workers"] if kinds == [Kind.SCHEDULER] else []  # it reads no runs
+    unseen = ["lanes", "workers"] if kinds == [RoleKind.SCHEDULER] else []  # it reads no runs
     assert [each.check for each in findings if "could not be looked at" in each.says] == unseen
 
 
 async def test_doctor_says_what_a_role_lacks_for_what_it_was_meant_for(
     connection: Connection, new_role: NewRole
 ) -> None:
-    role = await new_role(Kind.WORKER)
+    role = await new_role(RoleKind.WORKER)
     await connection.execute(f"revoke update on lease from {role}")
     async with acting_as(connection, role):
         finding = await examined(connection, "permissions")
@@ -186,7 +186,7 @@ async def test_doctor_says_what_a_role_lacks_for_what_it_was_meant_for(
 
 
 async def test_doctor_takes_half_a_scheduler_for_one(connection: Connection, new_role: NewRole) -> None:
-    role = await new_role(Kind.SCHEDULER)
+    role = await new_role(RoleKind.SCHEDULER)
     await connection.execute(f"revoke update on cursor from {role}")
     async with acting_as(connection, role):
         finding = await examined(connection, "permissions")
@@ -268,7 +268,7 @@ async def test_an_application_hears_the_same(url: str, new_role: NewRole) -> Non
 
 
 async def test_a_worker_is_not_the_one_who_migrates(connection: Connection, new_role: NewRole) -> None:
-    async with acting_as(connection, await new_role(Kind.WORKER)):
+    async with acting_as(connection, await new_role(RoleKind.WORKER)):
         assert "Migrate as the role that owns the schema" in str(await denial(migrate(connection)))
     async with acting_as(connection, await new_role()):
         assert "lacks USAGE" in str(await denial(migrate(connection)))

@@ -72,7 +72,9 @@ def test_every_exception_is_one() -> None:
 def test_what_control_reaches_is_found() -> None:
     """The reader of the code reads it: directly, through a function, and through a helper in another module."""
     assert {"runs/find", "runs/cancel_waiting", "lists/whereabouts", "queues/depths", "history/ends"} <= _reached()
-    assert {"schedules/lock", "schedules/fire", "schedules/skip", "jobs/find_by_id"} <= _reached(), "by the scheduler"
+    assert {"schedules/lock_if_free", "schedules/fire", "schedules/skip", "jobs/find_by_id"} <= _reached(), (
+        "by the scheduler"
+    )
     assert not {"schedules/due", "schedules/set_aside", "schedulers/beat"} & _reached(), "for all tenants"
     assert not {f"leases/{fate.value}" for fate in Fate} & _reached()
 

@@ -20,7 +20,7 @@ from mainspring.keeper.partitioner import Partitioner
 from mainspring.keeper.sampler import Sampler
 from mainspring.keeper.sweeper import Sweeper
 from mainspring.store.database import Database
-from mainspring.store.grants import Kind
+from mainspring.store.grants import RoleKind
 from mainspring.testing import run_until_idle
 
 from .faulty_app import UNTIL_TOLD
@@ -48,7 +48,7 @@ class Roles:
     log: Path
     made: list[str] = field(default_factory=list)
 
-    async def url(self, *kinds: Kind) -> str:
+    async def url(self, *kinds: RoleKind) -> str:
         """The URL for a new role. It may use the table of effects, which is the application's own."""
         self.made.append(await self.new_role(*kinds))
         await self.system.connection.execute(
@@ -93,7 +93,7 @@ async def ending(handle: Any) -> Any:
 
 async def test_a_role_that_lacks_something_is_found_out(roles: Roles) -> None:
     """The control of all tests below."""
-    connection = await asyncpg.connect(await roles.url(Kind.READER))
+    connection = await asyncpg.connect(await roles.url(RoleKind.READER))
     with pytest.raises(asyncpg.InsufficientPrivilegeError):
         await connection.execute("delete from mainspring.ready")
     await connection.close()
@@ -107,8 +107,8 @@ async def test_a_role_that_lacks_something_is_found_out(roles: Roles) -> None:
 async def test_a_workers_role_is_enough_for_supervised_workers_and_their_keepers(
     system: System, jobs: Any, roles: Roles
 ) -> None:
-    url = await roles.url(Kind.WORKER)
-    jobs.app.use(wiring.DatabaseLocation(url=await roles.url(Kind.CLIENT)))
+    url = await roles.url(RoleKind.WORKER)
+    jobs.app.use(wiring.DatabaseLocation(url=await roles.url(RoleKind.CLIENT)))
     settings: dict[str, Any] = {"url": url, "lease_time": SHORT_LEASE_TIME}
     expired = await jobs.quick.options(start_within=0.01).submit(1)
     held = await jobs.new_job.submit(2)
@@ -158,7 +158,7 @@ async def test_a_workers_role_is_enough_for_supervised_workers_and_their_keepers
 
 async def test_a_workers_role_is_enough_for_the_rare_duties_of_a_keeper(system: System, roles: Roles) -> None:
     """Making partitions, forgetting keys and samples, sweeping up: each as a keeper's own connection does it."""
-    connection = await Database(await roles.url(Kind.WORKER)).connect("keeper")
+    connection = await Database(await roles.url(RoleKind.WORKER)).connect("keeper")
     await system.connection.execute(
         """
         insert into worker (id, host, pid, queues, handlers, slots, lease_seconds, version, state, ended_at)
@@ -218,7 +218,7 @@ async def shop_of(url: str) -> AsyncIterator[Shop]:
 
 
 async def test_a_clients_role_is_enough_for_what_applications_do(url: str, roles: Roles) -> None:
-    mine = await roles.url(Kind.CLIENT)
+    mine = await roles.url(RoleKind.CLIENT)
     async with shop_of(url) as owner, shop_of(mine) as shop:
         app = shop.app
         sold = await shop.sell.submit(1)  # it defines the job, too
@@ -265,7 +265,7 @@ async def submit_in_transactions(shop: Shop, url: str) -> None:
 
 
 async def test_a_clients_role_may_stop_runs_and_drain_workers(system: System, jobs: Any, roles: Roles) -> None:
-    jobs.app.use(wiring.DatabaseLocation(url=await roles.url(Kind.CLIENT)))
+    jobs.app.use(wiring.DatabaseLocation(url=await roles.url(RoleKind.CLIENT)))
     tree = system.start()
     napping = await jobs.nap.submit(UNTIL_TOLD)
     assert await system.eventually(lambda: system.started(1))
@@ -295,9 +295,9 @@ async def commanded(url: str, commands: str, **ids: Any) -> None:
         assert answer.code == 0, (words, answer)
 
 
-@pytest.mark.parametrize(("kind", "commands"), [(Kind.READER, READ), (Kind.CLIENT, ACT)])
+@pytest.mark.parametrize(("kind", "commands"), [(RoleKind.READER, READ), (RoleKind.CLIENT, ACT)])
 async def test_the_commands_of_readers_and_clients_are_never_denied(
-    url: str, roles: Roles, kind: Kind, commands: str
+    url: str, roles: Roles, kind: RoleKind, commands: str
 ) -> None:
     async with shop_of(url) as owner:
         sold = (await owner.sell.submit(1)).id

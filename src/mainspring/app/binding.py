@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+from abc import ABC, abstractmethod
 from contextlib import aclosing
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, overload
@@ -57,7 +58,7 @@ class Bound(Protocol):
         """The arguments that are filled in: the actor, and of a handle its run's id."""
 
 
-class _Verb:
+class _Verb(ABC):
     """A method of a service, as a method of something else."""
 
     def __init__(self, service: type[Any], method: Callable[..., Any], leading: int) -> None:
@@ -69,8 +70,9 @@ class _Verb:
         self.__signature__ = whole.replace(parameters=[own[0], *own[1 + leading :]])
         self.function = _dressed(self._function(), self.__signature__, method.__name__, method.__doc__)
 
+    @abstractmethod
     def _function(self) -> Callable[..., Any]:
-        raise NotImplementedError
+        """What is called on the instance."""
 
 
 class Verb(_Verb, Generic[P, R]):

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from mainspring.model.context import Context
     from mainspring.model.line import Delivery
     from mainspring.model.policy import RetryPolicy
-    from mainspring.schedule.calendar import CalendarUse
+    from mainspring.schedule.calendar import Calendar
     from mainspring.schedule.deciding import CatchUp
     from mainspring.schedule.schedule import Schedule
     from mainspring.worker.environment import Middleware
@@ -153,7 +153,7 @@ class Mainspring:
         starts_at: datetime | None = None,
         ends_at: datetime | None = None,
         max_runs: int | None = None,
-        calendars: Sequence[CalendarUse] = (),
+        calendars: Mapping[str, Calendar] = ...,
         catch_up: CatchUp | str = ...,
         overlap: str = ...,
     ) -> JobDecorator: ...

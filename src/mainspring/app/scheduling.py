@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Unpack
 
 from mainspring.app.binding import blocking, verb
 from mainspring.app.collections import Collection
+from mainspring.control.schedule_queries import ScheduleQueries
 from mainspring.control.schedule_requests import ScheduleRequest, check_overlap, read_catch_up, read_schedule
 from mainspring.control.schedules import Schedules
 from mainspring.errors import InvalidArguments, InvalidInput
@@ -75,11 +76,11 @@ class ScheduleCollection(Collection):
 
     called = "app.schedules"
 
-    find = verb(Schedules, Schedules.find)
-    list = verb(Schedules, Schedules.list)
-    history = verb(Schedules, Schedules.history)
-    preview = verb(Schedules, Schedules.preview)
-    versions = verb(Schedules, Schedules.versions)
+    find = verb(ScheduleQueries, ScheduleQueries.find)
+    list = verb(ScheduleQueries, ScheduleQueries.list)
+    history = verb(ScheduleQueries, ScheduleQueries.history)
+    preview = verb(ScheduleQueries, ScheduleQueries.preview)
+    versions = verb(ScheduleQueries, ScheduleQueries.versions)
     rollback = verb(Schedules, Schedules.rollback)
     pause = verb(Schedules, Schedules.pause)
     resume = verb(Schedules, Schedules.resume)

@@ -16,7 +16,7 @@ from mainspring.control.findings import Finding, Level
 from mainspring.control.restored import Outlook, Restored
 from mainspring.errors import StoreError
 from mainspring.store import health
-from mainspring.store.grants import Kind, statements
+from mainspring.store.grants import RoleKind, statements
 from mainspring.store.migrate import Migration, known_migrations
 from mainspring.store.migrate import migrate as apply
 
@@ -218,7 +218,7 @@ def grants(
       mainspring grants shop_worker --for worker | psql postgresql://me@db/jobs
       mainspring grants dashboard --for reader -o json
     """
-    wanted = statements(role, Kind if for_ == "all" else [Kind(for_)])
+    wanted = statements(role, RoleKind if for_ == "all" else [RoleKind(for_)])
     if invocation.wants_json:
         invocation.print_json(wanted)
         return

@@ -1,5 +1,6 @@
 """`mainspring schedule history`: what became of the instants of a schedule, and why some did not fire."""
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from textwrap import wrap
@@ -9,11 +10,13 @@ from zoneinfo import ZoneInfo
 from cyclopts import Parameter
 from rich.text import Text
 
+from mainspring.app.mainspring import Mainspring
 from mainspring.cli.command import Flag, Invocation, command
 from mainspring.cli.parsing import parse_moment
 from mainspring.cli.schedules import as_stamp
 from mainspring.cli.tables import COLOURS, Column, ago, fitted
 from mainspring.cli.text import as_span, safe
+from mainspring.errors import ScheduleNotFound
 from mainspring.model.scheduling import OccurrenceOutcome, OccurrenceRecord, ScheduleState, ScheduleSummary
 from mainspring.schedule.deciding import ON_TIME, SkipReason
 from mainspring.schedule.zones import zone_named
@@ -55,38 +58,40 @@ async def history(
     now = invocation.now
     since_at, before_at = parse_moment(since, "since", now), parse_moment(before, "before", now)
     async with invocation.client() as client:
-        schedule = await client.schedules.find(name)
         records = await client.schedules.history(name, since=since_at, before=before_at, missed=missed, limit=limit)
+        zone = (await client.schedules.versions(name))[0].zone
+        overdue = overdue_since(await _present(client, name), now)
     if invocation.wants_json:
-        invocation.print_json(
-            {
-                "schedule": schedule.name,
-                "zone": schedule.zone,
-                "overdue_since": overdue_since(schedule, now),
-                "occurrences": records,
-            }
-        )
+        invocation.print_json({"schedule": name, "zone": zone, "overdue_since": overdue, "occurrences": records})
         return
-    print_records(invocation, schedule, records, "Nothing was missed." if missed else "Nothing was due yet.")
+    print_records(invocation, zone, overdue, records, "Nothing was missed." if missed else "Nothing was due yet.")
     if len(records) == limit:
         invocation.say(f"there may be more: the same with --before {as_stamp(records[-1].nominal_at)}")
 
 
 def print_records(
-    invocation: Invocation, schedule: ScheduleSummary, records: Sequence[OccurrenceRecord], if_none: str
+    invocation: Invocation, zone: str, overdue: datetime | None, records: Sequence[OccurrenceRecord], if_none: str
 ) -> None:
     now = invocation.now
-    since = overdue_since(schedule, now)
-    if since is not None:
-        invocation.print(Text(f"Due {ago(since, now)}, and not decided yet: is a scheduler running?", style="red"))
+    if overdue is not None:
+        invocation.print(Text(f"Due {ago(overdue, now)}, and not decided yet: is a scheduler running?", style="red"))
     if records:
-        invocation.print_lines(lines_of(records, zone_named(schedule.zone), now, invocation.room))
-    elif since is None:
+        invocation.print_lines(lines_of(records, zone_named(zone), now, invocation.room))
+    elif overdue is None:
         invocation.print(if_none)
 
 
-def overdue_since(schedule: ScheduleSummary, now: datetime) -> datetime | None:
+async def _present(client: Mainspring, name: str) -> ScheduleSummary | None:
+    """None if it was deleted: then there is only its history."""
+    with contextlib.suppress(ScheduleNotFound):
+        return await client.schedules.find(name)
+    return None
+
+
+def overdue_since(schedule: ScheduleSummary | None, now: datetime) -> datetime | None:
     """Since when an instant waits to be decided, if it has waited for too long: schedulers are down, or behind."""
+    if schedule is None:
+        return None
     due_at = schedule.next_due_at
     is_late = schedule.state is ScheduleState.ACTIVE and due_at is not None and now - due_at > ON_TIME
     return due_at if is_late else None

@@ -50,7 +50,7 @@ def show(
 
     A file has one schedule on each line: the schedule itself, or a JSON object
     {"schedule": …, "count": …, "job": …}. Lines that begin with # are left out,
-    and - is standard input. H is decided by the job's id, or else by the line;
+    and - is standard input. H is decided by the schedule's name, or else by the line;
     a spread is counted in equal shares over its window.
 
     Examples:

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mainspring.cli.command import Invocation, command
-from mainspring.cli.schedule_history import print_records
+from mainspring.cli.schedule_history import overdue_since, print_records
 from mainspring.cli.schedules import as_local
 from mainspring.cli.tables import until
 from mainspring.cli.text import as_instant, as_json, as_span, safe
@@ -47,7 +47,8 @@ async def show(
         invocation.print_json({"schedule": schedule, "next": next_, "occurrences": records})
         return
     invocation.print(facts(_lines_about(schedule, coming if is_coming else None, invocation.now)), "")
-    print_records(invocation, schedule, records, "No occurrences yet.")
+    overdue = overdue_since(schedule, invocation.now)
+    print_records(invocation, schedule.zone, overdue, records, "No occurrences yet.")
 
 
 def fires_again(schedule: ScheduleSummary) -> bool:

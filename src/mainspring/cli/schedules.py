@@ -30,7 +30,7 @@ CalendarFiles = Annotated[
     Repeatable,
     Parameter(name="--calendar", help="NAME=FILE (.ics or .json), for not=NAME, only=NAME and blackout=NAME."),
 ]
-JobId = Annotated[str, Parameter(name="--job", help="The job's id, which decides H and the spread.")]
+JobId = Annotated[str, Parameter(name="--job", help="The schedule's name, which decides H and the spread.")]
 
 
 def moment(text: str | None, zone: str, now: datetime) -> datetime:

@@ -16,11 +16,11 @@ from mainspring.schedule.schedule import Schedule
 from mainspring.store.schedules import Content
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping
     from datetime import datetime, timedelta
 
     from mainspring.model.options import SubmitOptions
-    from mainspring.schedule.calendar import CalendarUse
+    from mainspring.schedule.calendar import Calendar
     from mainspring.schedule.schedule import Occurrence
 
 
@@ -32,7 +32,7 @@ class ScheduleKeywords(TypedDict, total=False):
     starts_at: datetime | None
     ends_at: datetime | None
     max_runs: int | None
-    calendars: Sequence[CalendarUse]
+    calendars: Mapping[str, Calendar]  # by the names that the text gives them
     catch_up: CatchUp | CatchUpRule | str
     overlap: OverlapPolicy | str
 

@@ -99,6 +99,7 @@ def version_of(row: Record, job: str) -> ScheduleVersion:
         job=job,
         when=schedule.text,
         words=schedule.words,
+        zone=schedule.zone,
         payload=decode(row["payload"], row["codec"]),
         options=options_document(row),
         tags=row["tags"] or [],

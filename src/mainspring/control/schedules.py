@@ -1,4 +1,4 @@
-"""What people and programs may ask of schedules: make, replace, pause, resume, trigger, delete, find, list."""
+"""What people and programs may do to schedules: make, replace, pause, resume, trigger, delete."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 from mainspring.clock import instant
 from mainspring.control.schedule_errors import (
-    no_such_schedule,
-    no_such_version,
     pause_is_over,
     schedule_exists,
     version_conflict,
@@ -16,60 +14,47 @@ from mainspring.control.schedule_errors import (
 from mainspring.control.schedule_rows import (
     content_of,
     options_document,
-    record_of,
     request_of,
-    skip_record_of,
-    summary_of,
-    version_of,
 )
-from mainspring.model.ids import lane_of_key
-from mainspring.model.job import MAX_NAME_LENGTH, checked_at, checked_name, checked_reason, checked_tags, checked_text
-from mainspring.model.listing import checked_limit
+from mainspring.model.job import checked_at, checked_reason
 from mainspring.model.options import options_of
-from mainspring.model.scheduling import ScheduleState, checked_state
-from mainspring.schedule.deciding import ON_TIME
-from mainspring.schedule.timeline import EARLIEST, LATEST
-from mainspring.schedule.walls import TICK
+from mainspring.model.scheduling import ScheduleState
 from mainspring.schedule.zones import TZDATA_VERSION
-from mainspring.scheduler.batch import schedule_from
 from mainspring.scheduler.changing import locked
-from mainspring.store import jobs, lists, notify, schedules
+from mainspring.store import jobs, notify, schedules
 from mainspring.store.connection import snapshot, transaction
 from mainspring.store.submissions import new_run_ids
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Sequence
+    from collections.abc import AsyncIterator
     from datetime import datetime
     from uuid import UUID
 
     from mainspring.clock import Clock
     from mainspring.control.application import Application
     from mainspring.control.definitions import Definitions
+    from mainspring.control.schedule_queries import ScheduleQueries
     from mainspring.control.schedule_requests import ScheduleRequest
     from mainspring.control.submissions import Submissions
-    from mainspring.errors import ScheduleNotFound
     from mainspring.model.actor import Actor
-    from mainspring.model.scheduling import OccurrenceRecord, ScheduleSummary, ScheduleVersion
-    from mainspring.schedule.preview import Preview
+    from mainspring.model.scheduling import ScheduleSummary
     from mainspring.schedule.schedule import Occurrence
     from mainspring.scheduler.changing import LockedSchedule
     from mainspring.scheduler.firing import LaneFirer
-    from mainspring.store.connection import Connection, Record
+    from mainspring.store.connection import Connection
     from mainspring.store.database import Database
     from mainspring.store.schedules import Content
 
-MOST_VERSIONS = 1_000
-
 
 class Schedules:
-    """Makes, changes and shows schedules."""
+    """Makes and changes schedules."""
 
     def __init__(
         self,
         *,
         database: Database,
         clock: Clock,
-        lanes: int,
+        queries: ScheduleQueries,
         definitions: Definitions,
         application: Application,
         submissions: Submissions,
@@ -77,7 +62,7 @@ class Schedules:
     ) -> None:
         self._database = database
         self._clock = clock
-        self._lanes = lanes
+        self._queries = queries
         self._definitions = definitions
         self._application = application
         self._submissions = submissions
@@ -88,11 +73,11 @@ class Schedules:
     async def create(self, actor: Actor, request: ScheduleRequest) -> ScheduleSummary:
         """Make a schedule; its name must be free."""
         content = await self.content(actor, request)
-        lane = self._lane(actor, request.name)
+        lane = self._queries.lane(actor, request.name)
         async with self._database.acquire() as connection, transaction(connection):
             if not await self._create(connection, actor, lane, request, content):
                 raise schedule_exists(request.name)
-        return await self.find(actor, request.name)
+        return await self._queries.find(actor, request.name)
 
     async def put(
         self, actor: Actor, request: ScheduleRequest, *, expected_version: int | None = None
@@ -104,10 +89,10 @@ class Schedules:
         self, actor: Actor, name: str, *, to: int, expected_version: int | None = None
     ) -> ScheduleSummary:
         """Make a schedule again what it was at an older version: that is a new version."""
-        lane = self._lane(actor, name)
+        lane = self._queries.lane(actor, name)
         async with self._database.acquire() as connection, snapshot(connection):
-            present = await self._row(connection, actor, name)
-            row = await self._version_row(connection, actor, lane, present, to)
+            present = await self._queries.row(connection, actor, name)
+            row = await self._queries.version_row(connection, actor, lane, present, to)
             job = (await jobs.names_of(connection, [row["job_id"]], tenant_id=actor.tenant))[row["job_id"]]
         expected = present["version"] if expected_version is None else expected_version
         return await self._put(actor, request_of(row, name, job), "rollback", expected)
@@ -116,14 +101,14 @@ class Schedules:
         self, actor: Actor, request: ScheduleRequest, action: str, expected_version: int | None
     ) -> ScheduleSummary:
         content = await self.content(actor, request)
-        lane = self._lane(actor, request.name)
+        lane = self._queries.lane(actor, request.name)
         async with self._database.acquire() as connection, transaction(connection):
             is_new = expected_version is None and await self._create(connection, actor, lane, request, content)
             if not is_new:
                 schedule = await self._locked(connection, actor, request.name, expected_version)
                 if content_of(schedule.row) != content:
                     await self._replace(connection, actor, lane, schedule, request, content, action)
-        return await self.find(actor, request.name)
+        return await self._queries.find(actor, request.name)
 
     async def pause(
         self, actor: Actor, name: str, *, reason: str = "", until: datetime | None = None
@@ -136,7 +121,7 @@ class Schedules:
                 raise pause_is_over(until_at, schedule.now)
             await schedule.settle(self._firer, self._clock)
             await schedule.pause(tenant_id=actor.tenant, actor=actor.name, reason=reason, until=until_at)
-        return await self.find(actor, name)
+        return await self._queries.find(actor, name)
 
     async def resume(self, actor: Actor, name: str) -> ScheduleSummary:
         """Let a paused schedule go on, from its next instant."""
@@ -144,7 +129,7 @@ class Schedules:
             if schedule.is_paused:
                 await schedule.settle(self._firer, self._clock)
                 await schedule.resume(tenant_id=actor.tenant, at=schedule.now)
-        return await self.find(actor, name)
+        return await self._queries.find(actor, name)
 
     async def delete(self, actor: Actor, name: str, *, expected_version: int | None = None) -> None:
         """Remove a schedule. Runs it has made, and what is recorded of it, stay."""
@@ -155,96 +140,12 @@ class Schedules:
     async def trigger(self, actor: Actor, name: str) -> UUID:
         """Submit one run of a schedule now, besides those at its instants."""
         async with self._database.acquire() as connection:
-            row = await self._row(connection, actor, name)
+            row = await self._queries.row(connection, actor, name)
             job = (await jobs.names_of(connection, [row["job_id"]], tenant_id=actor.tenant))[row["job_id"]]
         options = options_of(options_document(row) | {"tags": row["tags"], "headers": {"schedule": name}})
         return await self._submissions.submit_payload(actor, job, row["payload"], options)
 
-    # ── looking ─────────────────────────────────────────────────────────────────────────────────────────────
-
-    async def find(self, actor: Actor, name: str) -> ScheduleSummary:
-        """A schedule by its name."""
-        async with self._database.acquire() as connection:
-            return (await self._summaries(connection, actor, [await self._row(connection, actor, name)]))[0]
-
-    async def list(
-        self,
-        actor: Actor,
-        *,
-        after: str = "",
-        prefix: str = "",
-        job: str | None = None,
-        states: Iterable[ScheduleState] = (),
-        tags: Iterable[str] | None = None,
-        limit: int = 100,
-    ) -> Sequence[ScheduleSummary]:
-        """Schedules in the order of their names, after the given one."""
-        count, wanted = checked_limit(limit), [checked_state(each).value for each in states]
-        for field, text in (("after", after), ("prefix", prefix)):
-            if text:
-                checked_text(text, field, MAX_NAME_LENGTH)
-        async with self._database.acquire() as connection, snapshot(connection):
-            job_id = None
-            if job is not None:
-                job_id = (await jobs.find(connection, job, tenant_id=actor.tenant))[0].id
-            rows = await schedules.listed(
-                connection,
-                self._lanes,
-                tenant_id=actor.tenant,
-                after=after,
-                prefix=prefix,
-                job_id=job_id,
-                states=wanted or None,
-                tags=checked_tags(tags),
-                count=count,
-            )
-            return await self._summaries(connection, actor, rows)
-
-    async def history(
-        self,
-        actor: Actor,
-        name: str,
-        *,
-        since: datetime | None = None,
-        before: datetime | None = None,
-        missed: bool = False,
-        limit: int = 100,
-    ) -> Sequence[OccurrenceRecord]:
-        """What the instants of a schedule became, newest first; `missed`: only those that did not fire on time."""
-        count = checked_limit(limit)
-        begin, end = checked_at(since, "since") or EARLIEST, checked_at(before, "before") or LATEST
-        lane = self._lane(actor, name)
-        async with self._database.acquire() as connection, snapshot(connection):
-            schedule_id = (await self._row(connection, actor, name))["id"]
-            late_by = ON_TIME if missed else None
-            fired = await schedules.occurrences(connection, lane, schedule_id, end, begin, count, late_by=late_by)
-            skipped = await schedules.skipped(connection, lane, schedule_id, end, begin, count)
-            run_ids = {row["run_id"] for row in (*fired, *skipped)} - {None}
-            states = await lists.states_of(connection, list(run_ids), tenant_id=actor.tenant)
-        records = [record_of(row, states) for row in fired] + [skip_record_of(row, states) for row in skipped]
-        return sorted(records, key=lambda each: each.nominal_at, reverse=True)[:count]
-
-    async def preview(self, actor: Actor, name: str, *, count: int = 10) -> Preview:
-        """The next instants of a schedule, with notes; of one that is paused, those from the end of its pause on."""
-        async with self._database.acquire() as connection:
-            row, now = await self._row(connection, actor, name), await schedules.now(connection)
-        after = now if row["paused_until"] is None else max(now, row["paused_until"] - TICK)
-        return schedule_from(row["spec"]).preview(after, count=count, job=name)
-
-    async def versions(self, actor: Actor, name: str) -> Sequence[ScheduleVersion]:
-        """What a schedule is and was, newest first."""
-        lane = self._lane(actor, name)
-        async with self._database.acquire() as connection, snapshot(connection):
-            present = await self._row(connection, actor, name)
-            older = await schedules.versions(connection, lane, name, tenant_id=actor.tenant, count=MOST_VERSIONS)
-            rows = [present, *older]
-            names = await jobs.names_of(connection, {row["job_id"] for row in rows}, tenant_id=actor.tenant)
-        return [version_of(row, names[row["job_id"]]) for row in rows]
-
     # ── inside ──────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _lane(self, actor: Actor, name: str) -> int:
-        return lane_of_key(actor.tenant, checked_name(name, "schedule"), self._lanes)
 
     async def content(self, actor: Actor, request: ScheduleRequest) -> Content:
         """As a row keeps it; its job is registered, or looked up if another application defines it."""
@@ -306,9 +207,9 @@ class Schedules:
     async def _locked(
         self, connection: Connection, actor: Actor, name: str, expected_version: int | None
     ) -> LockedSchedule:
-        schedule = await locked(connection, self._lane(actor, name), name, tenant_id=actor.tenant)
+        schedule = await locked(connection, self._queries.lane(actor, name), name, tenant_id=actor.tenant)
         if schedule is None:
-            raise await self._not_found(connection, actor, name)
+            raise await self._queries.not_found(connection, actor, name)
         version = schedule.row["version"]
         if expected_version is not None and expected_version != version:
             raise version_conflict(name, version, expected_version)
@@ -319,7 +220,7 @@ class Schedules:
         self, actor: Actor, name: str, action: str, *, expected_version: int | None = None, **detail: object
     ) -> AsyncIterator[LockedSchedule]:
         """One transaction around what is done to a schedule, with its row of audit."""
-        lane = self._lane(actor, name)
+        lane = self._queries.lane(actor, name)
         async with self._database.acquire() as connection, transaction(connection):
             schedule = await self._locked(connection, actor, name, expected_version)
             yield schedule
@@ -341,42 +242,3 @@ class Schedules:
         await schedules.audit(
             connection, lane, schedule_id, action, tenant_id=actor.tenant, actor=actor.name, detail=detail
         )
-
-    async def _row(self, connection: Connection, actor: Actor, name: str) -> Record:
-        row = await schedules.find(connection, self._lane(actor, name), name, tenant_id=actor.tenant)
-        if row is None:
-            raise await self._not_found(connection, actor, name)
-        return row
-
-    async def _version_row(
-        self, connection: Connection, actor: Actor, lane: int, present: Record, version: int
-    ) -> Record:
-        """What a schedule is, or was, at one version."""
-        if version == present["version"]:
-            return present
-        row = None
-        if 1 <= version < present["version"]:
-            row = await schedules.find_version(connection, lane, present["id"], version, tenant_id=actor.tenant)
-        if row is None:
-            raise no_such_version(present["name"], version, present["version"])
-        return row
-
-    async def _not_found(self, connection: Connection, actor: Actor, name: str) -> ScheduleNotFound:
-        near = await schedules.listed(
-            connection,
-            self._lanes,
-            tenant_id=actor.tenant,
-            after="",
-            prefix=name[:1],
-            job_id=None,
-            states=None,
-            tags=None,
-            count=1_000,
-        )
-        return no_such_schedule(name, (row["name"] for row in near))
-
-    async def _summaries(
-        self, connection: Connection, actor: Actor, rows: Sequence[Record]
-    ) -> Sequence[ScheduleSummary]:
-        names = await jobs.names_of(connection, {row["job_id"] for row in rows}, tenant_id=actor.tenant)
-        return [summary_of(row, names[row["job_id"]]) for row in rows]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from mainspring.control.findings import Finding, Level, ok, problem, warning
 from mainspring.store import health, roles, workers
-from mainspring.store.grants import Kind, privileges
+from mainspring.store.grants import RoleKind, privileges
 from mainspring.store.migrate import known_migrations
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ DEAD_ROWS_FROM = 200_000
 async def check_permissions(database: Examined) -> Finding:
     """For which kinds of program the present role is enough; a role that is almost of a kind was meant to be."""
     role, lacks = await roles.present_role(database.connection), await roles.lacking(database.connection)
-    enough = [kind for kind in Kind if not lacks[kind]]
+    enough = [kind for kind in RoleKind if not lacks[kind]]
     says = f"the role {role} is enough for {_list(enough) or 'no program of ours'}"
     if (almost := _almost(enough, lacks)) is None:
         return ok("permissions", says) if enough else problem("permissions", says, _granting(role))
@@ -33,25 +33,25 @@ async def check_permissions(database: Examined) -> Finding:
     return Finding(check="permissions", level=level, says=says, remedy=_granting(role, almost))
 
 
-def _granting(role: str, kind: Kind | None = None) -> str:
+def _granting(role: str, kind: RoleKind | None = None) -> str:
     return f"As the role that migrates, execute what this prints: {roles.grants_command(role, kind)}"
 
 
-def _almost(enough: list[Kind], lacks: dict[Kind, set[tuple[str, str]]]) -> Kind | None:
+def _almost(enough: list[RoleKind], lacks: dict[RoleKind, set[tuple[str, str]]]) -> RoleKind | None:
     """The kind that the role lacks least for, if it may write something that only this kind writes."""
     known = {each for kind in enough for each in _written(kind)}
-    halves = [kind for kind in Kind if kind not in enough and set(_written(kind)) - lacks[kind] - known]
+    halves = [kind for kind in RoleKind if kind not in enough and set(_written(kind)) - lacks[kind] - known]
     return min(halves, key=lambda kind: len(lacks[kind]), default=None)
 
 
-def _written(kind: Kind) -> Iterator[tuple[str, str]]:
+def _written(kind: RoleKind) -> Iterator[tuple[str, str]]:
     """What a kind changes: reading says little, and functions are everybody's unless someone took them away."""
     for privilege, table in privileges(kind):
         if privilege != "select":
             yield privilege.split()[0], table
 
 
-def _list(kinds: list[Kind]) -> str:
+def _list(kinds: list[RoleKind]) -> str:
     return " and ".join(f"a {kind}" for kind in kinds)
 
 
@@ -100,7 +100,7 @@ def _nobody_adds_partitions(says: str, keepers: list[str]) -> Finding:
     return problem(
         "history",
         f"{says}; no keeper may make more, and then nothing can be finished (their role: {', '.join(keepers)})",
-        _granting(keepers[0], Kind.WORKER),
+        _granting(keepers[0], RoleKind.WORKER),
     )
 
 

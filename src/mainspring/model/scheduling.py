@@ -97,6 +97,7 @@ class ScheduleVersion:
     job: str
     when: str
     words: str
+    zone: str
     payload: Any
     options: dict[str, Any]
     tags: list[str] = field(default_factory=list)

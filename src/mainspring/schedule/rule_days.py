@@ -158,7 +158,7 @@ def _of_weeks(rule: RuleDays, year: int, named: tuple[int, ...]) -> tuple[int, .
 # ── kinds of years ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-class _Kind(NamedTuple):
+class _YearKind(NamedTuple):
     """All that matters of a year; there are 28 different ones."""
 
     weekday: int  # of 1 January
@@ -177,14 +177,14 @@ def _weekday(day: int) -> int:
     return (day - 1) % _WEEK
 
 
-def _kind(year: int) -> _Kind:
+def _kind(year: int) -> _YearKind:
     begins = [new_year(year + at) for at in (-1, 0, 1, 2)]
     before, length, after = (end - begin for begin, end in pairwise(begins))
-    return _Kind(_weekday(begins[1]), length, before, after)
+    return _YearKind(_weekday(begins[1]), length, before, after)
 
 
 @lru_cache(maxsize=64)
-def _months(kind: _Kind) -> tuple[tuple[int, int], ...]:
+def _months(kind: _YearKind) -> tuple[tuple[int, int], ...]:
     """The first and the last day of each month, counted from the beginning of the year."""
     found, last = list[tuple[int, int]](), 0
     for month in range(1, 13):
@@ -194,7 +194,7 @@ def _months(kind: _Kind) -> tuple[tuple[int, int], ...]:
 
 
 @lru_cache(maxsize=2048)
-def _passing(filters: DayFilters, kind: _Kind) -> tuple[int, ...]:
+def _passing(filters: DayFilters, kind: _YearKind) -> tuple[int, ...]:
     """The days that pass every filter, counted from the beginning of the year."""
     left = set(range(1, kind.length + 1))
     if filters.months:
@@ -220,7 +220,7 @@ def _counted(span: tuple[int, int], places: Iterable[int]) -> Iterator[int]:
             yield day
 
 
-def _of_week_numbers(filters: DayFilters, kind: _Kind) -> Iterator[int]:
+def _of_week_numbers(filters: DayFilters, kind: _YearKind) -> Iterator[int]:
     """Weeks as ISO 8601 numbers them: the first has at least four days in its year; the ends are in other years."""
     begins, first = list[int](), 1 - kind.length_before
     for length in (kind.length_before, kind.length, kind.length_after, 0):
@@ -232,12 +232,12 @@ def _of_week_numbers(filters: DayFilters, kind: _Kind) -> Iterator[int]:
             yield from range(begin + _WEEK * week, begin + _WEEK * (week + 1))
 
 
-def _on_weekdays(filters: DayFilters, kind: _Kind) -> Iterator[int]:
+def _on_weekdays(filters: DayFilters, kind: _YearKind) -> Iterator[int]:
     for weekday in filters.weekdays:
         yield from range(1 + (weekday - kind.weekday) % _WEEK, kind.length + 1, _WEEK)
 
 
-def _on_numbered_weekdays(filters: DayFilters, kind: _Kind) -> Iterator[int]:
+def _on_numbered_weekdays(filters: DayFilters, kind: _YearKind) -> Iterator[int]:
     spans = _months(kind) if filters.numbered_within_months else ((1, kind.length),)
     for first, last in spans if filters.numbered else ():
         for place, weekday in filters.numbered:

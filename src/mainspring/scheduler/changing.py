@@ -151,5 +151,13 @@ class LockedSchedule:
 
 async def locked(connection: Connection, lane: int, name: str, *, tenant_id: int) -> LockedSchedule | None:
     """Lock a schedule, and then its cursor, inside the open transaction."""
-    row = await schedules.lock(connection, lane, name, tenant_id=tenant_id)
+    return await _locked(connection, lane, await schedules.lock(connection, lane, name, tenant_id=tenant_id))
+
+
+async def locked_if_free(connection: Connection, lane: int, name: str, *, tenant_id: int) -> LockedSchedule | None:
+    """The same; None also if somebody else has locked it."""
+    return await _locked(connection, lane, await schedules.lock_if_free(connection, lane, name, tenant_id=tenant_id))
+
+
+async def _locked(connection: Connection, lane: int, row: Record | None) -> LockedSchedule | None:
     return None if row is None else LockedSchedule(connection, lane, row, await schedules.now(connection))

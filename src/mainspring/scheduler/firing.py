@@ -11,8 +11,8 @@ from mainspring.model.payload import printable
 from mainspring.schedule.deciding import decide
 from mainspring.schedule.zones import TZDATA_VERSION
 from mainspring.scheduler.batch import Batch, Cursor, catch_up_from, schedule_from
-from mainspring.scheduler.changing import locked
-from mainspring.scheduler.templates import Kind
+from mainspring.scheduler.changing import locked_if_free
+from mainspring.scheduler.templates import RunKind
 from mainspring.store import notify, schedules
 from mainspring.store.connection import transaction
 from mainspring.store.failures import ALL_DATABASE_ERRORS
@@ -72,10 +72,10 @@ class LaneFirer:
             )
 
     async def _resume(self, connection: Connection, lane: int, row: Record) -> None:
-        """A pause is over by what was said when it began."""
+        """A pause is over by what was said when it began. Whoever changes the schedule just now has the first word."""
         tenant_id = row["tenant_id"]
         async with transaction(connection):
-            schedule = await locked(connection, lane, row["name"], tenant_id=tenant_id)
+            schedule = await locked_if_free(connection, lane, row["name"], tenant_id=tenant_id)
             until = None if schedule is None else schedule.row["paused_until"]
             if schedule is None or until is None or until > schedule.now:
                 return
@@ -88,7 +88,7 @@ class LaneFirer:
     async def decide(self, connection: Connection, row: Record, cursor: Cursor, now: datetime, batch: Batch) -> None:
         """Decide the next instant of one schedule."""
         schedule, name = schedule_from(row["spec"]), row["name"]
-        template = await self._templates.of(connection, Kind(row["tenant_id"], row["job_id"], row["options"]))
+        template = await self._templates.of(connection, RunKind(row["tenant_id"], row["job_id"], row["options"]))
         catch_up = catch_up_from(row["catch_up"], row["catch_up_seconds"])
         decision = decide(schedule, name, catch_up, cursor.occurrence, now)
         fired = decision.fired

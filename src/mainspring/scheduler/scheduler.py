@@ -42,7 +42,7 @@ class SchedulerIdentity:
     version: str
 
 
-class Watch:
+class LaneAssignment:
     """What a scheduler knows of its surroundings: which lanes fall to it, and how far ahead it may fire."""
 
     def __init__(self, scheduler: SchedulerIdentity) -> None:
@@ -88,16 +88,18 @@ class Watch:
 class FiringLoop:
     """Fires what is due in its share of the lanes, and sleeps until the next instant."""
 
-    def __init__(self, *, watch: Watch, link: Link, firer: LaneFirer, share: Callable[[int], bool]) -> None:
-        self._watch = watch
-        self._news = watch.news()
+    def __init__(
+        self, *, assignment: LaneAssignment, link: Link, firer: LaneFirer, share: Callable[[int], bool]
+    ) -> None:
+        self._assignment = assignment
+        self._news = assignment.news()
         self._link = link
         self._firer = firer
         self._share = share
 
     async def step(self, connection: Connection) -> float:
         """Fire what is due now; answers in how many seconds to look again."""
-        lanes, horizon = [lane for lane in self._watch.lanes if self._share(lane)], self._watch.horizon
+        lanes, horizon = [lane for lane in self._assignment.lanes if self._share(lane)], self._assignment.horizon
         if not lanes:
             return POLL_SECONDS
         pauses = {
@@ -140,14 +142,13 @@ class Scheduler:
     """One scheduler. Safety does not depend on it: any number of them may do the same."""
 
     def __init__(
-        self, *, identity: SchedulerIdentity, watch: Watch, heartbeats: Link, loops: Sequence[FiringLoop]
+        self, *, identity: SchedulerIdentity, assignment: LaneAssignment, heartbeats: Link, loops: Sequence[FiringLoop]
     ) -> None:
         self._identity = identity
-        self._watch = watch
+        self._assignment = assignment
         self._heartbeats = heartbeats
         self._loops = loops
         self._listening: Connection | None = None
-        self.has_started = asyncio.Event()
 
     async def run(self) -> None:
         """Until it is cancelled, or a fault of ours ends it; then others take its lanes at once."""
@@ -164,10 +165,9 @@ class Scheduler:
             try:
                 connection = await self._heartbeats.get()
                 if connection is not self._listening:
-                    await notify.listen(connection, self._watch.hear, notify.FOR_SCHEDULERS)
+                    await notify.listen(connection, self._assignment.hear, notify.FOR_SCHEDULERS)
                     self._listening = connection
-                await self._watch.observe(connection)
-                self.has_started.set()
+                await self._assignment.observe(connection)
             except ALL_DATABASE_ERRORS as error:
                 log.warning("heartbeats wait for the database", cause=str(error))
                 await self._heartbeats.mend(error)

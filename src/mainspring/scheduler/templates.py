@@ -21,7 +21,7 @@ KEPT_SECONDS = 5.0  # so long after a deploy, runs may still follow the job's de
 MOST = 10_000
 
 
-class Kind(NamedTuple):
+class RunKind(NamedTuple):
     """Schedules that make the same kind of run."""
 
     tenant_id: int
@@ -32,10 +32,10 @@ class Kind(NamedTuple):
 class Templates:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._known: dict[Kind, NewRun] = {}
+        self._known: dict[RunKind, NewRun] = {}
         self._known_since = 0.0
 
-    async def of(self, connection: Connection, kind: Kind) -> NewRun:
+    async def of(self, connection: Connection, kind: RunKind) -> NewRun:
         """A run of this kind, without its payload."""
         now = self._clock.monotonic()
         if now - self._known_since > KEPT_SECONDS or len(self._known) > MOST:
@@ -45,7 +45,7 @@ class Templates:
             found = self._known[kind] = await self._look_up(connection, kind)
         return found
 
-    async def _look_up(self, connection: Connection, kind: Kind) -> NewRun:
+    async def _look_up(self, connection: Connection, kind: RunKind) -> NewRun:
         name, reference, document = await jobs.find_by_id(connection, kind.job_id, tenant_id=kind.tenant_id)
         definition, options = definition_of(document), options_of(msgspec.json.decode(kind.options))
         line_id, _ = await jobs.line_in_known_queue(connection, options.line_of(definition), tenant_id=kind.tenant_id)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 
-class Kind(StrEnum):
+class RoleKind(StrEnum):
     """What a program does: execute runs and keep the house, fire schedules, submit and act on runs, or look only."""
 
     WORKER = "worker"
@@ -37,7 +37,7 @@ class Needs:
     client: str = ""
     reader: str = ""
 
-    def of(self, kind: Kind) -> list[str]:
+    def of(self, kind: RoleKind) -> list[str]:
         """One privilege each: `select`, `update (cancel)`."""
         return re.findall(r"[a-z]+(?: \([a-z_]+\))?", getattr(self, kind.value))
 
@@ -102,21 +102,21 @@ _FIRING = (
 )
 # A client that changes a schedule first fires what is overdue, as a scheduler would have.
 FUNCTIONS = {
-    "clock_now()": tuple(Kind),
-    "rank_now()": (Kind.WORKER, Kind.CLIENT, Kind.SCHEDULER),
-    "rank_bound()": (Kind.WORKER, Kind.CLIENT, Kind.READER),
-    f"run_of({_RUN}, timestamp with time zone, timestamp with time zone, jsonb)": (Kind.WORKER,),
-    f"run_of({_RUN})": (Kind.WORKER,),
-    "special_of(smallint, timestamp with time zone, jsonb)": (Kind.WORKER,),
-    "add_history_partition(date)": (Kind.WORKER,),
-    "installation_id()": tuple(Kind),
-    "objection_to(jsonb)": (Kind.CLIENT,),
-    "submit_runs(jsonb, jsonb, text)": (Kind.CLIENT,),
-    "submit(jsonb, text[])": (Kind.CLIENT,),
-    f"fire_schedules({_FIRING})": (Kind.SCHEDULER, Kind.CLIENT),
-    "instant_text(timestamp with time zone)": (Kind.SCHEDULER, Kind.CLIENT),
-    "withdraw_staged(integer, uuid, timestamp with time zone)": (Kind.CLIENT,),
-    "finish_run(uuid, integer, integer, uuid, integer, uuid, timestamp with time zone, text)": (Kind.WORKER,),
+    "clock_now()": tuple(RoleKind),
+    "rank_now()": (RoleKind.WORKER, RoleKind.CLIENT, RoleKind.SCHEDULER),
+    "rank_bound()": (RoleKind.WORKER, RoleKind.CLIENT, RoleKind.READER),
+    f"run_of({_RUN}, timestamp with time zone, timestamp with time zone, jsonb)": (RoleKind.WORKER,),
+    f"run_of({_RUN})": (RoleKind.WORKER,),
+    "special_of(smallint, timestamp with time zone, jsonb)": (RoleKind.WORKER,),
+    "add_history_partition(date)": (RoleKind.WORKER,),
+    "installation_id()": tuple(RoleKind),
+    "objection_to(jsonb)": (RoleKind.CLIENT,),
+    "submit_runs(jsonb, jsonb, text)": (RoleKind.CLIENT,),
+    "submit(jsonb, text[])": (RoleKind.CLIENT,),
+    f"fire_schedules({_FIRING})": (RoleKind.SCHEDULER, RoleKind.CLIENT),
+    "instant_text(timestamp with time zone)": (RoleKind.SCHEDULER, RoleKind.CLIENT),
+    "withdraw_staged(integer, uuid, timestamp with time zone)": (RoleKind.CLIENT,),
+    "finish_run(uuid, integer, integer, uuid, integer, uuid, timestamp with time zone, text)": (RoleKind.WORKER,),
 }
 
 MOST_BYTES = 63  # PostgreSQL cuts longer names, and would take them for another role's
@@ -125,19 +125,19 @@ MOST_BYTES = 63  # PostgreSQL cuts longer names, and would take them for another
 # ── for one kind ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def privileges(kind: Kind) -> Iterator[tuple[str, str]]:
+def privileges(kind: RoleKind) -> Iterator[tuple[str, str]]:
     """Each privilege that a kind needs on a table, with the table."""
     return ((privilege, table) for table, needs in TABLES.items() for privilege in needs.of(kind))
 
 
-def functions(kind: Kind) -> list[str]:
+def functions(kind: RoleKind) -> list[str]:
     return [signature for signature, kinds in FUNCTIONS.items() if kind in kinds]
 
 
 # ── as SQL ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def statements(role: str, kinds: Iterable[Kind]) -> list[str]:
+def statements(role: str, kinds: Iterable[RoleKind]) -> list[str]:
     """The statements that give a role what these kinds need, and nothing more."""
     name, wanted = quoted_role(role), list(kinds)
     return [
@@ -147,7 +147,7 @@ def statements(role: str, kinds: Iterable[Kind]) -> list[str]:
     ]
 
 
-def _by_privileges(kinds: list[Kind]) -> dict[str, list[str]]:
+def _by_privileges(kinds: list[RoleKind]) -> dict[str, list[str]]:
     """Tables by what is needed of them, so that few statements are enough."""
     grouped: dict[str, list[str]] = {}
     for table, needs in TABLES.items():
@@ -163,7 +163,7 @@ def _rank(privilege: str) -> tuple[int, str]:
     return ALL.index(privilege.split()[0]), privilege
 
 
-def _functions(kinds: list[Kind]) -> list[str]:
+def _functions(kinds: list[RoleKind]) -> list[str]:
     return [signature for signature, needed_by in FUNCTIONS.items() if set(kinds) & set(needed_by)]
 
 

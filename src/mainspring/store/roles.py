@@ -10,7 +10,7 @@ from mainspring.errors import PermissionMissing, shortened
 from mainspring.store.connection import transaction
 from mainspring.store.database import SCHEMA
 from mainspring.store.distribute import MOVING, SHARED
-from mainspring.store.grants import Kind, functions, privileges
+from mainspring.store.grants import RoleKind, functions, privileges
 from mainspring.store.statements import load
 
 if TYPE_CHECKING:
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 # ── what roles may do ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def lacking(connection: Connection) -> dict[Kind, set[tuple[str, str]]]:
+async def lacking(connection: Connection) -> dict[RoleKind, set[tuple[str, str]]]:
     """What the present role lacks for each kind: privileges, each with the table or function it is about."""
-    wanted = [(kind, *each) for kind in Kind for each in _wanted(kind)]
+    wanted = [(kind, *each) for kind in RoleKind for each in _wanted(kind)]
     kinds, names, objects, columns = zip(*wanted, strict=True)
     rows = await load("roles/lacking").fetch(
         connection, schema=SCHEMA, kinds=kinds, privileges=names, objects=objects, columns=columns
     )
-    lacks: dict[Kind, set[tuple[str, str]]] = {kind: set() for kind in Kind}
+    lacks: dict[RoleKind, set[tuple[str, str]]] = {kind: set() for kind in RoleKind}
     for row in rows:
-        lacks[Kind(row["kind"])].add((row["privilege"], row["object"]))
+        lacks[RoleKind(row["kind"])].add((row["privilege"], row["object"]))
     return lacks
 
 
-def _wanted(kind: Kind) -> Iterator[tuple[str, str, str | None]]:
+def _wanted(kind: RoleKind) -> Iterator[tuple[str, str, str | None]]:
     """A privilege, what it is about, and its column if it is about one only."""
     for privilege, table in privileges(kind):
         name, _, column = privilege.partition(" ")
@@ -70,9 +70,9 @@ async def permission_missing(connection: Connection, cause: object) -> Permissio
     )
 
 
-def grants_command(role: str, kind: Kind | None = None) -> str:
+def grants_command(role: str, kind: RoleKind | None = None) -> str:
     """What to type for the SQL that gives a role what it lacks."""
-    wanted = "|".join(Kind) if kind is None else kind.value
+    wanted = "|".join(RoleKind) if kind is None else kind.value
     return f"mainspring grants {shlex.quote(role)} --for {wanted}"
 
 

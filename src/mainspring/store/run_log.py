@@ -29,12 +29,12 @@ class RunLog:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._kinds: dict[tuple[str, str], _Kind] = {}
+        self._kinds: dict[tuple[str, str], _LineKind] = {}
 
     def may_write(self, event: str, job: str, level: int) -> bool:
         kind = self._kinds.get((event, job))
         if kind is None:
-            kind = self._kinds[event, job] = _Kind(self._clock.monotonic(), level)
+            kind = self._kinds[event, job] = _LineKind(self._clock.monotonic(), level)
         kind.count += 1
         return kind.count <= LINES_PER_SPAN
 
@@ -57,7 +57,7 @@ class RunLog:
                 log.log(kind.level, f"{event}, and more like it", job=job, more=more, seconds=seconds)
 
 
-class _Kind:
+class _LineKind:
     """Lines of one kind about one job, in the present span."""
 
     __slots__ = ("count", "level", "since")

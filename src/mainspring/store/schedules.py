@@ -118,6 +118,11 @@ async def lock(connection: Connection, lane: int, name: str, *, tenant_id: int) 
     return await load("schedules/lock").fetchrow(connection, lane=lane, name=name, tenant=tenant_id)
 
 
+async def lock_if_free(connection: Connection, lane: int, name: str, *, tenant_id: int) -> Record | None:
+    """The same, unless somebody else has locked it."""
+    return await load("schedules/lock_if_free").fetchrow(connection, lane=lane, name=name, tenant=tenant_id)
+
+
 async def lock_cursor(connection: Connection, lane: int, schedule_id: UUID) -> Record | None:
     return await load("schedules/lock_cursor").fetchrow(connection, lane=lane, schedule=schedule_id)
 

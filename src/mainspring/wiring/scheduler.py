@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from mainspring.scheduler.firing import LaneFirer
-from mainspring.scheduler.scheduler import FiringLoop, Scheduler, SchedulerIdentity, Watch
+from mainspring.scheduler.scheduler import FiringLoop, LaneAssignment, Scheduler, SchedulerIdentity
 from mainspring.scheduler.templates import Templates
 from mainspring.store.link import Link
 from mainspring.store.submissions import new_uuid
@@ -35,11 +35,11 @@ def lane_firer(clock: Clock) -> LaneFirer:
 def scheduler(store: Store, clock: Clock) -> Scheduler:
     """A scheduler on this store."""
     identity = SchedulerIdentity(id=new_uuid(), lanes=store.lanes, clock=clock, version=VERSION)
-    watch = Watch(identity)
+    assignment = LaneAssignment(identity)
 
     def loop(number: int) -> FiringLoop:
         return FiringLoop(
-            watch=watch,
+            assignment=assignment,
             link=Link(store.database, clock, f"scheduler {number}"),
             firer=lane_firer(clock),
             share=lambda lane: lane % LOOPS == number,
@@ -47,7 +47,7 @@ def scheduler(store: Store, clock: Clock) -> Scheduler:
 
     heartbeats = Link(store.database, clock, "scheduler heartbeats")
     return Scheduler(
-        identity=identity, watch=watch, heartbeats=heartbeats, loops=[loop(number) for number in range(LOOPS)]
+        identity=identity, assignment=assignment, heartbeats=heartbeats, loops=[loop(number) for number in range(LOOPS)]
     )
 
 

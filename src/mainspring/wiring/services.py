@@ -16,6 +16,7 @@ from mainspring.control.reruns import Reruns
 from mainspring.control.restored import Restoration
 from mainspring.control.results import Results
 from mainspring.control.runs import Runs
+from mainspring.control.schedule_queries import ScheduleQueries
 from mainspring.control.schedules import Schedules
 from mainspring.control.submissions import Submissions
 from mainspring.control.submitter import Submitter
@@ -48,6 +49,7 @@ class Services:
     workers: Workers
     operations: Operations
     schedules: Schedules
+    schedule_queries: ScheduleQueries
     declared: DeclaredSchedules
     restoration: Restoration
 
@@ -72,10 +74,11 @@ def services(store: Store, clock: Clock, application: Application) -> Services:
     submissions = Submissions(
         definitions=definitions, submitter=submitter, application=application, waker=database.waker
     )
+    schedule_queries = ScheduleQueries(database=database, lanes=lanes)
     schedules = Schedules(
         database=database,
         clock=clock,
-        lanes=lanes,
+        queries=schedule_queries,
         definitions=definitions,
         application=application,
         submissions=submissions,
@@ -96,6 +99,7 @@ def services(store: Store, clock: Clock, application: Application) -> Services:
         workers=Workers(database=database),
         operations=Operations(database=database, lists=lists, reruns=reruns),
         schedules=schedules,
+        schedule_queries=schedule_queries,
         declared=DeclaredSchedules(database=database, lanes=lanes, application=application, schedules=schedules),
         restoration=Restoration(database=database, clock=clock, lanes=lanes),
     )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-Kind = Literal["date", "time", "ordinal", "number", "word", "mark", "end"]
+TokenKind = Literal["date", "time", "ordinal", "number", "word", "mark", "end"]
 
 _TOKEN = re.compile(
     r"""(?P<date>\d{4}-\d\d?-\d\d?(?!\d))
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    kind: Kind
+    kind: TokenKind
     text: str  # in lower case
     at: int
     end: int
@@ -56,8 +56,8 @@ def _written(word: str) -> str:
     return word.replace(".m.", "m").replace("-", "") if len(word) > 1 else word
 
 
-def _kind(match: re.Match[str]) -> Kind:
-    kind: Kind = match.lastgroup  # type: ignore[assignment]  # the groups are named after the kinds
+def _kind(match: re.Match[str]) -> TokenKind:
+    kind: TokenKind = match.lastgroup  # type: ignore[assignment]  # the groups are named after the kinds
     return kind
 
 
@@ -133,7 +133,7 @@ class Reader:
         self.want(want)
         return None
 
-    def kind(self, kind: Kind, want: str) -> Token | None:
+    def kind(self, kind: TokenKind, want: str) -> Token | None:
         if self.token.kind == kind:
             return self._next()
         self.want(want)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 DAY = 86_400
 FEW = 6  # so many times are simply named
 MANY = 3_000  # more times than that are not looked at one by one
-BY_ID = "that the job's id decides"
+BY_NAME = "that the schedule's name decides"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,11 +153,11 @@ def _hours(field: CronField) -> str:
     return f"in the hours of {listed([f'{value:02}:00' for value in values], 24)}"
 
 
-# ── times that the job's id decides ─────────────────────────────────────────────────────────────────────────
+# ── times that the schedule's name decides ─────────────────────────────────────────────────────────────────────────
 
 
 def _hashed_phrase(cron: Cron) -> TimesPhrase:
-    """`once an hour, at a minute that the job's id decides`; lists are told item by item."""
+    """`once an hour, at a minute that the schedule's name decides`; lists are told item by item."""
     second, minute, hour = cron.fields[:3]
     is_one_second = len(second.values) == 1 and not second.hashed
     if hour.hashed or minute.hashed:
@@ -171,7 +171,7 @@ def _hashed_phrase(cron: Cron) -> TimesPhrase:
     if not _is_one(second):
         return _item_by_item(second, minute, hour)
     rest = _phrase_of_one(Cron((CronField(SECOND, (0,)), *cron.fields[1:])))
-    return TimesPhrase(f"{rest.words}, at a second{_within(second.hashed[0])} {BY_ID}", rest.names_times)
+    return TimesPhrase(f"{rest.words}, at a second{_within(second.hashed[0])} {BY_NAME}", rest.names_times)
 
 
 def _is_alone(field: CronField) -> bool:
@@ -180,7 +180,7 @@ def _is_alone(field: CronField) -> bool:
 
 
 def _is_one(field: CronField) -> bool:
-    """Whether it is one number that the job's id decides."""
+    """Whether it is one number that the schedule's name decides."""
     return _is_alone(field) and field.hashed[0].step is None
 
 
@@ -188,24 +188,24 @@ def _hashed_hour(hashed: Hashed, minute: CronField) -> TimesPhrase:
     between = _between(hashed)
     at = "a time" if minute.hashed else "an hour" if minute.values == (0,) else f"an hour, {_units(minute, 'minute')},"
     if hashed.step:
-        return TimesPhrase(f"every {hashed.step} hours{between}, from {at} {BY_ID}", names_times=False)
-    return TimesPhrase(f"at {at}{between} {BY_ID}", names_times=True)
+        return TimesPhrase(f"every {hashed.step} hours{between}, from {at} {BY_NAME}", names_times=False)
+    return TimesPhrase(f"at {at}{between} {BY_NAME}", names_times=True)
 
 
 def _hashed_minute(hashed: Hashed, hour: CronField) -> TimesPhrase:
     hours = f" {_hours(hour)}".rstrip()
     if hashed.step:
         return TimesPhrase(
-            f"every {hashed.step} minutes{hours}, from a minute{_within(hashed)} {BY_ID}", names_times=False
+            f"every {hashed.step} minutes{hours}, from a minute{_within(hashed)} {BY_NAME}", names_times=False
         )
-    at = f"at a minute{_within(hashed)} {BY_ID}"
+    at = f"at a minute{_within(hashed)} {BY_NAME}"
     if len(hour.values) == 1:
         return TimesPhrase(f"{hours.strip()}, {at}", names_times=True)
     return TimesPhrase(f"once an hour{hours}, {at}", names_times=False)
 
 
 def _item_by_item(second: CronField, minute: CronField, hour: CronField) -> TimesPhrase:
-    """`at 5 minutes past the hour and at a minute that the job's id decides, between 08:00 and 08:59`."""
+    """`at 5 minutes past the hour and at a minute that the schedule's name decides, between 08:00 and 08:59`."""
     seconds = "" if second == CronField(SECOND, (0,)) else _items(second, "second")
     return TimesPhrase(
         ", ".join(filter(None, (seconds, _items(minute, "minute"), _hour_items(hour)))), names_times=False
@@ -215,7 +215,7 @@ def _item_by_item(second: CronField, minute: CronField, hour: CronField) -> Time
 def _items(field: CronField, unit: str) -> str:
     named = [_units(field, unit)] if field.values else []
     for each in field.hashed:
-        one = f"a {unit}{_within(each)} {BY_ID}"
+        one = f"a {unit}{_within(each)} {BY_NAME}"
         named.append(f"at {one}" if each.step is None else f"every {each.step} {unit}s from {one}")
     return " and ".join(named)
 
@@ -223,7 +223,7 @@ def _items(field: CronField, unit: str) -> str:
 def _hour_items(hour: CronField) -> str:
     named = [_hours(hour)] if hour.values else []
     for each in hour.hashed:
-        one = f"an hour{_between(each)} {BY_ID}"
+        one = f"an hour{_between(each)} {BY_NAME}"
         named.append(f"in {one}" if each.step is None else f"in every {ordinal(each.step)} hour from {one}")
     return " and ".join(named)
 

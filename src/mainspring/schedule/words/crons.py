@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mainspring.schedule.cron_fields import Hashed, LastDay, LastWeekday, NearestWeekday, Nth
-from mainspring.schedule.words.clocks import BY_ID, can_be_joined, times_phrase
+from mainspring.schedule.words.clocks import BY_NAME, can_be_joined, times_phrase
 from mainspring.schedule.words.phrases import (
     MONTHS,
     WEEKDAYS,
@@ -110,7 +110,7 @@ def _by_day(day: CronField, month: CronField) -> str:
         return f"every year on {listed(dates)}"
     of = "of every month" if _is_any(month) else f"of {_months(month)}"
     if isinstance(day.items[0], Hashed) and len(day.items) == 1:
-        return f"on {_special(day.items[0], 'day').replace(BY_ID, f'{of} {BY_ID}')}"
+        return f"on {_special(day.items[0], 'day').replace(BY_NAME, f'{of} {BY_NAME}')}"
     return f"on {_listed_days(day)} {of}"
 
 
@@ -170,9 +170,9 @@ def _special(special: Special, unit: str) -> str:
         case LastWeekday(weekday):
             return f"the last {WEEKDAYS[weekday]}"
         case Hashed(step=None):
-            return f"a {_plain(unit)} {BY_ID}"
+            return f"a {_plain(unit)} {BY_NAME}"
         case Hashed(step=step):
-            return f"every {ordinal(step or 1)} {_plain(unit)} from one {BY_ID}"
+            return f"every {ordinal(step or 1)} {_plain(unit)} from one {BY_NAME}"
 
 
 def _plain(unit: str) -> str:

@@ -117,7 +117,7 @@ def _local(schedule: Schedule, instant: datetime) -> str:
 
 def _policies(schedule: Schedule) -> Iterator[str]:
     if schedule.spread:
-        yield f"each delayed by up to {span(schedule.spread)}, by the job's id"
+        yield f"each delayed by up to {span(schedule.spread)}, by the schedule's name"
     if schedule.gap in GAPS:
         yield GAPS[schedule.gap]
     if schedule.repeat in REPEATS:

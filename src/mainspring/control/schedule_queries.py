@@ -1,0 +1,181 @@
+"""What people and programs may ask about schedules: find, list, history, preview, versions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mainspring.control.schedule_errors import no_such_schedule, no_such_version
+from mainspring.control.schedule_rows import record_of, skip_record_of, summary_of, version_of
+from mainspring.model.ids import lane_of_key
+from mainspring.model.job import MAX_NAME_LENGTH, checked_at, checked_name, checked_tags, checked_text
+from mainspring.model.listing import checked_limit
+from mainspring.model.scheduling import checked_state
+from mainspring.schedule.deciding import ON_TIME
+from mainspring.schedule.timeline import EARLIEST, LATEST
+from mainspring.schedule.walls import TICK
+from mainspring.scheduler.batch import schedule_from
+from mainspring.store import jobs, lists, schedules
+from mainspring.store.connection import snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
+    from uuid import UUID
+
+    from mainspring.errors import ScheduleNotFound
+    from mainspring.model.actor import Actor
+    from mainspring.model.scheduling import OccurrenceRecord, ScheduleState, ScheduleSummary, ScheduleVersion
+    from mainspring.schedule.preview import Preview
+    from mainspring.store.connection import Connection, Record
+    from mainspring.store.database import Database
+
+MOST_VERSIONS = 1_000
+MOST_OF_ONE_NAME = 10  # schedules that were deleted and made again, whose history is shown under their name
+
+
+class ScheduleQueries:
+    """Shows schedules, what their instants became and what they were before."""
+
+    def __init__(self, *, database: Database, lanes: int) -> None:
+        self._database = database
+        self._lanes = lanes
+
+    async def find(self, actor: Actor, name: str) -> ScheduleSummary:
+        """A schedule by its name."""
+        async with self._database.acquire() as connection:
+            return (await self._summaries(connection, actor, [await self.row(connection, actor, name)]))[0]
+
+    async def list(
+        self,
+        actor: Actor,
+        *,
+        after: str = "",
+        prefix: str = "",
+        job: str | None = None,
+        states: Iterable[ScheduleState] = (),
+        tags: Iterable[str] | None = None,
+        limit: int = 100,
+    ) -> Sequence[ScheduleSummary]:
+        """Schedules in the order of their names, after the given one."""
+        count, wanted = checked_limit(limit), [checked_state(each).value for each in states]
+        for field, text in (("after", after), ("prefix", prefix)):
+            if text:
+                checked_text(text, field, MAX_NAME_LENGTH)
+        async with self._database.acquire() as connection, snapshot(connection):
+            job_id = None
+            if job is not None:
+                job_id = (await jobs.find(connection, job, tenant_id=actor.tenant))[0].id
+            rows = await schedules.listed(
+                connection,
+                self._lanes,
+                tenant_id=actor.tenant,
+                after=after,
+                prefix=prefix,
+                job_id=job_id,
+                states=wanted or None,
+                tags=checked_tags(tags),
+                count=count,
+            )
+            return await self._summaries(connection, actor, rows)
+
+    async def history(
+        self,
+        actor: Actor,
+        name: str,
+        *,
+        since: datetime | None = None,
+        before: datetime | None = None,
+        missed: bool = False,
+        limit: int = 100,
+    ) -> Sequence[OccurrenceRecord]:
+        """What the instants of a schedule became, newest first; `missed`: only those that did not fire on time.
+
+        Also of one that was deleted, and of those that had its name before.
+        """
+        count = checked_limit(limit)
+        begin, end = checked_at(since, "since") or EARLIEST, checked_at(before, "before") or LATEST
+        lane, late_by = self.lane(actor, name), ON_TIME if missed else None
+        async with self._database.acquire() as connection, snapshot(connection):
+            fired, skipped = [], []
+            for each in await self._ids(connection, actor, lane, name):
+                fired += await schedules.occurrences(connection, lane, each, end, begin, count, late_by=late_by)
+                skipped += await schedules.skipped(connection, lane, each, end, begin, count)
+            run_ids = {row["run_id"] for row in (*fired, *skipped)} - {None}
+            states = await lists.states_of(connection, list(run_ids), tenant_id=actor.tenant)
+        records = [record_of(row, states) for row in fired] + [skip_record_of(row, states) for row in skipped]
+        return sorted(records, key=lambda each: each.nominal_at, reverse=True)[:count]
+
+    async def preview(self, actor: Actor, name: str, *, count: int = 10) -> Preview:
+        """The next instants of a schedule, with notes; of one that is paused, those from the end of its pause on."""
+        async with self._database.acquire() as connection:
+            row, now = await self.row(connection, actor, name), await schedules.now(connection)
+        after = now if row["paused_until"] is None else max(now, row["paused_until"] - TICK)
+        return schedule_from(row["spec"]).preview(after, count=count, job=name)
+
+    async def versions(self, actor: Actor, name: str) -> Sequence[ScheduleVersion]:
+        """What a schedule is and was, newest first; also of one that was deleted."""
+        lane = self.lane(actor, name)
+        async with self._database.acquire() as connection, snapshot(connection):
+            rows = await self._all_versions(connection, actor, lane, name)
+            names = await jobs.names_of(connection, {row["job_id"] for row in rows}, tenant_id=actor.tenant)
+        return [version_of(row, names[row["job_id"]]) for row in rows]
+
+    # ── for whoever changes them ────────────────────────────────────────────────────────────────────────────
+
+    def lane(self, actor: Actor, name: str) -> int:
+        return lane_of_key(actor.tenant, checked_name(name, "schedule"), self._lanes)
+
+    async def row(self, connection: Connection, actor: Actor, name: str) -> Record:
+        row = await schedules.find(connection, self.lane(actor, name), name, tenant_id=actor.tenant)
+        if row is None:
+            raise await self.not_found(connection, actor, name)
+        return row
+
+    async def version_row(
+        self, connection: Connection, actor: Actor, lane: int, present: Record, version: int
+    ) -> Record:
+        """What a schedule is, or was, at one version."""
+        if version == present["version"]:
+            return present
+        row = None
+        if 1 <= version < present["version"]:
+            row = await schedules.find_version(connection, lane, present["id"], version, tenant_id=actor.tenant)
+        if row is None:
+            raise no_such_version(present["name"], version, present["version"])
+        return row
+
+    async def not_found(self, connection: Connection, actor: Actor, name: str) -> ScheduleNotFound:
+        near = await schedules.listed(
+            connection,
+            self._lanes,
+            tenant_id=actor.tenant,
+            after="",
+            prefix=name[:1],
+            job_id=None,
+            states=None,
+            tags=None,
+            count=1_000,
+        )
+        return no_such_schedule(name, (row["name"] for row in near))
+
+    # ── inside ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _ids(self, connection: Connection, actor: Actor, lane: int, name: str) -> Sequence[UUID]:
+        """Of the schedules that have or had this name, the latest first."""
+        rows = await self._all_versions(connection, actor, lane, name)
+        ids = dict.fromkeys(row["schedule_id" if "schedule_id" in row else "id"] for row in rows)
+        return tuple(ids)[:MOST_OF_ONE_NAME]
+
+    async def _all_versions(self, connection: Connection, actor: Actor, lane: int, name: str) -> Sequence[Record]:
+        """The present one first, if there is one."""
+        present = await schedules.find(connection, lane, name, tenant_id=actor.tenant)
+        older = await schedules.versions(connection, lane, name, tenant_id=actor.tenant, count=MOST_VERSIONS)
+        if present is None and not older:
+            raise await self.not_found(connection, actor, name)
+        return older if present is None else [present, *older]
+
+    async def _summaries(
+        self, connection: Connection, actor: Actor, rows: Sequence[Record]
+    ) -> Sequence[ScheduleSummary]:
+        names = await jobs.names_of(connection, {row["job_id"] for row in rows}, tenant_id=actor.tenant)
+        return [summary_of(row, names[row["job_id"]]) for row in rows]
