@@ -100,7 +100,7 @@ REFUSED = [
     ("*-5 * * * *", 1, "a star has no range", "*/5"),
     ("0 9 * * 5W", 8, "'5W' is no day of week", ""),
     ("0 H(9-5) * * *", 4, "does not wrap around", "H(5-9)"),
-    ("0 9 * * * extra words here", 1, "5 fields", "0 9 * * * extra"),
+    ("0 9 * * * extra words here", 1, "5 fields", "0 9 * * *"),
     ("٣ * * * *", 0, "'٣' cannot begin a schedule", ""),
 ]
 

@@ -61,6 +61,8 @@ def test_they_can_be_parts_and_have_zones() -> None:
         ("0 9 * ? *", 6, "month: '?' stands for a whole day", "*"),
         ("0 9 ?/2 * *", 4, "day of month: '?' stands for a whole day", "*/2"),
         ("0 0 9 ? * 2 2026", 10, "Quartz counts from Sunday = 1, cron from 0", ""),
+        ("0 0 9 ? * 2", 10, "Quartz counts from Sunday = 1, cron from 0", ""),
+        ("0 0 9 ? * MON-6", 10, "Quartz counts from Sunday = 1, cron from 0", ""),
         ("0 0 9 1 1 * H", 12, "'H' is no year", ""),
         ("0 0 9 1 1 * 1969", 12, "1969 is no year", ""),
         ("0 0 9 1 1 * 2030-2026", 12, "years do not come around again", "2026-2030"),
@@ -90,3 +92,16 @@ def test_what_would_be_misread_is_refused(text: str, position: int, problem: str
     assert caught.value.fields["position"] == position
     assert caught.value.fields["suggestion"] == suggestion
     assert caught.value.fields["allowed"]
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [
+        ("0 0 9 ? * TUE#1", "0 9 * * 2#1"),
+        ("0 0 9 ? * FRIL 2031", "0 0 9 * * 5L 2031"),
+        ("0 0 9 ? * MON-FRI", "0 9 * * 1-5"),
+        ("0 0 9 2 * ?", "0 9 2 * *"),
+    ],
+)
+def test_with_seconds_and_a_question_mark_weekdays_have_names(text: str, canonical: str) -> None:
+    assert parse(text).text == canonical

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from typing import TYPE_CHECKING
 
+from mainspring.errors import InvalidSchedule
 from mainspring.schedule.cron_fields import (
     DAY,
     FULL_NAMES,
@@ -30,9 +30,6 @@ from mainspring.schedule.cron_fields import (
 )
 from mainspring.schedule.faults import fault
 
-if TYPE_CHECKING:
-    from mainspring.errors import InvalidSchedule
-
 MAX_LENGTH = 500
 _FIELD = re.compile(r"\S+")
 _HASHED = re.compile(r"H(?:\((\w+)-(\w+)\))?(?:/(\d+))?", re.ASCII)
@@ -40,6 +37,7 @@ _RANGE = re.compile(r"(?P<first>\*|\?|\w+)(?:-(?P<last>\w+))?(?:/(?P<step>\d+))?
 _SPECIAL_DAY = re.compile(r"L(?:-(?P<back>\d+))?(?P<near>W)?|(?P<day>\d+)W", re.ASCII)
 _NAMED_WEEKDAY = "|".join([*WEEKDAYS, *(FULL_NAMES[name] for name in WEEKDAYS)])
 _SPECIAL_WEEKDAY = re.compile(rf"(?P<weekday>\w+)#(?P<nth>\d+)|(?P<last>[0-7]|{_NAMED_WEEKDAY})L", re.ASCII)
+_NUMBERED = re.compile(r"(?:^|[,-])\d", re.ASCII)  # a weekday by its number
 _ALLOWED = {
     DAY: "* ? 1-31 L L-3 LW L-3W 15W H, lists, ranges and steps",
     WEEKDAY: "* ? 0-7 SUN-SAT 5L 2#1 H, lists, ranges and steps",
@@ -80,26 +78,35 @@ def _refuse_other_dialects(text: str, found: list[re.Match[str]]) -> None:
             suggestion=f"cron({text.strip()})" if len(text) < 60 else "",
             code="invalid-cron",
         )
-    if len(found) == 7 and "?" in (found[3].group(), found[5].group()) and re.search(r"[0-9]", found[5].group()):
+    if len(found) > 5 and "?" in (found[3].group(), found[5].group()) and _NUMBERED.search(found[5].group()):
         raise fault(
             text,
             found[5].start(),
-            "the weekday's number is not clear: with seven fields and '?', Quartz counts from Sunday = 1, cron from 0",
+            "the weekday's number is not clear: with seconds and '?', Quartz counts from Sunday = 1, cron from 0",
             allowed="names such as MON, FRIL and TUE#1; or * instead of ?, and cron's numbers",
             code="invalid-cron",
         )
 
 
 def _wrong_number(text: str, count: int) -> InvalidSchedule:
-    missing = " ".join([text.strip(), *["*"] * (5 - count)]) if 1 <= count < 5 else " ".join(text.split()[:6])
+    words = text.split()
+    offers = [[*words, *["*"] * (5 - count)]] if 1 <= count < 5 else [words[:6], words[:5]]
+    suggestion = next((offer for each in offers if _is_readable(offer := " ".join(each))), "")
     return fault(
         text,
         min(len(text), 0 if count < 5 else _FIELD.search(text).end()) if count else 0,  # type: ignore[union-attr]
         f"a cron expression has 5 fields, 6 with seconds in front, or 7 with a year behind as well; this has {count}",
         allowed="minute hour day-of-month month day-of-week",
-        suggestion=missing if len(missing) < 60 else "",
+        suggestion=suggestion if len(suggestion) < 60 else "",
         code="invalid-cron",
     )
+
+
+def _is_readable(text: str) -> bool:
+    try:
+        return bool(read_fields(text))
+    except InvalidSchedule:
+        return False
 
 
 class FieldReader:
