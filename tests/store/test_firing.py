@@ -9,10 +9,11 @@ from uuid import uuid4
 import pytest
 
 from mainspring import CatchUp, Context, Mainspring, State
-from mainspring.store import leases
+from mainspring.scheduler.horizon import CALM, Horizon
+from mainspring.store import leases, schedules
 from mainspring.testing import run_until_idle
 
-from .scheduling import DAY, HOUR, MINUTE, NEW_YEAR, Firing, outcomes, remind, run_ids
+from .scheduling import DAY, HOUR, LANES, MINUTE, NEW_YEAR, Firing, outcomes, remind, run_ids
 
 if TYPE_CHECKING:
     from mainspring.store.connection import Connection
@@ -100,6 +101,24 @@ async def test_a_staged_run_waits_for_its_instant(
     await run_until_idle(frozen_app)
     (attempt,) = (await frozen_app.runs.find(run_id)).attempts
     assert attempt.ready_at == NEW_YEAR + HOUR
+
+
+async def test_the_horizon_sees_a_herd_that_is_a_minute_away(
+    frozen_app: Mainspring, clock: FrozenClock, connection: Connection
+) -> None:
+    """Each lane announces what is due in it; the horizon reaches there if this scheduler would be late otherwise."""
+    job = remind(frozen_app)
+    for number in range(40):
+        await job.scheduled(f"herd-{number}", "0 * * * *").create(number)
+    await clock.advance(59 * MINUTE + timedelta(seconds=10))
+    announced = [await schedules.announced(connection, lane, (30.0, 60.0), most=100) for lane in range(LANES)]
+    assert sum(each[30.0] for each in announced) == 0
+    assert sum(each[60.0] for each in announced) == 40
+
+    fullest = max(range(LANES), key=lambda lane: announced[lane][60.0])
+    assert await Horizon().seconds(connection, [fullest]) == CALM
+    assert await Horizon(rate=0.1).seconds(connection, [fullest]) == 60.0
+    assert await Horizon(rate=0.1).seconds(connection, []) == CALM
 
 
 async def test_a_clock_that_steps_back_delays_no_run_that_was_claimable(

@@ -56,8 +56,8 @@ SCHEDULING = f"""
     schedules/pause schedules/replace schedules/withdraw
 """
 WATCHING_THE_TIME = """
-    schedulers/beat schedulers/list schedulers/remove schedules/due schedules/may_stage schedules/next_due
-    schedules/set_aside
+    schedulers/beat schedulers/list schedulers/remove schedules/announced schedules/due schedules/may_stage
+    schedules/next_due schedules/set_aside
 """
 WORKING = """
     history/add_partitions

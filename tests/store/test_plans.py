@@ -151,6 +151,8 @@ SAMPLES = {
     "leases": f"'{{{','.join(IN_LANE_0)}}}'",
     "line": "1",
     "lines": "'{1,2}'",
+    "marks": "'{4,60}'",
+    "most": "100",
     "most_crashes": "10",
     "masks": f"'{{{','.join(['1' * BATCH] * 3)}}}'",
     "name": "'name-000008'",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from mainspring.scheduler.horizon import Horizon
 from mainspring.scheduler.lanes import LiveSchedulers, lanes_of
 from mainspring.store import notify, schedulers, schedules
 from mainspring.store.failures import ALL_DATABASE_ERRORS
@@ -29,7 +30,6 @@ log = structlog.get_logger()
 HEARTBEAT_SECONDS = 1.0
 POLL_SECONDS = 1.0  # a wake-up may get lost: look at least so often
 PASSED_OVER_SECONDS = 0.05  # what is due made no run, perhaps since somebody has locked it: not again at once
-HORIZON = 2.0  # so far ahead of their instants, runs are staged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,8 @@ class LaneAssignment:
         self._scheduler = scheduler
         self._live = LiveSchedulers(scheduler.id)
         self.lanes: list[int] = []
-        self.horizon = 0.0
+        self.ahead = Horizon()
+        self.horizon = 0.0  # as it was worked out with the last heartbeat
         self._listeners: list[asyncio.Event] = []
 
     def news(self) -> asyncio.Event:
@@ -66,7 +67,8 @@ class LaneAssignment:
         now = own.clock.monotonic()
         self._live.hear({row["id"]: row["beat"] for row in rows}, now)
         self._share(lanes_of(own.id, self._live.live(now), own.lanes))
-        self.horizon = HORIZON if await schedules.may_stage(connection) else 0.0
+        may_stage = await schedules.may_stage(connection)
+        self.horizon = await self.ahead.seconds(connection, self.lanes) if may_stage else 0.0
         if forgotten := self._live.forgotten(now):
             await schedulers.remove(connection, forgotten)
 
@@ -89,9 +91,16 @@ class FiringLoop:
     """Fires what is due in its share of the lanes, and sleeps until the next instant."""
 
     def __init__(
-        self, *, assignment: LaneAssignment, link: Link, firer: LaneFirer, share: Callable[[int], bool]
+        self,
+        *,
+        assignment: LaneAssignment,
+        clock: Clock,
+        link: Link,
+        firer: LaneFirer,
+        share: Callable[[int], bool],
     ) -> None:
         self._assignment = assignment
+        self._clock = clock
         self._news = assignment.news()
         self._link = link
         self._firer = firer
@@ -108,10 +117,16 @@ class FiringLoop:
             if row["seconds"] is not None
         }
         due = [lane for lane, seconds in pauses.items() if seconds <= 0]
-        fired = [await self._firer.fire(connection, lane, horizon) for lane in due]
-        if due and not any(each.runs for each in fired):
-            return PASSED_OVER_SECONDS
-        return 0.0 if due else min([POLL_SECONDS, *pauses.values()])
+        if not due:
+            return float(min([POLL_SECONDS, *pauses.values()]))
+        return 0.0 if await self._fire(connection, due, horizon) else PASSED_OVER_SECONDS
+
+    async def _fire(self, connection: Connection, lanes: Sequence[int], horizon: float) -> int:
+        """A batch in each of the lanes; answers how many runs that made."""
+        begun = self._clock.monotonic()
+        runs = sum([(await self._firer.fire(connection, lane, horizon)).runs for lane in lanes])
+        self._assignment.ahead.fired(runs, self._clock.monotonic() - begun)
+        return runs
 
     async def run(self) -> None:
         try:

@@ -56,6 +56,12 @@ async def next_due(connection: Connection, lanes: Sequence[int]) -> list[Record]
     return await load("schedules/next_due").fetch(connection, lanes=lanes)
 
 
+async def announced(connection: Connection, lane: int, marks: Sequence[float], most: int) -> dict[float, int]:
+    """How many schedules of a lane are due within so many seconds, for each mark; at most so many are counted."""
+    rows = await load("schedules/announced").fetch(connection, lane=lane, marks=marks, most=most)
+    return {row["seconds"]: row["schedules"] for row in rows}
+
+
 async def may_stage(connection: Connection) -> bool:
     return bool(await load("schedules/may_stage").fetchval(connection))
 

@@ -40,6 +40,7 @@ def scheduler(store: Store, clock: Clock) -> Scheduler:
     def loop(number: int) -> FiringLoop:
         return FiringLoop(
             assignment=assignment,
+            clock=clock,
             link=Link(store.database, clock, f"scheduler {number}"),
             firer=lane_firer(clock),
             share=lambda lane: lane % LOOPS == number,
