@@ -56,6 +56,17 @@ class Firing:
             await self._firer.carry_out(self._connection, lane, batch)
 
 
+# The comparison that keeps a stale decision from being carried out, and what is left without it.
+DROP_COMPARISON = ("and cursor.revision = item.revision and cursor.nominal_at = item.expected_at", "")
+
+
+async def replace_in_function(connection: Connection, part: str, replacement: str) -> None:
+    """Change the function that fires, for controls."""
+    text = await connection.fetchval("select pg_get_functiondef('mainspring.fire_schedules'::regproc)")
+    assert part in text
+    await connection.execute(text.replace(part, replacement))
+
+
 def remind(app: Mainspring) -> Job[[int], None]:
     @app.job(name="remind")
     async def remind(customer: int = 0) -> None: ...

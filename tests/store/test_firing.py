@@ -13,7 +13,19 @@ from mainspring.scheduler.horizon import CALM, Horizon
 from mainspring.store import leases, schedules
 from mainspring.testing import run_until_idle
 
-from .scheduling import DAY, HOUR, LANES, MINUTE, NEW_YEAR, Firing, outcomes, remind, run_ids
+from .scheduling import (
+    DAY,
+    DROP_COMPARISON,
+    HOUR,
+    LANES,
+    MINUTE,
+    NEW_YEAR,
+    Firing,
+    outcomes,
+    remind,
+    replace_in_function,
+    run_ids,
+)
 
 if TYPE_CHECKING:
     from mainspring.store.connection import Connection
@@ -182,8 +194,6 @@ async def test_a_schedule_ends_with_its_last_instant(
 
 # ── once, whoever fires ─────────────────────────────────────────────────────────────────────────────────────────
 
-DROP_COMPARISON = ("and cursor.revision = item.revision and cursor.nominal_at = item.expected_at", "")
-
 
 async def fired_twice(connection: Connection, clock: FrozenClock, app: Mainspring) -> int:
     """Two schedulers read the same cursors; then each has its decision carried out. Answers how many runs there are."""
@@ -199,9 +209,7 @@ async def fired_twice(connection: Connection, clock: FrozenClock, app: Mainsprin
 async def without(connection: Connection, *, comparison: bool = False, ledger: bool = False) -> None:
     """Take a guard away."""
     if comparison:
-        text = await connection.fetchval("select pg_get_functiondef('mainspring.fire_schedules'::regproc)")
-        assert DROP_COMPARISON[0] in text
-        await connection.execute(text.replace(*DROP_COMPARISON))
+        await replace_in_function(connection, *DROP_COMPARISON)
     if ledger:
         await connection.execute("alter table mainspring.occurrence drop constraint occurrence_pkey")
 

@@ -127,6 +127,7 @@ SAMPLES = {
     "chosen": "'{0,0,0}'",
     "days_ahead": "3",
     "ended": f"'{{{','.join(IN_LANE_0)}}}'",
+    "ending": f"'{{{','.join(IN_LANE_0)}}}'",
     "due": "array_fill(clock_now(), array[3])",
     "expected": "array_fill(clock_now(), array[3])",
     "fences": "'{1,1,1}'",

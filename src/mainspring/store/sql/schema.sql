@@ -763,8 +763,18 @@ declare
     own smallint := fire_schedules.lane::smallint;
     versions int[];
     past date[];
+    ending uuid[] := '{}';
     ended uuid[];
 begin
+    -- What is over after this is changed itself: so it is locked before its cursor, as by everybody who changes a schedule.
+    if array_position(following, null) is not null then
+        ending := array(
+            select schedule.id from schedule
+            where schedule.lane = own and schedule.id = any (
+                array(select item.schedule_id from unnest(schedules, following) as item (schedule_id, next_at)
+                      where item.next_at is null))
+            for update skip locked);
+    end if;
     -- From here on, only those whose cursor is where it was seen; it stays there, for it is locked.
     select array_agg(item.schedule_id), array_agg(item.nominal_at), array_agg(item.due_at), array_agg(item.previous_at),
            array_agg(item.run_id), array_agg(item.template), array_agg(item.next_at), array_agg(item.next_due_at),
@@ -778,7 +788,8 @@ begin
           and cursor.revision = item.revision and cursor.nominal_at = item.expected_at
         limit 1 for update skip locked) as unchanged
     cross join lateral (
-        select schedule.version from schedule where schedule.lane = own and schedule.id = item.schedule_id limit 1) as found;
+        select schedule.version from schedule where schedule.lane = own and schedule.id = item.schedule_id limit 1) as found
+    where item.next_at is not null or item.schedule_id = any (ending);
     if schedules is null then
         return;
     end if;

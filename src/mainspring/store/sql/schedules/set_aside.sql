@@ -1,8 +1,11 @@
--- Pause a schedule that cannot be decided, if it is still as it was seen: it would keep the others waiting.
--- Index: cursor_pkey, schedule_pkey.
-with stopped as (
+-- Pause a schedule that cannot be decided, if it is still as it was seen: it would keep the others waiting. Who changes it
+-- at this moment has locked it, and its cursor after it: then it is passed over.
+-- Index: schedule_pkey, cursor_pkey.
+with locked as materialized (
+    select id from schedule where lane = :lane::smallint and id = :schedule::uuid for update skip locked
+), stopped as (
     update cursor set due_at = null, revision = revision + 1
-    where lane = :lane::smallint and schedule_id = :schedule::uuid and revision = :revision::int
+    where lane = :lane::smallint and schedule_id = any (array(select id from locked)) and revision = :revision::int
     returning schedule_id
 ), paused as (
     update schedule
