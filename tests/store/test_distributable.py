@@ -33,6 +33,7 @@ SEVERAL_LANES = {
     "lists/placed": "for people: each lane by its own index scan",
     "lists/running": "for people: leases are few",
     "lists/unsuccessful": "for people: history by job, of all lanes or one",
+    "runs/lines_to_rerank": "one look that saves a look per lane and line",
     "runs/lanes_to_tidy": "one look that saves a look per lane",
     "runs/lanes_with_held": "one look that saves a look per lane",
     "runs/next_due": "one look that saves a look per lane and priority",

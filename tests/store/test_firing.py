@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 import pytest
 
 from mainspring import CatchUp, Context, Mainspring, State
 from mainspring.scheduler.horizon import CALM, Horizon
-from mainspring.store import leases, schedules
+from mainspring.store import schedules
 from mainspring.testing import run_until_idle
 
 from .scheduling import (
@@ -131,26 +130,6 @@ async def test_the_horizon_sees_a_herd_that_is_a_minute_away(
     assert await Horizon().seconds(connection, [fullest]) == CALM
     assert await Horizon(rate=0.1).seconds(connection, [fullest]) == 60.0
     assert await Horizon(rate=0.1).seconds(connection, []) == CALM
-
-
-async def test_a_clock_that_steps_back_delays_no_run_that_was_claimable(
-    frozen_app: Mainspring, clock: FrozenClock, connection: Connection
-) -> None:
-    """By the bound that a worker keeps: the highest rank it knows the clock has passed."""
-    handle = await remind(frozen_app).submit(1)
-    rank = await connection.fetchval("select rank from ready")
-    await clock.advance(-HOUR)
-    worker_id = uuid4()
-    await connection.execute(
-        "insert into worker (id, host, pid, queues, handlers, slots, lease_seconds, version)"
-        " values ($1, '', 1, '{}', '{}', 1, 1, '')",
-        worker_id,
-    )
-    lane, line = await connection.fetchrow("select lane, line_id from ready")
-    claim = {"lane": lane, "line": line, "priorities": [5], "fronts": [0], "count": 1, "worker_id": worker_id}
-    assert await leases.claim(connection, **claim, lease_id=uuid4()) == []
-    (row,) = await leases.claim(connection, **claim, lease_id=uuid4(), latest=rank)
-    assert row["id"] == handle.id
 
 
 # ── downtime ────────────────────────────────────────────────────────────────────────────────────────────────────

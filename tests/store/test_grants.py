@@ -67,8 +67,9 @@ WORKING = """
     reports/append_lines reports/find_checkpoint reports/forget reports/note_progress reports/store_checkpoints
     health/clock leases/prune_stale operations/prune
     reports/sweep runs/claim runs/expire runs/forget_keys runs/held_groups runs/lanes_to_tidy runs/lanes_with_held
-    runs/next_due runs/promote runs/release runs/waiting_lines workers/beat workers/check_writable workers/lose
-    workers/lost workers/prune workers/pulses workers/register workers/servers workers/stop workers/tell_unsettled
+    runs/lines_to_rerank runs/next_due runs/promote runs/release runs/rerank runs/waiting_lines workers/beat
+    workers/check_writable workers/lose workers/lost workers/prune workers/pulses workers/register workers/servers
+    workers/stop workers/tell_unsettled
 """
 # By the role that migrates.
 OWNING = " restoring/begin restoring/end restoring/lift_fences restoring/running restoring/waiting"

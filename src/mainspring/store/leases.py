@@ -94,12 +94,10 @@ async def claim(
     worker_id: UUID,
     jobs_in_threads: Sequence[int] = (),
     threads: int = 0,
-    latest: int = 0,
 ) -> list[Record]:
     """Claim up to `count` runs, of `jobs_in_threads` only so many as there are threads.
 
-    The rows come in the order of their positions in the lease. `latest` is a rank that was
-    claimable before, as far as the caller knows: a clock that steps back delays nobody.
+    The rows come in the order of their positions in the lease.
     """
     return await CLAIM.fetch(
         connection,
@@ -112,7 +110,6 @@ async def claim(
         worker=worker_id,
         jobs_in_threads=jobs_in_threads,
         threads=threads,
-        latest=latest,
     )
 
 

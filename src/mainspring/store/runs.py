@@ -126,6 +126,25 @@ async def waiting_lines(connection: Connection, pairs: Sequence[tuple[int, int]]
     return await load("runs/waiting_lines").fetch(connection, lanes=lanes, lines=lines, priorities=PRIORITIES)
 
 
+async def lines_to_rerank(connection: Connection, lanes: int, ahead_seconds: float) -> list[Record]:
+    """Pairs of lane and line with runs whose rank the clock has passed before it was set back."""
+    return await load("runs/lines_to_rerank").fetch(
+        connection, lanes=list(range(lanes)), priorities=PRIORITIES, ahead=_micros(ahead_seconds)
+    )
+
+
+async def rerank(connection: Connection, lane: int, line: int, ahead_seconds: float, count: int) -> list[int]:
+    """Let such runs stand in line as of now; answers with their priorities."""
+    rows = await load("runs/rerank").fetch(
+        connection, lane=lane, line=line, priorities=PRIORITIES, ahead=_micros(ahead_seconds), count=count
+    )
+    return [row["priority"] for row in rows]
+
+
+def _micros(seconds: float) -> int:
+    return round(seconds * 1_000_000)
+
+
 class HeldGroup(NamedTuple):
     """Runs of one job are held in one line."""
 

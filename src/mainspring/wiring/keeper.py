@@ -10,6 +10,7 @@ from mainspring.keeper.partitioner import Partitioner
 from mainspring.keeper.promoter import Promoter
 from mainspring.keeper.pruner import Pruner
 from mainspring.keeper.releaser import Releaser
+from mainspring.keeper.reranker import Reranker
 from mainspring.keeper.rescuer import Rescuer
 from mainspring.keeper.sampler import Sampler
 from mainspring.keeper.sweeper import Sweeper
@@ -32,6 +33,7 @@ def keeper(database: Database, lanes: int, clock: Clock) -> tuple[Keeper, Callab
         Releaser(lanes=lanes, clock=clock),
         Rescuer(lanes=lanes, clock=clock),
         Expirer(lanes=lanes),
+        Reranker(lanes=lanes, clock=clock),
         Sampler(),
         Sweeper(lanes=lanes),
         Pruner(lanes=lanes),

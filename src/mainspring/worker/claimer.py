@@ -90,7 +90,6 @@ class Claimer:
         self._urgent_claims = 0  # since the last turn
         self._seen: set[Pair] = set()  # a look found something there
         self._staged: dict[Pair, float] = {}  # when to ask pairs whose next run waits for its instant
-        self._latest = 0  # a rank that the database's clock has passed: a claim's bound never goes back
         self._front_look_at = 0.0  # when some pair may be looked at from the very front again
         self._look_at = 0.0  # when to look at all lines again
         self._looked_at = float("-inf")
@@ -197,7 +196,6 @@ class Claimer:
         self._looked_at = self._clock.monotonic()
         self._look_cost = self._looked_at - began
         self._look_at = self._looked_at + max(self._poll_interval, pause_after(self._look_cost))
-        self._latest = max([self._latest, *(row["bound"] for row in rows)])
         self._staged = {
             (row["lane"], row["line"]): self._looked_at + row["seconds"] for row in rows if row["seconds"] > 0
         }
@@ -283,7 +281,6 @@ class Claimer:
                 worker_id=self._worker_id,
                 jobs_in_threads=() if quota is None else self._quota.jobs,
                 threads=quota or 0,
-                latest=self._latest,
             )
         except Exception:
             self._quota.failed(pair)

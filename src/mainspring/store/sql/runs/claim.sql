@@ -10,7 +10,7 @@ with wanted as (
         select ready.id, ready.job_id from ready
         where ready.lane = :lane::smallint and ready.line_id = :line::int
           and ready.priority = front.priority and ready.rank >= front.rank
-          and ready.rank <= greatest(rank_bound(), :latest::bigint)   -- what is staged waits for its instant
+          and ready.rank <= rank_bound()   -- what is staged waits for its instant
         order by ready.rank limit :count::int for update skip locked) as candidate
     where not (   -- looked up once per claim: after a pause has committed, no claim that begins takes anything
         select exists (select from line join queue on queue.tenant_id = line.tenant_id and queue.name = line.queue

@@ -1,7 +1,7 @@
 -- Which of these lines have something to claim, each in one lane, or will have: in how many seconds, 0 for now. One look
 -- instead of lanes × lines × priorities.
 -- Index: ready_claim_idx.
-select lane.lane, pair.line, rank_bound() as bound,
+select lane.lane, pair.line,
        greatest(0, (first.rank - rank_bound()) / 1000000.0)::double precision as seconds
 from lane join unnest(:lanes::smallint[], :lines::int[]) as pair (lane, line) on pair.lane = lane.lane
 cross join lateral (
