@@ -113,6 +113,18 @@ def test_nothing_fires_during_a_pause() -> None:
     assert skip_until(HOURLY, "job", at(5), at(5), SkipReason.PAUSED) == Decision(None, due(5))
 
 
+def test_what_is_due_only_after_a_pause_is_not_skipped_by_it() -> None:
+    spread = Schedule.parse("0 * * * *", spread=timedelta(minutes=59))
+    third = spread.prev_before(at(3.5), job="job")
+    assert third is not None
+    assert third.nominal_at == at(3)
+    before = skip_until(spread, "job", at(0), third.due_at, SkipReason.PAUSED)
+    assert before == Decision(None, third, (Skipped(at(0), at(2), SkipReason.PAUSED),))
+    after = skip_until(spread, "job", at(0), third.due_at + timedelta(seconds=1), SkipReason.PAUSED)
+    assert after.skipped == (Skipped(at(0), at(3), SkipReason.PAUSED),)
+    assert skip_until(spread, "job", at(3), third.due_at, SkipReason.PAUSED) == Decision(None, third)
+
+
 @pytest.mark.parametrize(("rule", "window"), [("soon", DAY), ("latest", timedelta(0)), ("latest", 400 * DAY)])
 def test_a_rule_or_a_window_that_there_is_not_is_refused(rule: str, window: timedelta) -> None:
     with pytest.raises(InvalidSchedule) as caught:

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.occurrences import NOTHING_WRONG, fired, instants, verdict
 from tests.waiting import until
 
 from mainspring import State
@@ -309,6 +310,60 @@ async def test_nothing_that_was_overdue_vanishes(
             await frozen_app.schedules.delete("hourly")
     payloads = [(await frozen_app.runs.find(run_id)).payload for run_id in await run_ids(frozen_app)]
     assert payloads == [{"customer": 1}] * 2
+
+
+@pytest.mark.parametrize("act", ["resume", "pause", "put", "delete"])
+async def test_a_pause_is_over_when_it_was_said_to_be_whoever_comes_first(
+    frozen_app: Mainspring, clock: FrozenClock, connection: Connection, act: str
+) -> None:
+    """Without a scheduler that would have ended it, somebody changes the schedule: what was due since then fires."""
+    await remind(frozen_app).scheduled("hourly", "0 * * * *", catch_up="all").create(1)
+    await frozen_app.schedules.pause("hourly", until=NEW_YEAR + 2 * HOUR)
+    await clock.advance(3 * HOUR + MINUTE)
+    match act:
+        case "put":
+            await frozen_app.schedules.put("hourly", "remind", "0 * * * *", {"customer": 2})
+        case _:
+            await getattr(frozen_app.schedules, act)("hourly")
+    assert await fired(connection) == {"hourly": [NEW_YEAR + 2 * HOUR, NEW_YEAR + 3 * HOUR]}
+    expected = instants("0 * * * *", after=NEW_YEAR, until=clock.at)
+    assert await verdict(connection, {"hourly": expected}) == NOTHING_WRONG
+    if act != "delete":
+        found = await frozen_app.schedules.find("hourly")
+        assert (found.state, found.paused_until) == ("paused" if act == "pause" else "active", None)
+
+
+@pytest.mark.parametrize("act", ["put", "delete"])
+async def test_what_a_pause_kept_from_firing_says_so_when_the_schedule_is_changed(
+    frozen_app: Mainspring, clock: FrozenClock, connection: Connection, act: str
+) -> None:
+    await remind(frozen_app).scheduled("hourly", "0 * * * *").create(1)
+    await frozen_app.schedules.pause("hourly")
+    await clock.advance(3 * HOUR)
+    if act == "put":
+        await frozen_app.schedules.put("hourly", "remind", "30 * * * *", {"customer": 1})
+    else:
+        await frozen_app.schedules.delete("hourly")
+    expected = instants("0 * * * *", after=NEW_YEAR, until=clock.at)
+    assert await verdict(connection, {"hourly": expected}) == NOTHING_WRONG
+
+
+@pytest.mark.parametrize("act", ["resume", "put"])
+async def test_a_pause_that_is_undone_before_a_spread_is_over_loses_nothing(
+    frozen_app: Mainspring, clock: FrozenClock, connection: Connection, firing: Firing, act: str
+) -> None:
+    """Paused and resumed between an instant and the time at which it is due."""
+    spread = timedelta(minutes=50)
+    made = await remind(frozen_app).scheduled("spread", "0 * * * *", spread=spread).create(1)
+    assert made.next_due_at is not None
+    await clock.set(made.next_due_at - SOON)
+    await frozen_app.schedules.pause("spread")
+    if act == "put":
+        await frozen_app.schedules.put("spread", "remind", "0 * * * *", {"customer": 2}, spread=spread)
+    await frozen_app.schedules.resume("spread")
+    await clock.advance(SOON)
+    await firing.fire()
+    assert await fired(connection) == {"spread": [NEW_YEAR + HOUR]}
 
 
 # ── triggered ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -101,11 +101,18 @@ def decide(schedule: Schedule, name: str, catch_up: CatchUp, instant: Occurrence
 
 def skip_until(schedule: Schedule, name: str, nominal_at: datetime, until: datetime, reason: SkipReason) -> Decision:
     """Nothing from `nominal_at` on fires before `until`."""
-    following = schedule.next_after(max(nominal_at, until) - TICK, job=name)
-    last = schedule.prev_before(until, job=name)
+    last = _before_spread(schedule, name, schedule.prev_before(until, job=name), until)
     if last is None or last.nominal_at < nominal_at:
-        return Decision(None, following)
+        return Decision(None, schedule.next_after(nominal_at - TICK, job=name))
+    following = schedule.next_after(last.nominal_at, job=name)
     return Decision(None, following, (Skipped(nominal_at, last.nominal_at, reason),))
+
+
+def _before_spread(schedule: Schedule, name: str, last: Occurrence | None, until: datetime) -> Occurrence | None:
+    """The last instant that is due before `until`: of the very last, the spread may be still to come."""
+    if last is None or last.due_at < until:
+        return last
+    return schedule.prev_before(last.nominal_at, job=name)  # no spread goes past the next instant
 
 
 class _Missed:
@@ -148,8 +155,7 @@ class _Missed:
 
     def _last_due(self, now: datetime) -> Occurrence:
         last = self._schedule.prev_before(now + TICK, job=self._name)
-        if last is not None and last.due_at > now:  # its spread is still to come; that of the one before cannot be
-            last = self._schedule.prev_before(last.nominal_at, job=self._name)
+        last = _before_spread(self._schedule, self._name, last, now + TICK)
         return self._first if last is None or last.nominal_at < self._first.nominal_at else last
 
     def _first_in_window(self) -> Occurrence | None:

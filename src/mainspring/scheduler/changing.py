@@ -1,7 +1,8 @@
 """Changing one schedule, inside a transaction that has locked it.
 
-Whoever changes a schedule first takes back what is staged, then decides what is overdue under the schedule as it was:
-what is past is decided, by the rules that were in force, and never by a horizon. Then the cursor begins anew.
+Whoever changes a schedule first ends a pause that is over, takes back what is staged, and decides what is overdue under
+the schedule as it was: what is past is decided, by the rules that were in force, and never by a horizon. Then the
+cursor begins anew.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from mainspring.clock import Clock
-    from mainspring.schedule.deciding import Decision
     from mainspring.schedule.schedule import Occurrence, Schedule
     from mainspring.scheduler.firing import LaneFirer
     from mainspring.store.connection import Connection, Record
 
+ACTOR = "scheduler"  # as the audit names what no person did
 MOST_OVERDUE = 100  # fired by one act; what a scheduler left undone for longer than that is skipped, and says so
 
 
@@ -53,8 +54,9 @@ class LockedSchedule:
     # ── first ───────────────────────────────────────────────────────────────────────────────────────────────
 
     async def settle(self, firer: LaneFirer, clock: Clock) -> None:
-        """Take back what is staged, and decide what is overdue."""
+        """End a pause that is over, take back what is staged, and decide what is overdue."""
         spread = self.schedule.spread or timedelta(0)
+        await self.end_pause_if_over()
         await self.read_cursor()
         await schedules.withdraw(self._connection, self._lane, self.id, self.now - spread)
         await self.read_cursor()
@@ -65,6 +67,20 @@ class LockedSchedule:
                 return
             await self._fire_one(firer, clock, self.cursor)
         await self._skip_overdue()
+
+    async def end_pause_if_over(self) -> None:
+        """By what was said when it began, whoever comes first after that."""
+        until, tenant_id = self.row["paused_until"], self.row["tenant_id"]
+        if not self.is_paused or until is None or until > self.now:
+            return
+        await self.read_cursor()
+        await self.resume(tenant_id=tenant_id, at=until)
+        await schedules.audit(
+            self._connection, self._lane, self.id, "resume", tenant_id=tenant_id, actor=ACTOR, detail={"until": until}
+        )
+        row = await schedules.lock(self._connection, self._lane, self.row["name"], tenant_id=tenant_id)
+        assert row is not None
+        self.row = row
 
     async def read_cursor(self) -> None:
         row = await schedules.lock_cursor(self._connection, self._lane, self.id)
@@ -78,8 +94,7 @@ class LockedSchedule:
 
     async def _skip_overdue(self) -> None:
         if self.cursor is not None and self.cursor.due_at <= self.now:
-            name, at = self.row["name"], self.cursor.nominal_at
-            await self._skip(skip_until(self.schedule, name, at, self.now, SkipReason.TOO_MANY))
+            await self._skip_until(self.now + TICK, SkipReason.TOO_MANY)
 
     # ── then ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -92,22 +107,15 @@ class LockedSchedule:
 
     async def resume(self, *, tenant_id: int, at: datetime) -> None:
         """Go on from `at`. What would have fired during the pause is skipped."""
-        if self.cursor is None:
-            state = "done"
-        else:
-            nominal_at = self.cursor.nominal_at
-            decision = skip_until(self.schedule, self.row["name"], nominal_at, at, SkipReason.PAUSED)
-            await self._skip(decision)
-            state = "done" if decision.following is None else "active"
+        await self._skip_until(at, SkipReason.PAUSED)
+        state = "done" if self.cursor is None else "active"
         await schedules.resume(self._connection, self._lane, self.id, tenant_id=tenant_id, state=state)
 
     async def begin_anew(self, schedule: Schedule) -> Occurrence | None:
         """Let the cursor follow another schedule; answers with its first instant."""
+        if self.is_paused:
+            await self._skip_until(self.now + TICK, SkipReason.PAUSED)
         first = self._first_of(schedule)
-        if self.is_paused and self.cursor is not None:
-            await self._record(
-                skip_until(self.schedule, self.row["name"], self.cursor.nominal_at, self.now, SkipReason.PAUSED).skipped
-            )
         if first is None:
             await schedules.drop_cursor(self._connection, self._lane, self.id)
         else:
@@ -116,24 +124,31 @@ class LockedSchedule:
         return first
 
     def _first_of(self, schedule: Schedule) -> Occurrence | None:
-        """The first instant after now, or before that if it is not due yet and nobody has decided it."""
-        name, since = self.row["name"], self.now
-        if self.cursor is not None and not self.is_paused:
-            since = min(since, self.cursor.nominal_at - TICK)
-        first = schedule.next_after(since, job=name)
-        while first is not None and first.due_at <= self.now:
-            first = schedule.next_after(first.nominal_at, job=name)
-        return first
+        """The first instant after now, or the last one before, if it is not due yet and nobody has decided it."""
+        name = self.row["name"]
+        last = schedule.prev_before(self.now + TICK, job=name)
+        if last is not None and last.due_at > self.now and self._is_undecided(last):
+            return last
+        return schedule.next_after(self.now, job=name)
+
+    def _is_undecided(self, occurrence: Occurrence) -> bool:
+        return self.cursor is not None and occurrence.nominal_at >= self.cursor.nominal_at
 
     async def delete(self, *, tenant_id: int) -> None:
         """Remove it. The first instant that will not fire says why."""
+        if self.is_paused:
+            await self._skip_until(self.now + TICK, SkipReason.PAUSED)
         if self.cursor is not None:
             await self._record((Skipped(self.cursor.nominal_at, self.cursor.nominal_at, SkipReason.DELETED),))
         await schedules.keep_version(self._connection, self._lane, self.id, tenant_id=tenant_id, is_deleted=True)
         await schedules.drop_cursor(self._connection, self._lane, self.id)
         await schedules.delete(self._connection, self._lane, self.id, tenant_id=tenant_id)
 
-    async def _skip(self, decision: Decision) -> None:
+    async def _skip_until(self, until: datetime, reason: SkipReason) -> None:
+        """Nothing that is due before `until`, and that nobody has decided, fires."""
+        if self.cursor is None:
+            return
+        decision = skip_until(self.schedule, self.row["name"], self.cursor.nominal_at, until, reason)
         await self._record(decision.skipped)
         if decision.following is None:
             await schedules.drop_cursor(self._connection, self._lane, self.id)

@@ -11,7 +11,7 @@ from mainspring.model.payload import printable
 from mainspring.schedule.deciding import decide
 from mainspring.schedule.zones import TZDATA_VERSION
 from mainspring.scheduler.batch import Batch, Cursor, catch_up_from, schedule_from
-from mainspring.scheduler.changing import locked_if_free
+from mainspring.scheduler.changing import ACTOR, locked_if_free
 from mainspring.scheduler.templates import RunKind
 from mainspring.store import notify, schedules
 from mainspring.store.connection import transaction
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 BATCH = 1_000
-ACTOR = "scheduler"  # as the audit names what no person did
 
 
 class Fired(NamedTuple):
@@ -73,17 +72,10 @@ class LaneFirer:
 
     async def _resume(self, connection: Connection, lane: int, row: Record) -> None:
         """A pause is over by what was said when it began. Whoever changes the schedule just now has the first word."""
-        tenant_id = row["tenant_id"]
         async with transaction(connection):
-            schedule = await locked_if_free(connection, lane, row["name"], tenant_id=tenant_id)
-            until = None if schedule is None else schedule.row["paused_until"]
-            if schedule is None or until is None or until > schedule.now:
-                return
-            await schedule.read_cursor()
-            await schedule.resume(tenant_id=tenant_id, at=until)
-            await schedules.audit(
-                connection, lane, schedule.id, "resume", tenant_id=tenant_id, actor=ACTOR, detail={"until": until}
-            )
+            schedule = await locked_if_free(connection, lane, row["name"], tenant_id=row["tenant_id"])
+            if schedule is not None:
+                await schedule.end_pause_if_over()
 
     async def decide(self, connection: Connection, row: Record, cursor: Cursor, now: datetime, batch: Batch) -> None:
         """Decide the next instant of one schedule."""
