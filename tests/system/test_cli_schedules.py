@@ -163,6 +163,31 @@ def test_what_cannot_be_made_is_refused_before_a_database_is_asked(words: list[s
     assert answer["code"] == code
 
 
+# ── update ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_some_of_a_schedule_is_changed_and_the_rest_stays(office: Office) -> None:
+    office.run(*DAILY, "--tag", "a", "--spread", "10m", "--catch-up", "all", "--catch-up-window", "2d")
+
+    shown = office.says("update", "daily", "--when", "0 10 * * *", "--arg", "day=Tue").splitlines()
+    assert shown[:3] == ["schedule  daily (version 2)", "job       report", "when      0 10 * * * spread=PT10M"]
+    changed = office.run("update", "daily", "--priority", "1", "--tag", "b", "--catch-up", "none")
+    assert (changed["version"], changed["when"], changed["payload"]) == (3, "0 10 * * * spread=PT10M", {"day": "Tue"})
+    assert (changed["options"], changed["tags"], changed["catch_up"]) == ({"priority": 1}, ["b"], "none")
+    assert changed["catch_up_window"] == "P2D"
+    assert office.run("update", "daily", "--tag", "b")["version"] == 3
+
+
+async def test_an_update_without_sense_is_refused(office: Office) -> None:
+    office.run(*DAILY)
+
+    assert office.refused("update", "daily")["code"] == "nothing-to-change"
+    assert office.refused("update", "daily", "--catch-up-window", "2d")["code"] == "catch-up-missing"
+    assert office.refused("update", "dialy", "--tag", "a")["code"] == "schedule-not-found"
+    words = ("update", "daily", "--tag", "a", "--expected-version", "2")
+    assert office.refused(*words)["code"] == "schedule-version-conflict"
+
+
 # ── acts ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -91,6 +91,7 @@ for parent, name, place, summary, order in (
     (queues, "pause", "queues:pause", "Stop claiming from a queue.", 1),
     (queues, "resume", "queues:resume", "Claim from a queue again.", 2),
     (schedules, "create", "schedule_create:create", "Make a schedule, or replace one.", 0),
+    (schedules, "update", "schedule_update:update", "Change some of a schedule.", 0),
     (schedules, "apply", "scheduler:apply", "Let schedules in code take effect.", 0),
     (schedules, "list", "schedule_lists:list_schedules", "List schedules: state, next instant, job.", 1),
     (schedules, "show", "schedule_show:show", "Show a schedule: what it means, what comes, what happened.", 1),

@@ -42,9 +42,9 @@ class JobOptions:
 
     def checked(self) -> SubmitOptions:
         """As the application takes them; refuses what breaks a rule."""
-        return SubmitOptions.checked(**self._given())
+        return SubmitOptions.checked(**self.given())
 
-    def _given(self) -> SubmitKeywords:
+    def given(self) -> SubmitKeywords:
         return {
             "priority": self.priority,
             "queue": self.queue,
@@ -67,13 +67,13 @@ class RunOptions(JobOptions):
     at: Annotated[str | None, Parameter(help="Start at an instant: 2026-12-24T18:00:00+01:00.")] = None
     key: Annotated[str | None, Parameter(help="Idempotency key: submitting again returns the first run.")] = None
 
-    def _given(self) -> SubmitKeywords:
+    def given(self) -> SubmitKeywords:
         own: SubmitKeywords = {
             "at": parse_instant(self.at, "at"),
             "delay": parse_span(self.delay, "delay"),
             "key": self.key,
         }
-        return super()._given() | own
+        return super().given() | own
 
 
 @command("submit")

@@ -13,6 +13,7 @@ from mainspring.cli.schedules import as_local
 from mainspring.cli.tables import until as how_long
 from mainspring.cli.text import safe
 from mainspring.model.scheduling import ScheduleState, ScheduleSummary
+from mainspring.schedule.preview import Preview
 from mainspring.schedule.zones import zone_named
 
 Name = Annotated[str, Parameter(help="The schedule's name.")]
@@ -113,6 +114,11 @@ async def rollback(
     async with invocation.client() as client:
         schedule = await client.schedules.rollback(name, to=to, expected_version=expected_version)
         coming = await client.schedules.preview(name, count=COMING)
+    print_changed(invocation, schedule, coming)
+
+
+def print_changed(invocation: Invocation, schedule: ScheduleSummary, coming: Preview) -> None:
+    """What a schedule has become, and the next instants."""
     if invocation.wants_json:
         invocation.print_json(schedule)
         return

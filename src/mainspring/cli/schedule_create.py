@@ -26,23 +26,31 @@ from mainspring.schedule.text import parse
 
 DEFAULT = CatchUp()
 
+WhenText = Annotated[str, Parameter(help="Cron, an interval, instants, a recurrence rule, or plain English.")]
+Spread = Annotated[str | None, Parameter(help="Start each run up to so much later, always the same: 10m.")]
+StartsAt = Annotated[str | None, Parameter(help="Nothing before this instant: 2027-01-01T00:00+01:00.")]
+EndsAt = Annotated[str | None, Parameter(help="Nothing from this instant on.")]
+MaxRuns = Annotated[int | None, Parameter(help="At most so many instants, counted from --starts-at.")]
+Rule = Annotated[
+    Literal["latest", "all", "earliest", "none"], Parameter(help="Which of the instants it missed fire after all.")
+]
+Window = Annotated[str, Parameter(help="How far back it catches up.")]
+
 
 @Parameter(name="*", group=Group("When", sort_key=0))
 @dataclass(frozen=True)
 class When:
     """When it fires, and what happens to what it misses."""
 
-    when: Annotated[str, Parameter(help="Cron, an interval, instants, a recurrence rule, or plain English.")]
+    when: WhenText
     zone: Zone = "UTC"
     calendar: CalendarFiles = ()
-    spread: Annotated[str | None, Parameter(help="Start each run up to so much later, always the same: 10m.")] = None
-    starts_at: Annotated[str | None, Parameter(help="Nothing before this instant: 2027-01-01T00:00+01:00.")] = None
-    ends_at: Annotated[str | None, Parameter(help="Nothing from this instant on.")] = None
-    max_runs: Annotated[int | None, Parameter(help="At most so many instants, counted from --starts-at.")] = None
-    catch_up: Annotated[
-        Literal["latest", "all", "earliest", "none"], Parameter(help="Which of the instants it missed fire after all.")
-    ] = DEFAULT.rule.value
-    catch_up_window: Annotated[str, Parameter(help="How far back it catches up.")] = "1d"
+    spread: Spread = None
+    starts_at: StartsAt = None
+    ends_at: EndsAt = None
+    max_runs: MaxRuns = None
+    catch_up: Rule = DEFAULT.rule.value
+    catch_up_window: Window = "1d"
 
     def read(self, invocation: Invocation) -> Schedule:
         now = invocation.now

@@ -83,7 +83,7 @@ class ScheduleRequest:
             codec=JSON_CODEC,
             payload=self.payload,
             options=msgspec.json.encode(document, order="sorted").decode(),
-            tags=tags,
+            tags=None if tags is None else list(tags),
             catch_up=self.catch_up.rule.value,
             catch_up_seconds=self.catch_up.window.total_seconds(),
             is_declared=self.is_declared,

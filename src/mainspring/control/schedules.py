@@ -1,11 +1,13 @@
-"""What people and programs may do to schedules: make, replace, pause, resume, trigger, delete."""
+"""What people and programs may do to schedules: make, replace, update, pause, resume, trigger, delete."""
 
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Unpack
 
 from mainspring.clock import instant
+from mainspring.control.schedule_changes import changed, check_changes
 from mainspring.control.schedule_errors import (
     pause_is_over,
     schedule_exists,
@@ -16,6 +18,7 @@ from mainspring.control.schedule_rows import (
     options_document,
     request_of,
 )
+from mainspring.errors import ScheduleVersionConflict
 from mainspring.model.job import checked_at, checked_reason
 from mainspring.model.options import options_of
 from mainspring.model.scheduling import ScheduleState
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from mainspring.clock import Clock
     from mainspring.control.application import Application
     from mainspring.control.definitions import Definitions
+    from mainspring.control.schedule_changes import ScheduleChanges
     from mainspring.control.schedule_queries import ScheduleQueries
     from mainspring.control.schedule_requests import ScheduleRequest
     from mainspring.control.submissions import Submissions
@@ -41,7 +45,7 @@ if TYPE_CHECKING:
     from mainspring.schedule.schedule import Occurrence
     from mainspring.scheduler.changing import LockedSchedule
     from mainspring.scheduler.firing import LaneFirer
-    from mainspring.store.connection import Connection
+    from mainspring.store.connection import Connection, Record
     from mainspring.store.database import Database
     from mainspring.store.schedules import Content
 
@@ -85,6 +89,28 @@ class Schedules:
         """Make a schedule, or make the one of this name what is asked for. Asked for twice, nothing more happens."""
         return await self._put(actor, request, "replace", expected_version)
 
+    async def update(
+        self, actor: Actor, name: str, *, expected_version: int | None = None, **changes: Unpack[ScheduleChanges]
+    ) -> ScheduleSummary:
+        """Change what is given of a schedule; the rest stays: `when`, its settings, `arguments`, options of its runs.
+
+        None takes away what a schedule can be without: `spread=None`. A text that names no zone, bounds or calendars
+        leaves those there are. What is the same afterwards makes no new version.
+        """
+        check_changes(changes)
+        while True:
+            present, job = await self._present(actor, name)
+            request = request_of(present, name, job)
+            wanted = changed(request, changes, self._application, instant(self._clock))
+            is_same = wanted.content(present["job_id"]) == content_of(present)
+            wanted = request if is_same else replace(wanted, is_declared=False)
+            expected = present["version"] if expected_version is None else expected_version
+            try:
+                return await self._put(actor, wanted, "update", expected, present["id"])
+            except ScheduleVersionConflict:  # somebody changed it meanwhile, maybe something else of it
+                if expected_version is not None:
+                    raise
+
     async def rollback(
         self, actor: Actor, name: str, *, to: int, expected_version: int | None = None
     ) -> ScheduleSummary:
@@ -95,17 +121,22 @@ class Schedules:
             row = await self._queries.version_row(connection, actor, lane, present, to)
             job = (await jobs.names_of(connection, [row["job_id"]], tenant_id=actor.tenant))[row["job_id"]]
         expected = present["version"] if expected_version is None else expected_version
-        return await self._put(actor, request_of(row, name, job), "rollback", expected)
+        return await self._put(actor, request_of(row, name, job), "rollback", expected, present["id"])
 
     async def _put(
-        self, actor: Actor, request: ScheduleRequest, action: str, expected_version: int | None
+        self,
+        actor: Actor,
+        request: ScheduleRequest,
+        action: str,
+        expected_version: int | None,
+        expected_id: UUID | None = None,
     ) -> ScheduleSummary:
         content = await self.content(actor, request)
         lane = self._queries.lane(actor, request.name)
         async with self._database.acquire() as connection, transaction(connection):
             is_new = expected_version is None and await self._create(connection, actor, lane, request, content)
             if not is_new:
-                schedule = await self._locked(connection, actor, request.name, expected_version)
+                schedule = await self._locked(connection, actor, request.name, expected_version, expected_id)
                 if content_of(schedule.row) != content:
                     await self._replace(connection, actor, lane, schedule, request, content, action)
         return await self._queries.find(actor, request.name)
@@ -139,13 +170,17 @@ class Schedules:
 
     async def trigger(self, actor: Actor, name: str) -> UUID:
         """Submit one run of a schedule now, besides those at its instants."""
-        async with self._database.acquire() as connection:
-            row = await self._queries.row(connection, actor, name)
-            job = (await jobs.names_of(connection, [row["job_id"]], tenant_id=actor.tenant))[row["job_id"]]
+        row, job = await self._present(actor, name)
         options = options_of(options_document(row) | {"tags": row["tags"], "headers": {"schedule": name}})
         return await self._submissions.submit_payload(actor, job, row["payload"], options)
 
     # ── inside ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _present(self, actor: Actor, name: str) -> tuple[Record, str]:
+        """What a schedule is, and the name of its job."""
+        async with self._database.acquire() as connection:
+            row = await self._queries.row(connection, actor, name)
+            return row, (await jobs.names_of(connection, [row["job_id"]], tenant_id=actor.tenant))[row["job_id"]]
 
     async def content(self, actor: Actor, request: ScheduleRequest) -> Content:
         """As a row keeps it; its job is registered, or looked up if another application defines it."""
@@ -205,13 +240,19 @@ class Schedules:
         notify.send(connection, [notify.schedule(lane)])
 
     async def _locked(
-        self, connection: Connection, actor: Actor, name: str, expected_version: int | None
+        self,
+        connection: Connection,
+        actor: Actor,
+        name: str,
+        expected_version: int | None,
+        expected_id: UUID | None = None,
     ) -> LockedSchedule:
         schedule = await locked(connection, self._queries.lane(actor, name), name, tenant_id=actor.tenant)
         if schedule is None:
             raise await self._queries.not_found(connection, actor, name)
         version = schedule.row["version"]
-        if expected_version is not None and expected_version != version:
+        is_another = expected_id not in (None, schedule.id)  # deleted meanwhile, and made again
+        if expected_version is not None and (is_another or expected_version != version):
             raise version_conflict(name, version, expected_version)
         return schedule
 

@@ -1,0 +1,95 @@
+"""Single changes of a schedule: what is given is changed, what is not given stays."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from mainspring.control.schedule_requests import ScheduleKeywords, check_overlap, read_schedule
+from mainspring.errors import InvalidInput
+from mainspring.model.options import SubmitKeywords, SubmitOptions
+from mainspring.schedule.deciding import CatchUp
+from mainspring.schedule.schedule import Schedule
+from mainspring.schedule.text import fired
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from mainspring.control.application import Application
+    from mainspring.control.schedule_requests import ScheduleRequest
+
+# What a text leaves open stays as it is; so does what is not a matter of time.
+_OF_TIME = ("zone", "gap", "repeat", "starts_at", "ends_at", "max_runs", "spread")
+_OPTIONS = tuple(SubmitKeywords.__annotations__)
+_OVERRIDES = ("retry", "timeout", "run_timeout")
+
+
+class ScheduleChanges(ScheduleKeywords, SubmitKeywords, total=False):
+    """What may be changed of a schedule. None takes away what a schedule, or its runs, can be without."""
+
+    when: str | Schedule
+    arguments: Mapping[str, Any]  # all of them
+
+
+def check_changes(changes: Mapping[str, Any]) -> None:
+    unknown = changes.keys() - ScheduleChanges.__annotations__.keys()
+    if unknown:
+        raise TypeError(f"update() got an unexpected keyword argument {min(unknown)!r}")
+    if not changes:
+        raise InvalidInput(
+            "Nothing is given that shall change.",
+            code="nothing-to-change",
+            hint='Give what shall be different: update("nightly", when="every day at 03:00").',
+            field="changes",
+        )
+    check_overlap(changes.get("overlap"))
+
+
+def changed(
+    present: ScheduleRequest, changes: Mapping[str, Any], application: Application, now: datetime
+) -> ScheduleRequest:
+    """What is asked for, with these changes. `now` is for English that speaks of tomorrow."""
+    payload = present.payload
+    if "arguments" in changes:
+        payload = application.encode(present.job, changes["arguments"])
+    return replace(
+        present,
+        schedule=_schedule(present, {name: changes[name] for name in _timing(changes)}, now),
+        payload=payload,
+        options=_options(present.options, {name: changes[name] for name in _OPTIONS if name in changes}),
+        catch_up=_catch_up(present.catch_up, changes),
+    )
+
+
+def _timing(changes: Mapping[str, Any]) -> list[str]:
+    return [name for name in ("when", "calendars", *_OF_TIME) if name in changes]
+
+
+def _schedule(present: ScheduleRequest, given: dict[str, Any], now: datetime) -> Schedule:
+    schedule = present.schedule
+    if not given:
+        return schedule
+    when, calendars = given.pop("when", None), given.pop("calendars", None)
+    if isinstance(when, Schedule):
+        return read_schedule(when, **given, calendars=calendars)  # which refuses what is given beside it
+    known = {use.calendar.name: use.calendar for use in schedule.calendars} | (calendars or {})
+    if when is not None:
+        settings = {name: getattr(schedule, name) for name in _OF_TIME} | given
+        read = Schedule.parse(when, calendars=known, now=now, job=present.name, **settings)
+        return read if read.calendars else fired(replace(read, calendars=schedule.calendars), present.name)
+    if calendars is not None:
+        schedule = Schedule.parse(schedule.text, calendars=known, job=present.name)
+    return fired(replace(schedule, **given), present.name)
+
+
+def _options(present: SubmitOptions, given: dict[str, Any]) -> SubmitOptions:
+    checked = SubmitOptions.checked(**given)
+    own = {name: getattr(checked, name) for name in given if name not in _OVERRIDES}
+    overrides = {name: getattr(checked.overrides, name) for name in given if name in _OVERRIDES}
+    return replace(present, **own, overrides=replace(present.overrides, **overrides))
+
+
+def _catch_up(present: CatchUp, changes: Mapping[str, Any]) -> CatchUp:
+    given = changes.get("catch_up", present)
+    return given if isinstance(given, CatchUp) else replace(present, rule=given)
