@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from mainspring import Mainspring, MainspringError, RetryPolicy, RunFilter
+from mainspring.control.schedule_requests import ScheduleRequest
 from mainspring.model.ids import lane_of
+from mainspring.schedule.schedule import Schedule
 from mainspring.store.statements import all_statements
 from mainspring.testing import run_until_idle
 
@@ -139,6 +141,10 @@ async def test_an_act_and_its_audit_row_happen_together_or_not_at_all(
 
 SCHEDULES: dict[str, Callable[[Mainspring], Awaitable[object]]] = {
     "create": lambda app: app.schedules.create("new", "greet", "every hour", {"name": "Ada"}),
+    "create_many": lambda app: app.schedules.create_many(
+        [ScheduleRequest(name="new", job="greet", schedule=Schedule.parse("every hour"), payload=b'{"name": "Ada"}')]
+    ),
+    "update": lambda app: app.schedules.update("old", tags=["a"]),
     "replace": lambda app: app.schedules.put("old", "greet", "every day at 09:00", {"name": "Ada"}),
     "pause": lambda app: app.schedules.pause("old"),
     "resume": lambda app: app.schedules.resume("old"),

@@ -52,8 +52,8 @@ FIRING = """
 """
 # A client that changes a schedule fires what is overdue, too.
 SCHEDULING = f"""
-    {FIRING} schedules/create schedules/declared schedules/delete schedules/keep_version schedules/lock
-    schedules/pause schedules/replace schedules/withdraw
+    {FIRING} schedules/create schedules/create_many schedules/declared schedules/delete schedules/keep_version
+    schedules/lock schedules/pause schedules/replace schedules/withdraw
 """
 WATCHING_THE_TIME = """
     schedulers/beat schedulers/list schedulers/remove schedules/announced schedules/due schedules/may_stage

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Unpack
 
 from mainspring.app.binding import blocking, verb
 from mainspring.app.collections import Collection
+from mainspring.control.schedule_batches import ScheduleBatches
 from mainspring.control.schedule_queries import ScheduleQueries
 from mainspring.control.schedule_requests import ScheduleRequest, check_overlap, read_catch_up, read_schedule
 from mainspring.control.schedules import Schedules
@@ -81,6 +82,7 @@ class ScheduleCollection(Collection):
     history = verb(ScheduleQueries, ScheduleQueries.history)
     preview = verb(ScheduleQueries, ScheduleQueries.preview)
     versions = verb(ScheduleQueries, ScheduleQueries.versions)
+    create_many = verb(ScheduleBatches, ScheduleBatches.create_many)
     update = verb(Schedules, Schedules.update)
     rollback = verb(Schedules, Schedules.rollback)
     pause = verb(Schedules, Schedules.pause)
@@ -93,6 +95,7 @@ class ScheduleCollection(Collection):
     history_sync = blocking(history)
     preview_sync = blocking(preview)
     versions_sync = blocking(versions)
+    create_many_sync = blocking(create_many)
     update_sync = blocking(update)
     rollback_sync = blocking(rollback)
     pause_sync = blocking(pause)
@@ -170,6 +173,10 @@ class ScheduledJob(Generic[P]):
     @property
     def opener(self) -> Mainspring:
         return self._job.app
+
+    def request(self, /, *args: P.args, **kwargs: P.kwargs) -> ScheduleRequest:
+        """The schedule with these arguments, checked and not made yet: for `app.schedules.create_many`."""
+        return self._request(args, kwargs)
 
     async def create(self, /, *args: P.args, **kwargs: P.kwargs) -> ScheduleSummary:
         """Make the schedule; its name must be free. The arguments are checked against the job's signature."""

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 from mainspring.errors import InvalidInput, ScheduleExists, ScheduleNotFound, ScheduleVersionConflict, did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
+
+SHOWN = 5  # names in a message
 
 
 def no_such_schedule(name: str, known: Iterable[str]) -> ScheduleNotFound:
@@ -34,6 +36,41 @@ def schedule_exists(name: str) -> ScheduleExists:
         field="schedule",
         value=name,
     )
+
+
+def schedules_exist(names: Sequence[str]) -> ScheduleExists:
+    return ScheduleExists(
+        f"There are schedules named {_some(names)}; none of the batch was made.",
+        hint="Leave those out, or replace them one by one (put).",
+        field="schedule",
+        value=names[0],
+        names=list(names[:SHOWN]),
+    )
+
+
+def names_repeated(names: Sequence[str]) -> InvalidInput:
+    return InvalidInput(
+        f"Several requests are for {_some(names)}; each schedule of a batch must have a name of its own.",
+        code="names-repeated",
+        hint="Leave the others out.",
+        field="schedule",
+        value=names[0],
+        rule="must be given once",
+    )
+
+
+def batch_too_large(count: int, most: int) -> InvalidInput:
+    return InvalidInput(
+        f"{count:,} schedules in one batch; at most {most:,} are allowed.",
+        code="batch-too-large",
+        hint="Make them in several batches.",
+        field="requests",
+    )
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join(map(repr, names[:SHOWN]))
+    return shown if len(names) <= SHOWN else f"{shown} and {len(names) - SHOWN:,} more"
 
 
 def version_conflict(name: str, version: int, expected: int) -> ScheduleVersionConflict:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import msgspec
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from mainspring.model.options import SubmitOptions
     from mainspring.schedule.calendar import Calendar
     from mainspring.schedule.schedule import Occurrence
+
+
+TEXTS_KEPT = 1_000
 
 
 class ScheduleKeywords(TypedDict, total=False):
@@ -102,7 +106,14 @@ def read_schedule(when: str | Schedule, **settings: Any) -> Schedule:
                 field=min(given),
             )
         return when
-    return Schedule.parse(when, **given)
+    try:
+        return _parsed(when, **given)
+    except TypeError:  # calendars, or what is refused anyway, cannot be looked up in a cache
+        return Schedule.parse(when, **given)
+
+
+# Thousands of schedules share a text, and then what is worked out from it.
+_parsed = lru_cache(maxsize=TEXTS_KEPT, typed=True)(Schedule.parse)
 
 
 def read_catch_up(given: CatchUp | CatchUpRule | str | None) -> CatchUp:

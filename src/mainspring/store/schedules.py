@@ -241,6 +241,43 @@ async def create(
     return made is not None
 
 
+class NewSchedule(NamedTuple):
+    """One of many that are made at once."""
+
+    id: UUID
+    name: str
+    content: Content
+    nominal_at: datetime
+    due_at: datetime
+
+
+async def create_many(
+    connection: Connection, lane: int, made: Sequence[NewSchedule], tzdata: str, *, tenant_id: int, actor: str
+) -> set[UUID]:
+    """Make schedules of one lane; answers with those whose names were free. If some were not, roll back."""
+    contents = [each.content for each in made]
+    rows = await load("schedules/create_many").fetch(
+        connection,
+        lane=lane,
+        tenant=tenant_id,
+        actor=actor,
+        tzdata=tzdata,
+        ids=[each.id for each in made],
+        names=[each.name for each in made],
+        jobs=[each.job for each in contents],
+        specs=[each.spec for each in contents],
+        codecs=[each.codec for each in contents],
+        payloads=[each.payload for each in contents],
+        options=[each.options for each in contents],
+        tags=[None if each.tags is None else msgspec.json.encode(each.tags).decode() for each in contents],
+        catch_ups=[each.catch_up for each in contents],
+        catch_up_seconds=[each.catch_up_seconds for each in contents],
+        nominal_at=[each.nominal_at for each in made],
+        due_at=[each.due_at for each in made],
+    )
+    return {row["id"] for row in rows}
+
+
 async def replace(
     connection: Connection,
     lane: int,

@@ -1,0 +1,21 @@
+-- Make many schedules of one lane, each with its cursor; answers with the ids of those whose names were free. Whoever
+-- finds that some are missing has to roll back: those have a cursor, too.
+-- By schedule_name_idx.
+with item as (
+    select * from unnest(
+        :ids::uuid[], :names::text[], :jobs::int[], :specs::text[], :codecs::smallint[], :payloads::bytea[],
+        :options::text[], :tags::text[], :catch_ups::text[], :catch_up_seconds::double precision[],
+        :nominal_at::timestamptz[], :due_at::timestamptz[])
+    as item (id, name, job_id, spec, codec, payload, options, tags, catch_up, catch_up_seconds, nominal_at, due_at)
+), cursors as (
+    insert into cursor (lane, schedule_id, nominal_at, due_at, tzdata)
+    select :lane::smallint, item.id, item.nominal_at, item.due_at, :tzdata::text from item
+)
+insert into schedule (lane, {schedule except version}, created_by, changed_by)
+select :lane::smallint, item.id, :tenant::int, item.name, item.job_id, item.spec, item.codec, item.payload,
+       item.options::jsonb,
+       case when item.tags is not null then array(select jsonb_array_elements_text(item.tags::jsonb)) end,
+       item.catch_up, item.catch_up_seconds, false, :actor::text, :actor::text
+from item
+on conflict (lane, tenant_id, name) where name is not null do nothing
+returning id
