@@ -227,7 +227,7 @@ class ResultTimeout(MainspringError, TimeoutError):
 
 
 class NotIdle(MainspringError, TimeoutError):
-    """`run_until_idle` ran out of patience."""
+    """`run_until_idle` or `travel` ran out of patience."""
 
     code = "not-idle"
 

@@ -41,6 +41,7 @@ SEVERAL_LANES = {
     "runs/waiting_lines": "one look that saves a look per lane and line",
     "schedules/declared": "for people, at a deploy",
     "schedules/list": "for people: each lane by its own index scan",
+    "schedules/fired_since": "for tests of applications",
     "schedules/list_of_job": "for people: each lane by its own index scan",
     "schedules/next_due": "one look that saves a look per lane",
     "workers/lost": "a lost worker may have leases in all lanes",

@@ -73,7 +73,7 @@ WORKING = """
 """
 # By the role that migrates.
 OWNING = " restoring/begin restoring/end restoring/lift_fences restoring/running restoring/waiting"
-IN_TESTS = " history/outcomes_of_worker runs/of_job"
+IN_TESTS = " history/outcomes_of_worker runs/of_job schedules/fired_since"
 
 # What is not in a file: COPY, functions that callers call, and what the oldest program that is served calls.
 _OLD_RUN = next(each for each in FUNCTIONS if each.startswith("run_of") and not each.endswith("jsonb)"))

@@ -374,6 +374,11 @@ async def occurrences(
     )
 
 
+async def fired_since(connection: Connection, since: datetime, *, tenant_id: int) -> list[Record]:
+    """What fired at an instant or later, in the order of firing. It reads all of the ledger: for tests."""
+    return await load("schedules/fired_since").fetch(connection, since=since, tenant=tenant_id)
+
+
 async def skipped(
     connection: Connection, lane: int, schedule_id: UUID, before: datetime, since: datetime, count: int
 ) -> list[Record]:

@@ -11,6 +11,9 @@ assert await run_until_idle(app) == {"succeeded": 1}
 
 await assert_submitted(send_invoice, number=7, times=1)
 
+fired = await travel(app, timedelta(days=365))   # a year passes, and schedules fire
+assert [each.schedule for each in fired] == ["send_invoices"] * 12
+
 with inline(app):                                # no database at all
     handle = await send_invoice.submit(number=8)
     assert await handle.result() == "sent"
@@ -35,9 +38,11 @@ if TYPE_CHECKING:
     from mainspring.testing.frozen import FrozenClock
     from mainspring.testing.idle import run_until_idle, run_until_idle_sync
     from mainspring.testing.inlining import inline
+    from mainspring.testing.travelling import FiredOccurrence, travel, travel_sync
 
 # Imported when first used: pytest loads this package at its start, whether or not a test needs it.
 _HOMES = {
+    "FiredOccurrence": "travelling",
     "FrozenClock": "frozen",
     "NotIdle": "idle",
     "Submission": "assertions",
@@ -50,9 +55,12 @@ _HOMES = {
     "run_until_idle_sync": "idle",
     "submissions": "assertions",
     "submissions_sync": "assertions",
+    "travel": "travelling",
+    "travel_sync": "travelling",
 }
 
 __all__ = [
+    "FiredOccurrence",
     "FrozenClock",
     "NotIdle",
     "Submission",
@@ -65,6 +73,8 @@ __all__ = [
     "run_until_idle_sync",
     "submissions",
     "submissions_sync",
+    "travel",
+    "travel_sync",
 ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from datetime import timedelta
+from datetime import UTC, timedelta
 from typing import TYPE_CHECKING
 
 from mainspring.app.mainspring import Mainspring
@@ -25,6 +25,38 @@ _CLOCK_NOW = "create or replace function mainspring.clock_now() returns timestam
 _FROZEN = _CLOCK_NOW + " as 'select timestamptz ''{}'''"
 _RUNNING = _CLOCK_NOW + " as 'select now()'"
 
+# A journey has many stops. To plan everything anew at each would be dear, and so would partitions for each day: its
+# clock is a row after all, and the days that have no partitions of their own share one.
+_DEPART = """
+drop table if exists mainspring.journey;
+create table mainspring.journey as select timestamptz '{}' as at;
+create table if not exists mainspring.attempt_journey partition of mainspring.attempt default;
+create table if not exists mainspring.log_journey partition of mainspring.log default;
+"""
+_TRAVELLING = _CLOCK_NOW + " as 'select at from mainspring.journey'"  # noqa: S608  both are ours
+_STOP = "update mainspring.journey set at = '{}'"
+_HAS_TRAVELLED = "select to_regclass('mainspring.attempt_journey') is not null"
+# Where the clock comes to rest, days have partitions of their own, as if a keeper were there; their rows move to them.
+_SETTLE = """
+do $$
+declare
+    parent text;
+    since constant timestamptz := date_trunc('day', mainspring.clock_now(), 'UTC') - interval '1 day';
+begin
+    foreach parent in array array['attempt', 'log'] loop
+        execute format('alter table mainspring.%1$I detach partition mainspring.%1$s_journey', parent);
+    end loop;
+    perform mainspring.add_history_partition((since at time zone 'UTC')::date + day) from generate_series(0, 4) as day;
+    foreach parent in array array['attempt', 'log'] loop
+        execute format('with moving as (delete from mainspring.%1$s_journey'
+                       ' where recorded_at >= %2$L and recorded_at < %3$L returning *)'
+                       ' insert into mainspring.%1$I select * from moving', parent, since, since + interval '5 days');
+        execute format('alter table mainspring.%1$I attach partition mainspring.%1$s_journey default', parent);
+    end loop;
+    drop table if exists mainspring.journey;
+end $$
+"""
+
 
 class FrozenClock:
     """Give it to `Mainspring(clock=…)`, and `freeze` the test database with it.
@@ -35,9 +67,10 @@ class FrozenClock:
 
     def __init__(self, at: datetime | None = None) -> None:
         self._host = SystemClock()
-        self.at = checked_at(at) or instant(self._host).replace(microsecond=0)
+        self.at = _in_utc(at) or instant(self._host).replace(microsecond=0)
         self._ahead = timedelta(0)
         self._databases: list[Mainspring | Database | Connection] = []
+        self._is_travelling = False
 
     def micros(self) -> int:
         return (self.at - EPOCH) // MICROSECOND
@@ -65,6 +98,7 @@ class FrozenClock:
         while self._databases:
             async with _connection_of(self._databases.pop()) as connection:
                 await connection.execute(_RUNNING)
+                await _add_partitions(connection)
 
     async def advance(self, by: timedelta | float) -> None:
         """Let time pass; a number is seconds."""
@@ -72,16 +106,46 @@ class FrozenClock:
 
     async def set(self, at: datetime) -> None:
         """Move to an instant: also back, as a stepped clock would."""
-        before, self.at = self.at, checked_at(at) or self.at
+        before, self.at = self.at, _in_utc(at) or self.at
         self._ahead += max(timedelta(0), self.at - before)
         for database in self._databases:
-            await self.tell(database)
+            await (self._execute(database, _STOP) if self._is_travelling else self.tell(database))
 
     async def tell(self, database: Mainspring | Database | Connection) -> None:
         """Set the clock of a database."""
+        await self._execute(database, _FROZEN)
         async with _connection_of(database) as connection:
-            await connection.execute(_FROZEN.format(self.at.isoformat()))
-            await history.add_partitions(connection, days_ahead=1)
+            await _add_partitions(connection)
+
+    @asynccontextmanager
+    async def travelling(self) -> AsyncIterator[None]:
+        """While this lasts, moving the clock costs little: for a journey with hundreds of stops."""
+        for database in self._databases:
+            await self._execute(database, _DEPART + _TRAVELLING)
+        self._is_travelling = True
+        try:
+            yield
+        finally:
+            self._is_travelling = False
+            for database in self._databases:
+                await self.tell(database)
+
+    async def _execute(self, database: Mainspring | Database | Connection, sql: str) -> None:
+        async with _connection_of(database) as connection:
+            await connection.execute(sql.format(self.at.isoformat()))
+
+
+async def _add_partitions(connection: Connection) -> None:
+    if await connection.fetchval(_HAS_TRAVELLED):
+        await connection.execute(_SETTLE)
+    else:
+        await history.add_partitions(connection, days_ahead=1)
+
+
+def _in_utc(at: datetime | None) -> datetime | None:
+    """Within a zone, sums and differences would be of wall time."""
+    checked = checked_at(at)
+    return None if checked is None else checked.astimezone(UTC)
 
 
 @asynccontextmanager

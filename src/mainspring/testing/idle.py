@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from mainspring import wiring
 from mainspring.app.binding import blocking_call
+from mainspring.clock import instant
 from mainspring.errors import InvalidInput, NotIdle
 from mainspring.keeper.promoter import Promoter
 from mainspring.keeper.releaser import Releaser
@@ -19,7 +21,8 @@ from mainspring.testing.frozen import FrozenClock
 from mainspring.worker.settings import WorkerSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+    from datetime import datetime
 
     from mainspring.app.mainspring import Mainspring
     from mainspring.store.connection import Connection
@@ -37,15 +40,35 @@ async def run_until_idle(
 
     Runs go the way they always go: claimed into a lease, executed, settled, retried. What is due later stays, unless
     told to `travel`: then the application's FrozenClock moves to the next due time, again and again, so that retries
-    and delayed runs happen at once, and handlers that wait for something run into their timeouts. In the end no worker
-    is left behind.
+    and delayed runs happen at once, and handlers that wait for something run into their timeouts. Schedules do not
+    fire: see `travel`. In the end no worker is left behind.
     """
-    if travel and not isinstance(app.clock, FrozenClock):
+    if travel:
+        frozen_clock_of(app)
+    async with working(app, queues) as work, in_time(timeout, work.not_idle):
+        if travel:
+            work.when_stuck = work.travel_to_limit
+        while await work.go_on() or (travel and await work.travel()):
+            pass
+        return await work.outcomes()
+
+
+run_until_idle_sync = blocking_call("run_until_idle_sync", run_until_idle)
+
+
+def frozen_clock_of(app: Mainspring) -> FrozenClock:
+    if not isinstance(app.clock, FrozenClock):
         raise InvalidInput(
             "Only a frozen clock can travel.",
             code="clock-not-frozen",
             hint="Make the application with clock=FrozenClock().",
         )
+    return app.clock
+
+
+@asynccontextmanager
+async def working(app: Mainspring, queues: Iterable[str] | None) -> AsyncIterator[Work]:
+    """A worker that works when told to, and is gone afterwards."""
     store = (await app.services()).store
     settings = WorkerSettings(
         queues=tuple(queues or app.registry.queues),
@@ -58,22 +81,7 @@ async def run_until_idle(
         ending.push_async_callback(worker.drain, grace=0.0)
         connection = await store.database.connect("run until idle")
         ending.push_async_callback(connection.close)
-        work = _Work(app, worker, connection, store.lanes, travels=travel)
-        try:
-            async with asyncio.timeout(timeout):
-                while await work.go_on() or (travel and await work.travel()):
-                    pass
-        except TimeoutError:
-            running = worker.parts.executor.running
-            raise NotIdle(
-                f"After {timeout:g} s there is still something to do; {running} run(s) are running.",
-                hint="Does a handler never end, or submit itself again and again?",
-            ) from None
-        outcomes = await history.outcomes_of_worker(connection, worker.id)
-    return Counter({Outcome(row["outcome"]): row["attempts"] for row in outcomes})
-
-
-run_until_idle_sync = blocking_call("run_until_idle_sync", run_until_idle)
+        yield Work(app, worker, connection, store.lanes)
 
 
 async def _all_labels(app: Mainspring, store: wiring.Store) -> tuple[str, ...]:
@@ -83,19 +91,23 @@ async def _all_labels(app: Mainspring, store: wiring.Store) -> tuple[str, ...]:
     return tuple({label for line in lines for label in line.labels})
 
 
-class _Work:
+@asynccontextmanager
+async def in_time(timeout: float, refusal: Callable[[float], NotIdle]) -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(timeout):
+            yield
+    except TimeoutError:
+        raise refusal(timeout) from None
+
+
+async def _wait_on() -> None:
+    """For handlers that take their time."""
+
+
+class Work:
     """What is left to do for one worker."""
 
-    def __init__(
-        self,
-        app: Mainspring,
-        worker: RunningWorker,
-        connection: Connection,
-        lanes: int,
-        *,
-        travels: bool,
-    ) -> None:
-        self._travels = travels
+    def __init__(self, app: Mainspring, worker: RunningWorker, connection: Connection, lanes: int) -> None:
         self._clock = app.clock
         self._tenant_id = app.actor.tenant
         self._worker = worker
@@ -103,38 +115,75 @@ class _Work:
         self._lanes = lanes
         self._promoter = Promoter(lanes=lanes, clock=app.clock)
         self._releaser = Releaser(lanes=lanes, clock=app.clock)
+        self.next_due_at: datetime | None = None  # when the next run is due that waits for its time
+        self.when_stuck: Callable[[], Awaitable[None]] = _wait_on  # called while handlers wait and nothing finishes
+
+    @property
+    def running(self) -> int:
+        return self._worker.parts.executor.running
+
+    def not_idle(self, timeout: float) -> NotIdle:
+        return NotIdle(
+            f"After {timeout:g} s there is still something to do; {self.running} run(s) are running.",
+            hint="Does a handler never end, or submit itself again and again?",
+        )
+
+    async def outcomes(self) -> Counter[Outcome]:
+        """How many attempts came to which outcome so far."""
+        rows = await history.outcomes_of_worker(self._connection, self._worker.id)
+        return Counter({Outcome(row["outcome"]): row["attempts"] for row in rows})
+
+    async def until_idle(self) -> None:
+        while await self.go_on():
+            pass
 
     async def go_on(self) -> bool:
         """Let the worker finish what it has, then look for more; answers whether there may be more."""
         await self._until_quiet()
         done = self._worker.parts.flusher.accepted
-        self._promoter.forget()  # look from the front: a retry may be due before what was promoted last
-        is_due = await self._promoter.step(self._connection) == 0
+        is_due = await self._promote()
         await self._releaser.step(self._connection)
         is_waiting = await self._stir()
         await self._until_quiet()  # it may have claimed something between the looks, and finished it
         return is_due or is_waiting or self._worker.parts.flusher.accepted != done
+
+    async def _promote(self) -> bool:
+        """Put what is due in line; answers whether there was something."""
+        self.next_due_at = await self._find_next_due()
+        if self.next_due_at is None or self.next_due_at > instant(self._clock):
+            return False
+        self._promoter.forget()  # look from the front: a retry may be due before what was promoted last
+        await self._promoter.step(self._connection)
+        return True
 
     async def _stir(self) -> bool:
         """Tell the worker which lines have something in them."""
         self._worker.parts.lines.learn(await jobs.lines(self._connection, tenant_id=self._tenant_id))
         pairs = [(lane, line) for lane in range(self._lanes) for line in self._worker.parts.lines]
         rows = [row for row in await runs.waiting_lines(self._connection, pairs) if row["seconds"] <= 0]
-        for row in rows:
-            self._worker.parts.claimer.notice(row["lane"], row["line"])
+        await self._notice((row["lane"], row["line"]) for row in rows)
         return bool(rows)
 
+    async def look_into(self, lanes: Iterable[int]) -> None:
+        """There may be something new in these lanes."""
+        await self._notice((lane, line) for lane in lanes for line in self._worker.parts.lines)
+
+    async def _notice(self, pairs: Iterable[tuple[int, int]]) -> None:
+        for lane, line in (some := list(pairs)):
+            self._worker.parts.claimer.notice(lane, line)
+        if some:
+            await asyncio.sleep(GLANCE_SECONDS)  # for the claimer to begin
+
     async def _until_quiet(self) -> None:
-        await asyncio.sleep(GLANCE_SECONDS)
         glances, seen = 0, (-1, -1)
         while not self._is_quiet:
             await asyncio.sleep(GLANCE_SECONDS)
             glances += 1
-            progress = self._worker.parts.executor.running, self._worker.parts.flusher.accepted
+            progress = self.running, self._worker.parts.flusher.accepted
             if progress != seen or self._worker.parts.claimer.under_way:
                 glances, seen = 0, progress
-            elif self._travels and glances >= STUCK_GLANCES:
-                await self._travel_to_limit()
+            elif glances >= STUCK_GLANCES:
+                await self.when_stuck()
                 glances = 0
         await self._worker.parts.flusher.drained()
         if failure := self._worker.failure():
@@ -144,17 +193,30 @@ class _Work:
     def _is_quiet(self) -> bool:
         return self._worker.parts.executor.is_idle and not self._worker.parts.claimer.under_way
 
-    async def _travel_to_limit(self) -> None:
-        """Handlers wait and nothing finishes: if the time of one will be up, let it be up now."""
+    # ── moving the clock ────────────────────────────────────────────────────────────────────────────────────
+
+    async def move_to(self, at: datetime) -> None:
         assert isinstance(self._clock, FrozenClock)
+        await self._clock.set(at)
+        self._worker.heartbeat_arrived()  # only we jumped: the database was never away
+
+    @property
+    def limit_at(self) -> datetime | None:
+        """When the time of a handler that runs will be up, if one has a limit."""
         ahead = self._worker.parts.executor.timekeeper.next_limit - self._clock.monotonic()
-        if 0 < ahead < float("inf"):
-            await self._clock.advance(ahead)
-            self._worker.heartbeat_arrived()
+        return instant(self._clock) + timedelta(seconds=ahead) if 0 < ahead < float("inf") else None
+
+    async def travel_to_limit(self) -> None:
+        if (limit_at := self.limit_at) is not None:
+            await self.move_to(limit_at)
 
     async def travel(self) -> bool:
-        """Move the clock to when the next run is due; answers whether there is one."""
-        assert isinstance(self._clock, FrozenClock)
+        """Move the clock to when the next run is due, as the last look found it; answers whether there is one."""
+        if self.next_due_at is not None:
+            await self.move_to(self.next_due_at)
+        return self.next_due_at is not None
+
+    async def _find_next_due(self) -> datetime | None:
         places = [(lane, priority) for lane in range(self._lanes) for priority in PRIORITIES]
         rows = await runs.next_due(
             self._connection,
@@ -162,7 +224,4 @@ class _Work:
             [priority for _, priority in places],
             [runs.LONG_AGO] * len(places),
         )
-        if rows:
-            await self._clock.set(min(row["due_at"] for row in rows))
-            self._worker.heartbeat_arrived()  # only we jumped: the database was never away
-        return bool(rows)
+        return min((row["due_at"] for row in rows), default=None)
