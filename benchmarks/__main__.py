@@ -1,4 +1,4 @@
-"""`scripts/bench NAME [--seconds N] [--json]`; `peers` and `lists` have wishes of their own, see --help."""
+"""`scripts/bench NAME [--seconds N] [--json]`; some have wishes of their own, see --help."""
 
 from __future__ import annotations
 
@@ -30,17 +30,26 @@ BENCHMARKS = {
     "idle": Benchmark("what an idle worker asks of the database", 30),
     "peers": Benchmark("the same work through other job queues, eight minutes", 3, "benchmarks.peers.comparison"),
     "schedules-maths": Benchmark("the next instant: cold, and in a herd", 3, "benchmarks.schedules_maths"),
+    "schedules": Benchmark("edits, firing and lateness with a million schedules", 60),
+    "herd": Benchmark("200,000 schedules due in the same second, at once and spread", 120),
     "lists": Benchmark("pages of runs out of a million ready ones and ten million attempts", 20),
 }
 ALL = "all"
-LONG = ("peers", "lists")  # not among all: each takes minutes
-WISHES = {"only": "peers", "jobs": "peers", "rounds": "peers", "small": "lists"}
+LONG = ("peers", "schedules", "herd", "lists")  # not among all: each takes minutes
+WISHES = {
+    "only": ("peers",),
+    "jobs": ("peers",),
+    "rounds": ("peers", "herd"),
+    "small": ("lists",),
+    "count": ("schedules", "herd"),
+    "due": ("schedules",),
+}
 
 
 def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped too
     listing = "\n".join(f"  {name:<15} {each.what} (--seconds {each.seconds:g})" for name, each in BENCHMARKS.items())
-    listing += f"\n  {ALL:<15} one after the other, but for peers and lists; with --json, one object by name"
+    listing += f"\n  {ALL:<15} one after the other, but for {', '.join(LONG)}; with --json, one object by name"
     parser = argparse.ArgumentParser(
         prog="scripts/bench",
         description="Measures Mainspring on this machine.",
@@ -52,16 +61,20 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object as the last line")
     parser.add_argument("--only", action="append", metavar="PEER", help="peers: beside Mainspring, only this one")
     parser.add_argument("--jobs", type=_positive, metavar="N", help="peers: so many jobs for each, not by its speed")
-    parser.add_argument("--rounds", type=_positive, metavar="N", help="peers: how many rounds, if not 3")
+    parser.add_argument("--rounds", type=_positive, metavar="N", help="peers, herd: how many rounds, if not 3")
     parser.add_argument("--small", action="store_true", default=None, help="lists: a quick try on little data")
+    parser.add_argument(
+        "--count", type=_positive, metavar="N", help="schedules, herd: so many schedules, if not 1,000,000 or 200,000"
+    )
+    parser.add_argument("--due", type=_positive, metavar="N", help="schedules: so many due per second, if not 5,000")
     options = parser.parse_args()
     if options.name is None:
         parser.print_help()
         return
     wishes = {name: value for name in WISHES if (value := getattr(options, name)) is not None}
     for name in wishes:
-        if options.name != WISHES[name]:
-            parser.error(f"--{name} is for {WISHES[name]}")
+        if options.name not in WISHES[name]:
+            parser.error(f"--{name} is for {' and '.join(WISHES[name])}")
     names = [name for name in BENCHMARKS if name not in LONG] if options.name == ALL else [options.name]
     results = {name: measure(name, options.seconds or BENCHMARKS[name].seconds, wishes) for name in names}
     if options.json:

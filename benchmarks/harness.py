@@ -9,9 +9,9 @@ import statistics
 import sys
 import tempfile
 import time
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import asyncpg
 import msgspec
@@ -24,9 +24,10 @@ from mainspring.store.embedded import EmbeddedServer
 from mainspring.store.migrate import migrate
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 
 Numbers = dict[str, float]
+Looker: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 FAULTS = {"lost", "duplicated"}
 
 
@@ -99,6 +100,25 @@ async def pass_time(seconds: float, what: str) -> None:
         while (left := until - time.monotonic()) > 0:
             progress.update(task, completed=seconds - left)
             await asyncio.sleep(min(left, 0.1))
+
+
+@contextmanager
+def advancing(what: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Show how much of something is done; whoever does it says so by each call. Without a terminal, in tenths."""
+    if sys.stderr.isatty():
+        with Progress(console=Console(stderr=True), transient=True) as progress:
+            task = progress.add_task(f"  {what}", total=total)
+            yield lambda count: progress.advance(task, count)
+        return
+    done = 0
+
+    def advance(count: int) -> None:
+        nonlocal done
+        before, done = done, done + count
+        if 10 * done // total > 10 * before // total:
+            say(f"{what}: {done / total:.0%}")
+
+    yield advance
 
 
 async def until_finished(

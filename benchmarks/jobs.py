@@ -34,6 +34,11 @@ async def noop(customer: int, plan: str, note: str) -> None:
     executed[0] += 1
 
 
+@app.job(queue="stranger")
+async def stranger(customer: int, plan: str, note: str) -> None:
+    """As little, for somebody else, in a queue of its own."""
+
+
 def _nothing() -> None:
     """Waits for a run that never comes."""
 

@@ -1,4 +1,4 @@
-"""The processes a benchmark starts: real workers, and producers that submit to them."""
+"""The processes a benchmark starts: real workers and schedulers, and producers that submit to them."""
 
 from __future__ import annotations
 
@@ -57,6 +57,10 @@ class Process:
     def cpu_seconds(self) -> float:
         return cpu_seconds(self.process.pid)
 
+    def peak_memory_mb(self) -> float:
+        """The most memory that it has had, those of its children that live included."""
+        return sum(_peak_memory_kb(each) for each in (self.process.pid, *descendants(self.process.pid))) / 1024
+
     def __enter__(self) -> Self:
         return self
 
@@ -72,6 +76,14 @@ class Worker(Process):
     def __init__(self, url: str, *, app: str = "benchmarks.jobs:app", **settings: Any) -> None:
         settings = {"queues": ["bench"], "slots": 1000} | settings
         command = [sys.executable, "-m", "benchmarks.worker", app, msgspec.json.encode(settings).decode()]
+        super().__init__(command, {"MAINSPRING_DATABASE_URL": url})
+
+
+class Scheduler(Process):
+    """A real `mainspring scheduler`."""
+
+    def __init__(self, url: str) -> None:
+        command = [sys.executable, "-m", "mainspring.cli", "scheduler"]
         super().__init__(command, {"MAINSPRING_DATABASE_URL": url})
 
 
@@ -124,6 +136,14 @@ def cpu_seconds(pid: int) -> float:
             fields = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
             ticks += sum(int(field) for field in fields[11:15])
     return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _peak_memory_kb(pid: int) -> int:
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1])
+    return 0
 
 
 def descendants(pid: int) -> Iterable[int]:

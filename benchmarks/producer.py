@@ -1,4 +1,4 @@
-"""A process that submits runs of `noop` as it is ordered, in batches or one by one.
+"""A process that submits runs of one job as it is ordered, in batches or one by one.
 
 It says when it is warm, begins at the first line on standard input, ends at the second one (or when its orders are
 carried out), and prints a report.
@@ -11,12 +11,15 @@ import contextlib
 import sys
 import threading
 import time
+from typing import Literal
 
 import msgspec
 import uvloop
 
-from benchmarks.jobs import app, executed, noop
+from benchmarks.jobs import app, executed, noop, stranger
 from benchmarks.payload import CALL
+
+JOBS = {"noop": noop, "stranger": stranger}
 
 
 class Orders(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,6 +29,7 @@ class Orders(msgspec.Struct, frozen=True, kw_only=True):
     most_waiting: int | None = 20_000  # how long the line may get
     per_second: float | None = None  # one by one, evenly over time, instead of in batches
     priority: int = 5
+    job: Literal["noop", "stranger"] = "noop"
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,7 +42,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 class Producing:
     def __init__(self, orders: Orders) -> None:
         self._orders = orders
-        self._job = noop.options(priority=orders.priority)
+        self._job = JOBS[orders.job].options(priority=orders.priority)
         self._lines = 0
         self._submitted = 0
         self._finished_before = executed[0]
