@@ -58,14 +58,46 @@ def test_each_job_of_a_weight_has_an_h_of_its_own(text: str) -> None:
     assert sum(load.counts()[:60]) == 1_000
 
 
-def test_a_herd_too_large_to_be_counted_one_by_one_is_counted_in_shares(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mainspring.schedule.load.MAX_SEEDS", 300)
+@pytest.mark.parametrize(
+    ("text", "most", "fires"),
+    [
+        ("H * * * *", 16_667, 24),
+        ("H H * * *", 695, 1),
+        ("H/20 9-10 * * *", 50_001, 6),
+        ("H H(0-1) * * * zone=Asia/Tokyo", 8_334, 1),
+    ],
+)
+def test_a_herd_too_large_to_be_counted_one_by_one_falls_evenly_on_what_h_leaves(
+    text: str, most: int, fires: int
+) -> None:
     load = day()
-    load.add(parse("H * * * *"), weight=1_000_001)
+    load.add(parse(text), weight=1_000_001)
 
-    assert load.schedules == 1_000_001
-    assert sum(load.counts()) == 1_000_001 * 24
-    assert load.fullest(1)[0].count < 60_000
+    assert (load.schedules, load.groups) == (1_000_001, 1)
+    assert round(sum(load.counts())) == 1_000_001 * fires
+    assert {round(count + 0.5) for count in load.counts()} <= {0, most}
+
+
+@pytest.mark.parametrize("text", ["H,5 * * * *", "0 H * * * | 30 H * * *", "0 9 H * 1"])
+def test_a_herd_with_another_h_is_counted_by_some_of_its_jobs(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mainspring.schedule.load.MAX_SEEDS", 300)
+    load, all_of_them = day(), day()
+    load.add(parse(text), weight=30_000)
+    all_of_them.add(parse(text), weight=300)
+
+    assert load.schedules == 30_000
+    assert load.counts() == [100 * count for count in all_of_them.counts()]
+
+
+def test_who_makes_a_peak_is_known_to_the_groups() -> None:
+    load = day()
+    hourly, spread = load.add(parse("0 * * * *"), weight=7), load.add(parse("55 8 * * * spread=10m"), weight=5)
+    herd = load.add(parse("H * * * *"), weight=600_000)
+    at = utc("2026-11-16T09:00")
+
+    assert [load.of_groups(each, at) for each in (hourly, spread, herd)] == [7, 0.5, 10_000]
+    assert [load.of_groups(each, at + MINUTE) for each in (hourly, spread)] == [0, 0.5]
+    assert [load.of_groups(each, utc("2026-11-16T09:05")) for each in (hourly, spread)] == [0, 0]
 
 
 @pytest.mark.parametrize("weight", [0, -1])

@@ -37,6 +37,24 @@ def resolve(fields: Fields, job: str) -> Fields:
     return fields
 
 
+def is_even(fields: Fields) -> bool:
+    """Whether H stands for times of day, and alone in its fields: then jobs as a whole fall evenly on its choices."""
+    hashed = [place for place, field in enumerate(fields) if field.hashed]
+    alone = all(len(fields[place].hashed) == 1 and not fields[place].values for place in hashed)
+    return bool(hashed) and alone and hashed[-1] < UNITS.index(DAY)
+
+
+def all_choices(fields: Fields) -> tuple[Fields, list[int]]:
+    """The fields with all that H may become; and of each H, how many choices there are: a job has one of them."""
+    numbers = []
+    for place, field in enumerate(fields):
+        if field.hashed:
+            choices = [each.choices(field.unit) for each in field.hashed]
+            numbers.append(len(choices[0]))
+            fields = _put(fields, place, (n for some in choices for choice in some for n in choice))
+    return fields, numbers
+
+
 def _picked(fields: Fields, place: int, job: str) -> list[int]:
     field = fields[place]
     number = _number_of(field.unit, job)
@@ -62,12 +80,7 @@ def _comes(fields: Fields, place: int, choice: tuple[int, ...]) -> bool:
     """Whether anything ever fires with this choice alone in its field, whatever the other H become."""
     alone = replace(fields[place], values=tuple(sorted(choice)), specials=())
     fields = (*fields[:place], alone, *fields[place + 1 :])
-    for other, field in enumerate(fields):
-        if field.hashed:
-            fields = _put(
-                fields, other, (n for each in field.hashed for some in each.choices(field.unit) for n in some)
-            )
-    return CronPattern(fields).next_wall(_BEFORE_ALL_YEARS) is not None
+    return CronPattern(all_choices(fields)[0]).next_wall(_BEFORE_ALL_YEARS) is not None
 
 
 def _put(fields: Fields, place: int, numbers: Iterable[int]) -> Fields:

@@ -4,8 +4,9 @@ The set is kept in *groups*: schedules that mean the same instants (equal in all
 are one group with a weight, so that ten million schedules cost as much as the few thousand different ones among them. A
 group is walked once; what it found is remembered, so that adding to it again is plain addition.
 
-A weight stands for as many jobs, each with an id of its own: with H, each has its own numbers. A herd of more than
-`MAX_SEEDS` is counted as if so many ids, evenly weighted, were all of it.
+A weight stands for as many jobs, each with an id of its own: with H, each has its own numbers. Of a herd of more than
+`MAX_SEEDS`, each time of day that H leaves open gets an equal share; where H stands for days, beside other numbers or
+within a union, so many ids, evenly weighted, are counted as if they were all of it.
 
 A spread is counted as what is to be expected: each occurrence in equal shares over its window. Which job of a herd gets
 which second is known to the job's own schedule; where the herd as a whole goes is what a forecast wants to know.
@@ -14,13 +15,16 @@ which second is known to the job's own schedule; where the herd as a whole goes 
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from collections import Counter, OrderedDict
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import accumulate
+from math import prod
 from typing import TYPE_CHECKING
 
 from mainspring.schedule.cron import Cron
+from mainspring.schedule.cron_hash import all_choices, is_even
 from mainspring.schedule.faults import broken_rule
 from mainspring.schedule.sets import forms_of
 from mainspring.schedule.walls import TICK
@@ -34,7 +38,7 @@ if TYPE_CHECKING:
 
 MAX_BUCKETS = 100_000  # a day of seconds, or two months of minutes
 MAX_REMEMBERED = 4_000_000  # numbers over all groups: 32 MB
-MAX_SEEDS = 10_000
+MAX_SEEDS = 1_000
 STEPS = (timedelta(seconds=1), timedelta(minutes=1))
 WHOLE = 1 << 32  # shares are whole numbers of this fraction, so that taking away leaves exactly nothing
 NO_TIME = timedelta(0)
@@ -50,16 +54,26 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Schedules that mean the same instants. `job` matters only where an H could not be replaced by its number."""
+    """Schedules that mean the same instants. `job` matters only where an H could not be replaced by its number.
+
+    `choices`: each of them fires at one in so many of the instants, and nobody asks which.
+    """
 
     schedule: Schedule
     job: str
+    choices: int = 1
 
     @staticmethod
     def of(schedule: Schedule, job: str) -> Group:
         if isinstance(schedule.when, Cron) and schedule.when.is_hashed:
             return Group(replace(schedule, when=schedule.when.resolved(job)), "")
         return Group(schedule, job if _is_hashed(schedule) else "")
+
+    @staticmethod
+    def even(schedule: Schedule, cron: Cron) -> Group:
+        """A herd as a whole: whatever H may become, in equal shares."""
+        fields, choices = all_choices(cron.fields)
+        return Group(replace(schedule, when=Cron(fields)), "", prod(choices))
 
 
 class Load:
@@ -78,16 +92,16 @@ class Load:
         self._weights: Counter[Group] = Counter()
         self._windows: OrderedDict[Group, array[int]] = OrderedDict()
         self._remembered = 0
+        self.walked = 0  # occurrences, so far
 
-    def add(self, schedule: Schedule, *, weight: int = 1, job: str = "") -> None:
-        """Count a schedule, `weight` times: as that many jobs, of which `job` is the first."""
+    def add(self, schedule: Schedule, *, weight: int = 1, job: str = "") -> Counter[Group]:
+        """Count a schedule, `weight` times: as that many jobs, of which `job` is the first. Answers with its groups."""
         if weight < 1:
             raise broken_rule("weight", weight, "must be at least 1", code="invalid-weight")
-        herd: Counter[Group] = Counter()
-        for seed, share in _seeds(schedule, job, weight):
-            herd[Group.of(schedule, seed)] += share
+        herd = _herd(schedule, job, weight)
         for group, share in herd.items():
             self._add(group, share)
+        return herd
 
     def _add(self, group: Group, weight: int) -> None:
         self._weights[group] += weight
@@ -113,6 +127,16 @@ class Load:
         """The buckets with the most, fullest first, of equal ones the earliest."""
         return sorted(self, key=lambda bucket: (-bucket.count, bucket.at))[:number]
 
+    def of_groups(self, herd: Counter[Group], at: datetime) -> float:
+        """How many of these groups' schedules fall on the bucket of an instant."""
+        return _as_count(sum(weight * self._share(group, self._place(at)) for group, weight in herd.items()))
+
+    def _share(self, group: Group, place: int) -> int:
+        windows = self._windows_of(group)
+        # Neither firsts nor lasts ever go back, from one window to the next.
+        begin, end = bisect_right(windows[1::3], place), bisect_right(windows[0::3], place)
+        return sum(windows[2::3][begin:end])
+
     def __iter__(self) -> Iterator[Bucket]:
         """Every bucket that is not empty."""
         return (Bucket(self.begin + place * self.step, count) for place, count in enumerate(self.counts()) if count)
@@ -123,6 +147,7 @@ class Load:
         if found is None:
             found = self._windows[group] = array("q", self._walk(group))
             self._remembered += len(found)
+            self.walked += len(found) // 3
             while self._remembered > MAX_REMEMBERED and len(self._windows) > 1:
                 self._remembered -= len(self._windows.popitem(last=False)[1])
         self._windows.move_to_end(group)
@@ -138,7 +163,7 @@ class Load:
             window = min(spread, next_at - nominal_at) if next_at else spread
             first = self._place(nominal_at)
             last = max(first, self._place(nominal_at + window - TICK)) + 1
-            share = WHOLE // (last - first)
+            share = WHOLE // ((last - first) * group.choices)
             if last > 0:
                 yield from (max(first, 0), min(last, self.size), share)
 
@@ -148,6 +173,15 @@ class Load:
 
 def _is_hashed(schedule: Schedule) -> bool:
     return any(isinstance(form, Cron) and form.is_hashed for form in forms_of(schedule.when))
+
+
+def _herd(schedule: Schedule, job: str, weight: int) -> Counter[Group]:
+    if weight > MAX_SEEDS and isinstance(schedule.when, Cron) and is_even(schedule.when.fields):
+        return Counter({Group.even(schedule, schedule.when): weight})
+    herd: Counter[Group] = Counter()
+    for seed, share in _seeds(schedule, job, weight):
+        herd[Group.of(schedule, seed)] += share
+    return herd
 
 
 def _seeds(schedule: Schedule, job: str, weight: int) -> Iterator[tuple[str, int]]:
