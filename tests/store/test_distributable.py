@@ -40,10 +40,13 @@ SEVERAL_LANES = {
     "runs/of_job": "for tests of applications",
     "runs/waiting_lines": "one look that saves a look per lane and line",
     "schedules/declared": "for people, at a deploy",
+    "schedules/extent": "for people: as many as a bound",
     "schedules/list": "for people: each lane by its own index scan",
     "schedules/fired_since": "for tests of applications",
     "schedules/list_of_job": "for people: each lane by its own index scan",
     "schedules/next_due": "one look that saves a look per lane",
+    "schedules/sample_specs": "for people: some pages of the table",
+    "schedules/specs": "for people: each lane by its own index scan",
     "workers/lost": "a lost worker may have leases in all lanes",
 }
 

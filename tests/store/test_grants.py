@@ -35,9 +35,10 @@ READING = """
     jobs/lines jobs/list jobs/names jobs/names_of lists/begin lists/counts lists/ended lists/last_errors lists/placed
     lists/placed_of_jobs lists/running lists/running_counts lists/unsuccessful lists/whereabouts operations/find
     operations/list queues/depths queues/samples queues/slots queues/tallies reports/find_progress reports/lines_of_run
-    roles/keepers roles/lacking roles/search_path roles/strangers runs/find schedules/find schedules/find_version
-    schedules/list schedules/list_of_job schedules/occurrences schedules/skipped schedules/versions workers/list
-    workers/lost workers/serving
+    roles/keepers roles/lacking roles/search_path roles/strangers runs/find schedules/extent schedules/find
+    schedules/find_version schedules/list schedules/list_of_job schedules/now schedules/occurrences
+    schedules/sample_specs schedules/skipped schedules/specs schedules/versions workers/list workers/lost
+    workers/serving
 """
 DEFINING = " jobs/add_version jobs/find_version jobs/lines jobs/open_line jobs/register"
 ACTING = """

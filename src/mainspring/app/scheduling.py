@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Unpack
 from mainspring.app.binding import blocking, verb
 from mainspring.app.collections import Collection
 from mainspring.control.schedule_batches import ScheduleBatches
+from mainspring.control.forecast import Forecasts
 from mainspring.control.schedule_queries import ScheduleQueries
 from mainspring.control.schedule_requests import ScheduleRequest, check_overlap, read_catch_up, read_schedule
 from mainspring.control.schedules import Schedules
@@ -84,6 +85,7 @@ class ScheduleCollection(Collection):
     versions = verb(ScheduleQueries, ScheduleQueries.versions)
     create_many = verb(ScheduleBatches, ScheduleBatches.create_many)
     update = verb(Schedules, Schedules.update)
+    forecast = verb(Forecasts, Forecasts.forecast)
     rollback = verb(Schedules, Schedules.rollback)
     pause = verb(Schedules, Schedules.pause)
     resume = verb(Schedules, Schedules.resume)
@@ -97,6 +99,7 @@ class ScheduleCollection(Collection):
     versions_sync = blocking(versions)
     create_many_sync = blocking(create_many)
     update_sync = blocking(update)
+    forecast_sync = blocking(forecast)
     rollback_sync = blocking(rollback)
     pause_sync = blocking(pause)
     resume_sync = blocking(resume)

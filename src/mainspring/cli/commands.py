@@ -97,6 +97,7 @@ for parent, name, place, summary, order in (
     (schedules, "show", "schedule_show:show", "Show a schedule: what it means, what comes, what happened.", 1),
     (schedules, "history", "schedule_history:history", "Show what fired, what was missed, and why.", 1),
     (schedules, "versions", "schedule_lists:versions", "Show what a schedule was before.", 1),
+    (schedules, "forecast", "schedule_forecast:show", "Show how many runs will be due, and when most are.", 1),
     (schedules, "pause", "schedule_acts:pause", "Let nothing of a schedule fire.", 2),
     (schedules, "resume", "schedule_acts:resume", "Let a paused schedule go on.", 2),
     (schedules, "trigger", "schedule_acts:trigger", "Submit one run of a schedule now.", 2),

@@ -1,7 +1,7 @@
 """`mainspring schedule load`: how many of a set of schedules fall on each minute."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 
@@ -89,21 +89,21 @@ def _print(load: Load, step: str, zone: str, peaks: int, invocation: Invocation)
     counts = load.counts()
     begin, end = (as_local(at.astimezone(zone_named(zone))) for at in (load.begin, load.end))
     invocation.print(Text(f"{load.schedules:,} schedules in {load.groups:,} groups", style="bold"))
-    invocation.print(f"{_number(sum(counts))} occurrences from {begin} to {end}")
+    invocation.print(f"{number_text(sum(counts))} occurrences from {begin} to {end}")
     fullest = load.fullest(peaks)
     if fullest:
-        invocation.print("", *_chart(load, counts, zone, invocation.width))
+        invocation.print("", *chart(counts, load.begin, load.step, zone, invocation.width))
         invocation.print("", Text(f"fullest {step}s", style="dim"))
         invocation.print(*_fullest([(bucket.at, bucket.count) for bucket in fullest], zone, seconds=step == "second"))
     invocation.print("", Text(f"tzdata {load.tzdata}", style="dim"))
 
 
-def _chart(load: Load, counts: list[float], zone: str, width: int) -> Iterator[Text]:
+def chart(counts: Sequence[float], begin: datetime, step: timedelta, zone: str, width: int) -> Iterator[Text]:
     """A row for each stretch of time, with a bar for what falls into it and its fullest bucket."""
-    unit = "second" if load.step == STEPS[0] else "minute"
-    stretches = list(_stretches(load, counts))
+    unit = "second" if step == STEPS[0] else "minute"
+    stretches = list(_stretches(counts, begin, step))
     rows: list[tuple[Text, ...]] = [
-        (_label(at, zone), Text(_number(total)), Text(_number(peak))) for at, total, peak in stretches
+        (_label(at, zone), Text(number_text(total)), Text(number_text(peak))) for at, total, peak in stretches
     ]
     (heading, *lines), bar = _beside_bars(rows, unit, width)
     yield heading
@@ -131,27 +131,27 @@ def _label(at: datetime, zone: str) -> Text:
     return Text(f"{local.day:2} {local:%b} {clock}")
 
 
-def _stretches(load: Load, counts: list[float]) -> Iterator[tuple[datetime, float, float]]:
-    width = max(1, _width(load) // load.step)
+def _stretches(counts: Sequence[float], begin: datetime, step: timedelta) -> Iterator[tuple[datetime, float, float]]:
+    width = max(1, _width(len(counts) * step) // step)
     for first in range(0, len(counts), width):
         part = counts[first : first + width]
-        yield load.begin + first * load.step, sum(part), max(part)
+        yield begin + first * step, sum(part), max(part)
 
 
-def _width(load: Load) -> timedelta:
+def _width(span: timedelta) -> timedelta:
     """The shortest usual stretch of which there are not too many."""
     usual = [timedelta(seconds=number) for number in (1, 10, 60, 600, 3_600, 21_600, 86_400, 604_800)]
-    return next((each for each in usual if (load.end - load.begin) / each <= MAX_ROWS), usual[-1])
+    return next((each for each in usual if span / each <= MAX_ROWS), usual[-1])
 
 
 def _fullest(buckets: list[tuple[datetime, float]], zone: str, *, seconds: bool) -> Iterator[Text]:
-    counts = [_number(count) for _, count in buckets]
+    counts = [number_text(count) for _, count in buckets]
     for (at, _), count in zip(buckets, counts, strict=True):
         local = as_local(at.astimezone(zone_named(zone)), seconds=seconds)
         yield Text(f"{local}  {count:>{max(map(len, counts))}}")
 
 
-def _number(count: float) -> str:
+def number_text(count: float) -> str:
     return f"{count:,.0f}" if abs(count - round(count)) < 0.05 else f"{count:,.1f}"
 
 

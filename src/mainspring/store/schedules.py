@@ -351,6 +351,23 @@ async def listed(
     return await load("schedules/list_of_job").fetch(connection, job=job_id, **wanted)
 
 
+async def extent(connection: Connection, lanes: int, bound: int, *, tenant_id: int) -> tuple[int, int]:
+    """How many schedules a tenant has, counted up to a bound; and how many pages those of all tenants fill."""
+    row = await load("schedules/extent").fetchrow(connection, lanes=list(range(lanes)), bound=bound, tenant=tenant_id)
+    assert row is not None
+    return row["schedules"], row["pages"]
+
+
+async def specs(connection: Connection, lanes: int, bound: int, *, tenant_id: int) -> list[Record]:
+    """What active schedules say, and how many say the same."""
+    return await load("schedules/specs").fetch(connection, lanes=list(range(lanes)), bound=bound, tenant=tenant_id)
+
+
+async def sample_specs(connection: Connection, share: float, *, tenant_id: int) -> list[Record]:
+    """The same from a share of all schedules."""
+    return await load("schedules/sample_specs").fetch(connection, percent=100 * share, tenant=tenant_id)
+
+
 async def declared(connection: Connection, lanes: int, *, tenant_id: int) -> list[Record]:
     """The schedules that are declared in code."""
     return await load("schedules/declared").fetch(

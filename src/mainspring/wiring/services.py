@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from mainspring.control.dead import DeadLetters
 from mainspring.control.declared import DeclaredSchedules
 from mainspring.control.definitions import Definitions
+from mainspring.control.forecast import Forecasts
 from mainspring.control.jobs import Jobs
 from mainspring.control.lists import Lists
 from mainspring.control.operations import Operations
@@ -53,6 +54,7 @@ class Services:
     schedule_queries: ScheduleQueries
     schedule_batches: ScheduleBatches
     declared: DeclaredSchedules
+    forecasts: Forecasts
     restoration: Restoration
 
     def of(self, kind: type[S]) -> S:
@@ -104,5 +106,6 @@ def services(store: Store, clock: Clock, application: Application) -> Services:
         schedule_queries=schedule_queries,
         schedule_batches=ScheduleBatches(database=database, clock=clock, queries=schedule_queries, schedules=schedules),
         declared=DeclaredSchedules(database=database, lanes=lanes, application=application, schedules=schedules),
+        forecasts=Forecasts(database=database, lanes=lanes),
         restoration=Restoration(database=database, clock=clock, lanes=lanes),
     )

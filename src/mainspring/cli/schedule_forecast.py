@@ -1,0 +1,100 @@
+"""`mainspring schedule forecast`: how many runs of all schedules will be due in each minute."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+from rich.text import Text
+
+from mainspring.cli.command import Invocation, command
+from mainspring.cli.parsing import parse_span
+from mainspring.cli.schedule_load import chart, number_text
+from mainspring.cli.schedules import as_local, as_stamp
+from mainspring.cli.text import safe
+from mainspring.schedule.forecast import Forecast, Peak, PeakMaker
+from mainspring.schedule.interval import span_text
+from mainspring.schedule.zones import zone_named
+
+Lines = Iterator[Text]
+
+
+@command("forecast")
+async def show(
+    *,
+    within: Annotated[str, Parameter(help="How far to look, at most 31d.")] = "1d",
+    zone: Annotated[str, Parameter(help="The IANA time zone in which times are shown.")] = "UTC",
+    peaks: Annotated[int, Parameter(help="How many of the fullest minutes to show.")] = 5,
+    invocation: Invocation,
+) -> None:
+    """Show how many runs of all schedules will be due, minute by minute.
+
+    With the schedules that make the fullest minutes, and the spread that would
+    flatten them. A spread is counted in equal shares over its window. Of more than
+    20,000 schedules a sample is counted, and the numbers are estimates.
+
+    Examples:
+      mainspring schedule forecast
+      mainspring schedule forecast --within 7d --zone Europe/Berlin
+      mainspring schedule forecast --within 1h -o json
+    """
+    zone_named(zone)
+    span = parse_span(within, "within") or timedelta(0)
+    async with invocation.client() as client:
+        found = await client.schedules.forecast(hours=span / timedelta(hours=1), peaks=peaks)
+    if invocation.wants_json:
+        invocation.print_json(_document(found))
+    else:
+        _print(found, zone, invocation)
+
+
+def _document(found: Forecast) -> dict[str, Any]:
+    return {
+        "begin": as_stamp(found.begin),
+        "end": as_stamp(found.end),
+        "step": "minute",
+        "schedules": found.schedules,
+        "is_estimate": found.is_estimate,
+        "left_out": found.left_out,
+        "total": found.total,
+        "peaks": found.peaks,
+        "counts": [
+            [as_stamp(found.begin + place * found.step), count] for place, count in enumerate(found.counts) if count
+        ],
+        "tzdata": found.tzdata,
+    }
+
+
+def _print(found: Forecast, zone: str, invocation: Invocation) -> None:
+    about = "about " if found.is_estimate else ""
+    begin, end = (as_local(at.astimezone(zone_named(zone))) for at in (found.begin, found.end))
+    invocation.print(Text(f"{about}{found.schedules:,} active schedules", style="bold"))
+    invocation.print(Text(f"{about}{number_text(found.total)} runs due from {begin} to {end}"))
+    if found.peaks:
+        invocation.print("", *chart(found.counts, found.begin, found.step, zone, invocation.width))
+        invocation.print("", Text("fullest minutes", style="dim"))
+        invocation.print(*(line for peak in found.peaks for line in _peak(peak, zone)))
+    invocation.print("", *(Text(remark, style="dim") for remark in _remarks(found)))
+
+
+def _peak(peak: Peak, zone: str) -> Lines:
+    local = as_local(peak.at.astimezone(zone_named(zone)))
+    yield Text(f"{local}  ").append(number_text(peak.count), style="bold")
+    for maker in peak.makers:
+        yield Text("  ").append(f"{number_text(maker.count)} of ").append_text(_maker(maker))
+        if maker.spread is not None and maker.flattened_to is not None:
+            spread, left = span_text(elapsed=maker.spread), number_text(maker.flattened_to)
+            yield Text(f"    with spread={spread}: {left} in that minute", style="yellow")
+
+
+def _maker(maker: PeakMaker) -> Text:
+    named = "" if maker.name is None else f" ({safe(maker.name)}" + (", …)" if maker.schedules > 1 else ")")
+    return Text(safe(maker.when, 80)).append(named, style="dim")
+
+
+def _remarks(found: Forecast) -> Iterator[str]:
+    if found.is_estimate:
+        yield "The numbers are estimates: a sample of the schedules was counted."
+    if found.left_out:
+        yield f"{found.left_out:,} schedules are left out: they cannot be decided. See mainspring doctor."
+    yield f"tzdata {found.tzdata}"

@@ -1,0 +1,79 @@
+"""What is to come: how many runs of all schedules will be due in each minute."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from mainspring.errors import InvalidInput, MainspringError
+from mainspring.model.payload import quoted
+from mainspring.schedule.forecast import SpecCount, forecast
+from mainspring.scheduler.batch import schedule_from
+from mainspring.store import schedules
+from mainspring.store.connection import snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from mainspring.model.actor import Actor
+    from mainspring.schedule.forecast import Forecast
+    from mainspring.store.connection import Connection, Record
+    from mainspring.store.database import Database
+
+MOST_COUNTED = 20_000  # schedules that are all looked at; of more, a sample
+SAMPLED_PAGES = 500  # of the table, with some thirty schedules each
+MOST_HOURS = 24 * 31
+MOST_PEAKS = 100
+
+
+class Forecasts:
+    """Foretells how many runs will be due."""
+
+    def __init__(self, *, database: Database, lanes: int) -> None:
+        self._database = database
+        self._lanes = lanes
+
+    async def forecast(self, actor: Actor, *, hours: float = 24, peaks: int = 5) -> Forecast:
+        """How many runs of all active schedules will be due in each minute, from the present one on.
+
+        With the fullest minutes, the schedules that make them, and the spread that would flatten them. Of many
+        schedules a sample is counted, and `is_estimate` says so.
+        """
+        _check("hours", hours, MOST_HOURS)
+        _check("peaks", peaks, MOST_PEAKS)
+        async with self._database.acquire() as connection, snapshot(connection):
+            now = await schedules.now(connection)
+            rows, share = await self._specs(connection, actor)
+        begin = now.replace(second=0, microsecond=0)
+        # In a thread: it takes a moment, and meanwhile the event loop has others to serve.
+        return await asyncio.to_thread(_foretold, rows, begin, timedelta(hours=hours), share=share, peaks=int(peaks))
+
+    async def _specs(self, connection: Connection, actor: Actor) -> tuple[list[Record], float]:
+        """What schedules say, of all of them or of a share."""
+        count, pages = await schedules.extent(connection, self._lanes, MOST_COUNTED + 1, tenant_id=actor.tenant)
+        if count <= MOST_COUNTED or pages <= SAMPLED_PAGES:
+            return await schedules.specs(connection, self._lanes, MOST_COUNTED, tenant_id=actor.tenant), 1.0
+        share = SAMPLED_PAGES / pages
+        return await schedules.sample_specs(connection, share, tenant_id=actor.tenant), share
+
+
+def _foretold(rows: list[Record], begin: datetime, span: timedelta, *, share: float, peaks: int) -> Forecast:
+    specs = list(_readable(rows))
+    unread = sum(row["count"] for row in rows) - sum(each.count for each in specs)
+    return forecast(specs, begin, begin + span, share=share, peaks=peaks, unread=unread)
+
+
+def _readable(rows: list[Record]) -> Iterator[SpecCount]:
+    for row in rows:
+        with suppress(MainspringError):  # of another version of this program, perhaps; its scheduler pauses it
+            yield SpecCount(schedule=schedule_from(row["spec"]), count=row["count"], names=row["names"])
+
+
+def _check(field: str, value: float, most: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= most:
+        rule = f"must be more than 0 and at most {most:,}"
+        message = f"{field} is {quoted(value)}; it {rule}."
+        raise InvalidInput(message, code=f"invalid-{field}", field=field, value=quoted(value), rule=rule)
