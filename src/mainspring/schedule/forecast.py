@@ -1,8 +1,8 @@
 """How many runs of many schedules will be due in each minute, who makes the peaks, and what would flatten them.
 
 The schedules come counted, equal ones together (`SpecCount`), and may be a sample of all there are. The work is
-bounded: of many different ones `MAX_SPECS` are walked, each chosen as often as its share of all schedules is; and when
-`MAX_WALKED` occurrences were looked at, those that were counted stand for the rest.
+bounded: of many different ones `MAX_SPECS` are walked, each chosen as often as its share of all schedules is, the most
+frequent first; and when `MAX_WALKED` occurrences were looked at, the last ones that were walked stand for the rest.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from mainspring.schedule.load import Bucket, Group
     from mainspring.schedule.schedule import Schedule
 
-MAX_SPECS = 1_000
-MAX_WALKED = 50_000
+MAX_SPECS = 1_500  # a spec for each minute of a day is counted as it is
+MAX_WALKED = 20_000
+STAND_INS = 200
 MAX_MAKERS = 3
 FEW = 10  # runs in one minute: nothing that would have to be flattened
 SPREADS = tuple(timedelta(minutes=number) for number in (1, 2, 5, 10, 15, 30, 60, 120, 240, 480))
@@ -93,18 +94,18 @@ def forecast(
 ) -> Forecast:
     """The forecast over all schedules, of which `specs` are the given share; `unread` more cannot be read."""
     counter = _Counter(Load(begin, end, step=step))
-    for each in _chosen(specs):
-        counter.add(each)
+    chosen = _chosen(specs)
+    counter.count(chosen)
     counts = counter.load.counts()
     counter.usual = sum(counts) / len(counts)
     wanted = sum(each.count for each in specs)
-    scale = wanted / counter.taken / share if counter.taken else 1.0
+    scale = wanted / sum(each.count for each in chosen) / share if chosen else 1.0
     return Forecast(
         begin=begin,
         end=end,
         step=step,
         schedules=round((wanted + unread) / share),
-        is_estimate=scale != 1.0 or len(specs) > MAX_SPECS,
+        is_estimate=scale != 1.0 or len(counter.herds) < len(specs) - counter.undecided,
         counts=tuple(_scaled(count, scale) for count in counts),
         peaks=tuple(counter.peak(bucket, scale) for bucket in counter.load.fullest(peaks)),
         left_out=unread + counter.left_out,
@@ -130,18 +131,29 @@ def _chosen(specs: Sequence[SpecCount]) -> list[SpecCount]:
 class _Counter:
     load: Load
     herds: list[tuple[SpecCount, Counter[Group]]] = field(default_factory=list)
-    taken: int = 0  # schedules that were looked at
-    left_out: int = 0
+    undecided: int = 0  # specs
+    left_out: int = 0  # and their schedules
     usual: float = 0.0  # in a step, on average
 
-    def add(self, each: SpecCount) -> None:
-        if self.load.walked > MAX_WALKED:
-            return
-        self.taken += each.count
-        try:
-            self.herds.append((each, self._herd(each)))
-        except InvalidSchedule:  # as sparse as that it cannot be decided; the scheduler pauses it
-            self.left_out += each.count
+    def count(self, specs: Sequence[SpecCount]) -> None:
+        for place, each in enumerate(specs):
+            if self.load.walked > MAX_WALKED:
+                self._let_stand_in(specs[place:])
+                return
+            try:
+                self.herds.append((each, self._herd(each)))
+            except InvalidSchedule:  # so sparse that it cannot be decided; the scheduler pauses it
+                self.undecided += 1
+                self.left_out += each.count
+
+    def _let_stand_in(self, rest: Sequence[SpecCount]) -> None:
+        """Count, for those that are not walked, the rarest that were: what is frequent was walked for itself."""
+        rarest = self.herds[-1][0].count
+        stand_ins = [herd for herd in self.herds if herd[0].count == rarest][-STAND_INS:]
+        for place, (each, herd) in enumerate(stand_ins):
+            weight = sum(other.count for other in rest[place :: len(stand_ins)])
+            if weight:
+                herd.update(self.load.add(each.schedule, weight=weight, job=each.names[0] if each.names else ""))
 
     def _herd(self, each: SpecCount) -> Counter[Group]:
         if len(each.names) != each.count or each.count > MAX_SEEDS:
