@@ -34,7 +34,8 @@ from benchmarks.processes import Scheduler, Worker
 from benchmarks.schedule_filling import until, until_alive
 from mainspring import Mainspring
 from mainspring.clock import SystemClock
-from mainspring.scheduler.scheduler import HORIZON, FiringLoop, SchedulerIdentity, Watch
+from mainspring.scheduler.horizon import CALM
+from mainspring.scheduler.scheduler import FiringLoop, LaneAssignment, SchedulerIdentity
 from mainspring.store.database import Database
 from mainspring.store.link import Link
 from mainspring.store.migrate import check_schema
@@ -111,9 +112,9 @@ async def _idle_tick(url: str) -> Numbers:
     link = Link(Database(url), clock, "idle tick")
     connection = await link.get()
     lanes = await check_schema(connection)
-    watch = Watch(SchedulerIdentity(id=uuid4(), lanes=lanes, clock=clock, version="benchmark"))
-    watch.lanes, watch.horizon = list(range(lanes)), HORIZON
-    loop = FiringLoop(watch=watch, link=link, firer=lane_firer(clock), share=lambda _: True)
+    assignment = LaneAssignment(SchedulerIdentity(id=uuid4(), lanes=lanes, clock=clock, version="benchmark"))
+    assignment.lanes, assignment.horizon = list(range(lanes)), CALM
+    loop = FiringLoop(assignment=assignment, clock=clock, link=link, firer=lane_firer(clock), share=lambda _: True)
     tick_ms = statistics.median([await _tick(loop, connection) for _ in range(TICKS)])
     await link.close()
     say(f"a tick with nothing due: {tick_ms:.2f} ms")
