@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import pytest
+from tests.registering import registered_worker
 
 from mainspring import CatchUp, Context, Mainspring, State
 from mainspring.scheduler.horizon import CALM, Horizon
-from mainspring.store import schedules
+from mainspring.scheduler.scheduler import LaneAssignment, SchedulerIdentity
+from mainspring.store import leases, schedules
+from mainspring.store.statements import Statement
 from mainspring.testing import run_until_idle
 
 from .scheduling import (
@@ -112,6 +116,35 @@ async def test_a_staged_run_waits_for_its_instant(
     await run_until_idle(frozen_app)
     (attempt,) = (await frozen_app.runs.find(run_id)).attempts
     assert attempt.ready_at == NEW_YEAR + HOUR
+
+
+async def test_nothing_is_staged_while_a_worker_lives_that_would_start_it_early(
+    frozen_app: Mainspring, clock: FrozenClock, connection: Connection, firing: Firing
+) -> None:
+    """One that began before there were schedules takes whatever is in line, as the control shows."""
+    identity = SchedulerIdentity(id=uuid4(), lanes=LANES, clock=clock, version="")
+    assignment, horizons = LaneAssignment(identity), []
+    await assignment.observe(connection)
+    horizons.append(assignment.horizon)
+    old_worker = await registered_worker(connection)
+    await assignment.observe(connection)
+    horizons.append(assignment.horizon)
+
+    await remind(frozen_app).scheduled("hourly", "0 * * * *").create(1)
+    await clock.advance(HOUR - timedelta(seconds=2))
+    assert await firing.fire(horizon=assignment.horizon) == 0
+    await firing.fire(horizon=CALM)
+    lane, line = await connection.fetchrow("select lane, line_id from ready")
+    claim = {"lane": lane, "line": line, "priorities": [5], "fronts": [0], "count": 1, "lease": uuid4()}
+    bound = "and ready.rank <= rank_bound()"
+    assert bound in leases.CLAIM.source
+    careless = Statement("claim", leases.CLAIM.source.replace(bound, ""))
+    early = await careless.fetch(connection, **claim, worker=old_worker, jobs_in_threads=[], threads=0)
+    assert len(early) == 1, "the control"
+
+    await connection.execute("update worker set state = 'lost', ended_at = clock_now()")
+    await assignment.observe(connection)
+    assert [*horizons, assignment.horizon] == [CALM, 0.0, CALM]
 
 
 async def test_the_horizon_sees_a_herd_that_is_a_minute_away(
