@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from mainspring.control.schedule_rows import content_of
-from mainspring.errors import ScheduleNotFound
+from mainspring.errors import ScheduleExists, ScheduleNotFound, ScheduleVersionConflict
 from mainspring.model.ids import lane_of_key
 from mainspring.scheduler.batch import schedule_from
 from mainspring.store import jobs, schedules, workers
@@ -54,6 +54,7 @@ class DeclaredDifference:
     before: Schedule | None = None
     after: Schedule | None = None
     request: ScheduleRequest | None = None
+    version: int | None = None  # of the schedule in the database
 
     @property
     def takes_effect(self) -> bool:
@@ -75,20 +76,25 @@ class DeclaredSchedules:
         """How the schedules of the code differ from those in the database. Changes nothing of them."""
         contents = [await self._schedules.content(actor, request) for request in requests]
         async with self._database.acquire() as connection:
-            found = []
-            for request, content in zip(requests, contents, strict=True):
-                lane, name = self._lane(actor, request.name), request.name
-                row = await schedules.find(connection, lane, name, tenant_id=actor.tenant)
-                found.append(
-                    DeclaredDifference(
-                        name=name,
-                        difference=await self._difference(connection, actor, row, content, by_hand=by_hand),
-                        before=None if row is None else schedule_from(row["spec"]),
-                        after=request.schedule,
-                        request=request,
-                    )
-                )
+            found = [
+                await self._compared(connection, actor, request, content, by_hand=by_hand)
+                for request, content in zip(requests, contents, strict=True)
+            ]
             return found + await self._removed(connection, actor, {request.name for request in requests})
+
+    async def _compared(
+        self, connection: Connection, actor: Actor, request: ScheduleRequest, content: Content, *, by_hand: bool
+    ) -> DeclaredDifference:
+        lane = self._lane(actor, request.name)
+        row = await schedules.find(connection, lane, request.name, tenant_id=actor.tenant)
+        return DeclaredDifference(
+            name=request.name,
+            difference=await self._difference(connection, actor, row, content, by_hand=by_hand),
+            before=None if row is None else schedule_from(row["spec"]),
+            after=request.schedule,
+            request=request,
+            version=None if row is None else row["version"],
+        )
 
     async def _difference(
         self, connection: Connection, actor: Actor, row: Record | None, content: Content, *, by_hand: bool
@@ -109,11 +115,26 @@ class DeclaredSchedules:
         """Make the schedules of the code those of the database; answers with what differed before."""
         differences = await self.compare(actor, requests, by_hand=by_hand)
         for each in differences:
-            if each.takes_effect and each.request is not None:
-                await self._schedules.put(actor, each.request)
+            if each.takes_effect:
+                await self._take_effect(actor, each, by_hand=by_hand)
             elif prune and each.difference is Difference.REMOVED:
                 await self._delete(actor, each.name)
         return differences
+
+    async def _take_effect(self, actor: Actor, difference: DeclaredDifference, *, by_hand: bool) -> None:
+        """If the schedule is as it was compared; else compare again, since another version of the code was faster."""
+        request = difference.request
+        assert request is not None
+        while difference.takes_effect:
+            try:
+                if difference.version is None:
+                    await self._schedules.create(actor, request)
+                else:
+                    await self._schedules.put(actor, request, expected_version=difference.version)
+            except (ScheduleExists, ScheduleNotFound, ScheduleVersionConflict):
+                difference = (await self.compare(actor, [request], by_hand=by_hand))[0]
+            else:
+                return
 
     async def _delete(self, actor: Actor, name: str) -> None:
         with contextlib.suppress(ScheduleNotFound):  # somebody else pruned it
