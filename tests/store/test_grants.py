@@ -67,6 +67,7 @@ WORKING = """
     queues/fold_tallies queues/forget_samples queues/is_sampled queues/samples queues/slots queues/tallies queues/tally
     reports/append_lines reports/find_checkpoint reports/forget reports/note_progress reports/store_checkpoints
     health/clock leases/prune_stale operations/prune
+    schedules/previous_success
     reports/sweep runs/claim runs/expire runs/forget_keys runs/held_groups runs/lanes_to_tidy runs/lanes_with_held
     runs/lines_to_rerank runs/next_due runs/promote runs/release runs/rerank runs/waiting_lines workers/beat
     workers/check_writable workers/lose workers/lost workers/prune workers/pulses workers/register workers/servers
@@ -218,7 +219,8 @@ WRITES = {
         "update job set name = name",
         "delete from job",
         "update setting set value = value",
-        "select from schedule",
+        "select payload from schedule",
+        "select from cursor",
         "insert into occurrence default values",
         "select fire_schedules(0, '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '[]', '[]', '')",
         "alter table attempt add column colour text",

@@ -209,6 +209,7 @@ OTHER_SAMPLES: dict[str, dict[str, str]] = {
     "schedules/list": OF_SCHEDULES,
     "schedules/list_of_job": OF_SCHEDULES,
     "schedules/occurrences": IN_HISTORY | {"count": "51"},
+    "schedules/previous_success": IN_HISTORY | {"count": "1000"},
     "schedules/skipped": IN_HISTORY | {"count": "51"},
     "schedules/versions": {"count": "51"},
     "leases/prune_stale": {"older_than": "'30 days'"},

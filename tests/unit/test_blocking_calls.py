@@ -49,6 +49,10 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     "close_sync": (app.close_sync, "await app.close("),
     "database_url_sync": (app.database_url_sync, "await app.database_url("),
     "checkpoint_sync": (lambda: context().checkpoint_sync(1), "await context.checkpoint("),
+    "previous_success_at_sync": (
+        lambda: context().previous_success_at_sync(),
+        "await context.previous_success_at(",
+    ),
     "finish_sync": (lambda: context().finish_sync(None), "await context.finish("),
 }
 

@@ -41,7 +41,7 @@ class Bench:
         lines = Lines(queues=["default"], labels=[])
         lines.learn({Line("default"): PLAIN, Line("default", (), Delivery.AT_MOST_ONCE): ONCE})
         worker_id, clock = uuid4(), SystemClock()
-        reporter = Reporter(worker_id=worker_id, database=Database("postgresql://nowhere"), clock=clock)
+        reporter = Reporter(worker_id=worker_id, tenant_id=1, database=Database("postgresql://nowhere"), clock=clock)
         self.executor = Executor(
             worker=WorkerIdentity(id=worker_id, tenant_id=DEFAULT_TENANT, lanes=1, clock=clock),
             settings=WorkerSettings(slots=slots, cancel_grace=1.0),

@@ -47,8 +47,9 @@ def _almost(enough: list[RoleKind], lacks: dict[RoleKind, set[tuple[str, str]]])
 def _written(kind: RoleKind) -> Iterator[tuple[str, str]]:
     """What a kind changes: reading says little, and functions are everybody's unless someone took them away."""
     for privilege, table in privileges(kind):
-        if privilege != "select":
-            yield privilege.split()[0], table
+        verb = privilege.split()[0]  # without the column, if it is about one only
+        if verb != "select":
+            yield verb, table
 
 
 def _list(kinds: list[RoleKind]) -> str:

@@ -21,6 +21,7 @@ from mainspring.model.results import PLAIN, ReturnType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
     from uuid import UUID
 
     from mainspring.model.occurrence import RunOccurrence
@@ -139,6 +140,19 @@ class Context:
     def occurrence(self) -> RunOccurrence | None:
         """Which occurrence of a schedule this run is; None if it is none."""
         return occurrence_of(self.headers)
+
+    async def previous_success_at(self) -> datetime | None:
+        """The nominal instant of the latest earlier occurrence of this schedule whose run succeeded.
+
+        What has come since then is what a report has to cover that must leave nothing out, whatever failed in between.
+        None if none of the last 1,000 succeeded, or this run is no occurrence. It is looked up when you ask.
+        """
+        return None if self.occurrence is None else await self._listener.previous_success_at()
+
+    def previous_success_at_sync(self) -> datetime | None:
+        """`previous_success_at` for handlers that are not async."""
+        refuse_in_event_loop("previous_success_at_sync", "await context.previous_success_at()")
+        return None if self.occurrence is None else self._listener.previous_success_at_sync()
 
     @property
     def is_cancelled(self) -> bool:

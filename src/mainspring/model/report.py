@@ -50,6 +50,7 @@ class Listener(Protocol):
     """Whoever hears what an attempt says: a worker, the parent of an isolated child, a test. Values come checked.
 
     `checkpoint` returns when the checkpoint is durable and raises LeaseLost if the run belongs to someone else by now.
+    `previous_success_at` is asked of attempts at an occurrence only.
     """
 
     def progress(self, fraction: float, message: str) -> None: ...
@@ -59,6 +60,10 @@ class Listener(Protocol):
     async def checkpoint(self, data: bytes) -> None: ...
 
     def checkpoint_sync(self, data: bytes) -> None: ...
+
+    async def previous_success_at(self) -> datetime | None: ...
+
+    def previous_success_at_sync(self) -> datetime | None: ...
 
 
 def checked_fraction(fraction: object) -> float:

@@ -74,8 +74,9 @@ TABLES = {
     "progress": Needs(worker=ALL, client="select", reader="select"),
     "checkpoint": Needs(worker=ALL),
     "idempotency": Needs(worker="select, update (check_at), delete", client="select, insert"),
-    # A scheduler pauses and ends schedules; what they are, only clients change.
+    # A scheduler pauses and ends schedules; what they are, only clients change. A worker finds them by their names.
     "schedule": Needs(
+        worker="select (lane), select (tenant_id), select (name), select (id)",
         scheduler="select, update (state), update (paused_at), update (paused_by), update (pause_reason),"
         " update (paused_until)",
         client=ALL,
@@ -83,8 +84,8 @@ TABLES = {
     ),
     "schedule_version": Needs(client="select, insert", reader="select"),
     "cursor": Needs(scheduler=ALL, client=ALL, reader="select"),
-    "occurrence": Needs(scheduler="select, insert", client="select, insert, delete", reader="select"),
-    "occurrence_past": Needs(scheduler="select, insert", client="select, insert", reader="select"),
+    "occurrence": Needs(worker="select", scheduler="select, insert", client="select, insert, delete", reader="select"),
+    "occurrence_past": Needs(worker="select", scheduler="select, insert", client="select, insert", reader="select"),
     "skipped": Needs(scheduler="insert", client="select, insert", reader="select"),
     "audit": Needs(worker="insert", scheduler="insert", client="select, insert", reader="select"),
     "operation": Needs(worker="select, delete", client="select, insert, update", reader="select"),

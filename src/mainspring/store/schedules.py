@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from mainspring.schedule.deciding import Skipped
     from mainspring.store.connection import Connection, Record
 
+LOOKED_BACK = 1_000  # so many occurrences, to find one that succeeded
 MOST_DECLARED = 10_000  # jobs have one at most, and there are no more jobs than that
 
 DUE = load("schedules/due")
@@ -389,6 +390,16 @@ async def occurrences(
     return await load("schedules/occurrences").fetch(
         connection, lane=lane, schedule=schedule_id, before=before, since=since, count=count, late_by=late_by
     )
+
+
+async def previous_success(
+    connection: Connection, lane: int, name: str, before: datetime, *, tenant_id: int
+) -> datetime | None:
+    """The latest instant of a schedule, before another one, whose run succeeded."""
+    found: datetime | None = await load("schedules/previous_success").fetchval(
+        connection, lane=lane, name=name, before=before, count=LOOKED_BACK, tenant=tenant_id
+    )
+    return found
 
 
 async def fired_since(connection: Connection, since: datetime, *, tenant_id: int) -> list[Record]:

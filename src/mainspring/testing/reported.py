@@ -9,6 +9,8 @@ from mainspring.model.payload import decode
 from mainspring.model.report import LogLine
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from mainspring.clock import Clock
 
 
@@ -33,3 +35,10 @@ class Reported:
 
     def checkpoint_sync(self, data: bytes) -> None:
         self.checkpoints.append(decode(data))
+
+    async def previous_success_at(self) -> datetime | None:
+        return self.previous_success_at_sync()
+
+    def previous_success_at_sync(self) -> datetime | None:
+        """Nothing that was made inline is an occurrence."""
+        return None

@@ -103,7 +103,12 @@ class WorkerAssembly:
     def parts(self) -> WorkerParts:
         links = {name: self._link(name) for name in ("claim", "flush", "sync")}
         keeping, heard_of_later = keeper(self.database, self.worker.lanes, self.worker.clock)
-        reporter = Reporter(worker_id=self.worker.id, database=self.database, clock=self.worker.clock)
+        reporter = Reporter(
+            worker_id=self.worker.id,
+            tenant_id=self.worker.tenant_id,
+            database=self.database,
+            clock=self.worker.clock,
+        )
         performer = self._performer(reporter)
         leases, statistics, has_room = ActiveLeases(), LineStatistics(self.worker.id), asyncio.Event()
         attempt_log = AttemptLog(clock=self.worker.clock, leases=leases)

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from mainspring.errors import LeaseLost
+from mainspring.model.occurrence import occurrence_of
 from mainspring.model.report import MAX_LOG_BYTES
 from mainspring.store.reports import FinalReport, LeasedAttempt, Part, Word
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
+    from datetime import datetime
 
     from mainspring.worker.reporter import Reporter
 
@@ -31,6 +33,7 @@ class AttemptReport:
 
     __slots__ = (
         "_has_rows",
+        "_headers",
         "_is_closed",
         "_lines",
         "_lock",
@@ -43,10 +46,11 @@ class AttemptReport:
         "place",
     )
 
-    def __init__(self, reporter: Reporter, place: LeasedAttempt) -> None:
+    def __init__(self, reporter: Reporter, place: LeasedAttempt, headers: str | None = None) -> None:
         self.place = place
         self.is_waiting = False  # for the reporter to come
         self._reporter = reporter
+        self._headers = headers  # as JSON
         self._lock = threading.RLock()  # the collector may destroy what logs its end, in the middle of a line
         self._lines: list[LoggedLine] = []
         self._room = MAX_LOG_BYTES
@@ -91,6 +95,17 @@ class AttemptReport:
             raise self.lost()
         self._has_rows = True
         return self._reporter.checkpoint(self, data)
+
+    async def previous_success_at(self) -> datetime | None:
+        return await asyncio.wrap_future(self._previous_success())
+
+    def previous_success_at_sync(self) -> datetime | None:
+        return self._previous_success().result()
+
+    def _previous_success(self) -> Future[datetime | None]:
+        return self._reporter.previous_success(
+            self.place.lane, occurrence_of(msgspec.json.decode(self._headers or "{}"))
+        )
 
     def _wait_for_reporter(self) -> None:
         if not self.is_waiting and not self._is_closed:

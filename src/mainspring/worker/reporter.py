@@ -9,27 +9,32 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import structlog
 
 from mainspring.errors import StoreError, ValueNotStorable
 from mainspring.model.payload import decode
-from mainspring.store import reports
-from mainspring.store.columns import ATTEMPT, FENCE, ID
+from mainspring.store import reports, schedules
+from mainspring.store.columns import ATTEMPT, FENCE, HEADERS, ID
 from mainspring.store.failures import DATABASE_ERRORS
 from mainspring.store.reports import Checkpoint, LeasedAttempt
 from mainspring.worker.report import AttemptReport
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from datetime import datetime
     from uuid import UUID
 
     from mainspring.clock import Clock
+    from mainspring.model.occurrence import RunOccurrence
     from mainspring.store.connection import Connection
     from mainspring.store.database import Database
     from mainspring.worker.work import Work
 
 log = structlog.get_logger()
+
+T = TypeVar("T")
 
 GAP_SECONDS = 0.5  # between two words of one run about its progress
 AFTER_FAILURE_SECONDS = 0.5
@@ -50,8 +55,9 @@ class CheckpointRequest(NamedTuple):
 class Reporter:
     """Uses a connection of the pool while there is something to write: an idle worker holds none for this."""
 
-    def __init__(self, *, worker_id: UUID, database: Database, clock: Clock) -> None:
+    def __init__(self, *, worker_id: UUID, tenant_id: int, database: Database, clock: Clock) -> None:
         self.worker_id = worker_id
+        self._tenant_id = tenant_id
         self._database = database
         self._clock = clock
         self._loop = asyncio.get_running_loop()
@@ -66,7 +72,7 @@ class Reporter:
         if work.report is None:
             row, lease = work.row, work.lease
             place = LeasedAttempt(lease.lane, lease.id, work.position, row[ID], row[FENCE], row[ATTEMPT] + 1)
-            work.report = AttemptReport(self, place)
+            work.report = AttemptReport(self, place, row[HEADERS])
         return work.report
 
     # ── for reports ─────────────────────────────────────────────────────────────────────────────────────────
@@ -97,15 +103,29 @@ class Reporter:
 
     async def checkpointed(self, run_id: UUID) -> Any:
         """What an earlier attempt stored. However long it takes: an attempt that does not know must not begin."""
+        data = await self._looked_up(lambda connection: reports.checkpoint_of(connection, run_id))
+        return None if data is None else decode(data)
+
+    def previous_success(self, lane: int, occurrence: RunOccurrence | None) -> Future[datetime | None]:
+        """From any thread: the latest instant before this one whose run succeeded. However long it takes."""
+        return asyncio.run_coroutine_threadsafe(self._previous_success(lane, occurrence), self._loop)
+
+    async def _previous_success(self, lane: int, occurrence: RunOccurrence | None) -> datetime | None:
+        if occurrence is None:
+            return None
+        name, before = occurrence.schedule, occurrence.nominal_at
+        return await self._looked_up(
+            lambda connection: schedules.previous_success(connection, lane, name, before, tenant_id=self._tenant_id)
+        )
+
+    async def _looked_up(self, look: Callable[[Connection], Awaitable[T]]) -> T:
         while True:
             try:
                 async with self._database.acquire() as connection:
-                    data = await reports.checkpoint_of(connection, run_id)
+                    return await look(connection)
             except DATABASE_ERRORS as error:
-                log.warning("a checkpoint waits for the database", cause=str(error))
+                log.warning("what an attempt has to know waits for the database", cause=str(error))
                 await self._clock.sleep(AFTER_FAILURE_SECONDS)
-            else:
-                return None if data is None else decode(data)
 
     # ── the loop ────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -19,7 +19,7 @@ from mainspring.model.report import (
     one_line,
     some_lines,
 )
-from mainspring.worker.isolation.wire import COME_BACK, LEAVE_SLOT
+from mainspring.worker.isolation.wire import COME_BACK, LEAVE_SLOT, PREVIOUS_SUCCESS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,12 +57,16 @@ class ReportReceiver:
         work = self._work
         if kind == "checkpoint":
             await self._report().checkpoint(encode(body, what="checkpoint", limit=MAX_CHECKPOINT_BYTES))
+        elif kind == PREVIOUS_SUCCESS:
+            at = await self._report().previous_success_at()
+            return None if at is None else at.isoformat()
         elif kind == LEAVE_SLOT and work is not None and work.waits is not None:
             await work.waits.leave(work)
         elif kind == COME_BACK and work is not None and work.waits is not None:
             await work.waits.come_back(work)
         else:
             raise MainspringError("This worker does not know how to do that.", code="not-done")
+        return None
 
     def on_output(self, stream: str, data: bytes) -> None:
         if not self._keeps_output or self._report().is_full:

@@ -7,12 +7,13 @@ import logging
 import os
 import sys
 from contextlib import contextmanager
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from mainspring.worker.current_attempt import words_of
-from mainspring.worker.isolation.wire import COME_BACK, LEAVE_SLOT
+from mainspring.worker.isolation.wire import COME_BACK, LEAVE_SLOT, PREVIOUS_SUCCESS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,6 +38,13 @@ class ReportSender:
 
     def checkpoint_sync(self, data: bytes) -> None:
         self._channel.request("checkpoint", msgspec.Raw(data))
+
+    async def previous_success_at(self) -> datetime | None:
+        return await asyncio.to_thread(self.previous_success_at_sync)
+
+    def previous_success_at_sync(self) -> datetime | None:
+        answer = self._channel.request(PREVIOUS_SUCCESS, None)
+        return None if answer is None else datetime.fromisoformat(answer)
 
 
 class ChildAttempt:

@@ -20,8 +20,9 @@ LENGTH_BYTES = 4
 MAX_FRAME_BYTES = 1024 * 1024  # payloads, results and checkpoints are all much smaller
 
 
-# What a child asks for besides keeping a checkpoint: its handler begins to wait for another run, or has waited.
-LEAVE_SLOT, COME_BACK = "leave-slot", "come-back"
+# What a child asks for besides keeping a checkpoint: its handler begins to wait for another run, or has waited; which
+# occurrence before its own succeeded.
+LEAVE_SLOT, COME_BACK, PREVIOUS_SUCCESS = "leave-slot", "come-back", "previous-success"
 
 
 class Start(msgspec.Struct, tag="start"):
