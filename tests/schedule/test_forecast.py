@@ -8,7 +8,7 @@ import pytest
 from tests.schedule.asking import utc
 
 from mainspring.schedule.cron import Cron
-from mainspring.schedule.forecast import MAX_SPECS, Forecast, SpecCount, forecast
+from mainspring.schedule.forecast import MAX_SPECS, Forecast, SpecCount, busiest_second, forecast
 from mainspring.schedule.interval import Interval
 from mainspring.schedule.load import MAX_SEEDS
 from mainspring.schedule.schedule import Schedule
@@ -126,3 +126,37 @@ def test_a_spread_never_reaches_the_next_instant(text: str, spread: int | None) 
     found = of_a_day(said(text, 1_000_000, "a"), peaks=1)
 
     assert found.peaks[0].makers[0].spread == (None if spread is None else spread * MINUTE)
+
+
+# ── one more schedule ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def by_the_second(*specs: SpecCount) -> Forecast:
+    return forecast(specs, BEGIN, BEGIN + DAY, step=timedelta(seconds=1), peaks=0)
+
+
+@pytest.mark.parametrize(
+    ("text", "clock", "before"), [("*/30 * * * *", "09:00", 40), ("30 * * * *", "08:30", 2), ("5 4 * * *", "04:05", 0)]
+)
+def test_one_more_schedule_meets_the_most_runs_in_its_busiest_second(text: str, clock: str, before: int) -> None:
+    found = by_the_second(said("0 9 * * *", 40), said("30 8 * * *", 2))
+    load = busiest_second(found, parse(text), name="new")
+
+    assert load is not None
+    assert (load.at, load.before, load.added) == (utc(f"2026-11-16T{clock}"), before, 1)
+
+
+def test_the_second_of_one_schedule_with_a_spread_is_known() -> None:
+    schedule = parse("0 9 * * * spread=10m")
+    occurrence = schedule.next_after(BEGIN, job="new")
+    assert occurrence is not None
+    begin = occurrence.nominal_at + MINUTE
+    found = forecast((), begin, begin + DAY / 2, step=timedelta(seconds=1))
+    load = busiest_second(found, schedule, name="new")
+
+    assert load is not None
+    assert load.at == occurrence.due_at.replace(microsecond=0) > begin, "it began to be due before"
+
+
+def test_what_does_not_fire_in_that_time_adds_nothing() -> None:
+    assert busiest_second(by_the_second(said("0 9 * * *")), parse("0 9 1 1 *"), name="new") is None

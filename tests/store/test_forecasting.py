@@ -102,6 +102,19 @@ async def test_a_schedule_that_nobody_can_read_is_left_out(
     assert (found.schedules, found.left_out, found.total) == (2, 1, 1)
 
 
+async def test_the_load_that_a_schedule_would_add_is_known_before_it_is_made(
+    frozen_app: Mainspring, job: Job[[int], None]
+) -> None:
+    for number in range(3):
+        await job.scheduled(f"daily-{number}", "0 9 * * *").create(number)
+    load = await frozen_app.schedules.added_load("berlin", "*/30 * * * *", zone="Europe/Berlin")
+
+    assert load is not None
+    assert (load.at, load.before, load.added) == (NEW_YEAR + timedelta(hours=9), 3, 1)
+    assert await frozen_app.schedules.added_load("summer", "0 9 1 6 *") is None
+    assert len(await frozen_app.schedules.list()) == 3
+
+
 @pytest.mark.parametrize("hours", [0, -1, 1_000_000, float("nan"), "day", True])
 async def test_hours_must_be_some_and_not_too_many(frozen_app: Mainspring, hours: float) -> None:
     with pytest.raises(InvalidInput, match=r"hours is .*; it must be more than 0 and at most 744") as refused:

@@ -55,6 +55,19 @@ async def test_a_forecast_fits_its_terminal(busy: Office, columns: int) -> None:
     assert any("with spread=PT8H" in line for line in shown)
 
 
+async def test_a_dry_run_shows_what_the_schedule_would_add(busy: Office) -> None:
+    create = ("create", "new", "--job", "report", "--when")
+    document = busy.run(*create, "0 * * * *", "--dry-run")
+    shown = busy.says(*create, "0 * * * *", "--dry-run").splitlines()
+
+    busiest = document["busiest_second"]
+    assert (busiest["before"], busiest["added"], busiest["at"][11:]) == (21, 1, "12:00:00Z")
+    assert shown[-2] == "load      1 run on top of 21 in its busiest second of the next day,"
+    assert shown[-1].endswith(" 12:00:00 UTC")
+    assert busy.says(*create, "2099-01-01T00:00Z", "--dry-run").splitlines()[-1] == "load      none within a day"
+    assert "busiest_second" not in busy.run(*create, "0 * * * *")
+
+
 @pytest.mark.parametrize(
     ("words", "code"),
     [

@@ -13,13 +13,15 @@ from mainspring.app.scheduling import requested
 from mainspring.cli.command import Flag, Invocation, command
 from mainspring.cli.parsing import parse_instant, parse_payload, parse_span
 from mainspring.cli.run_submit import Arg, CheckedBy, JobOptions, Payload
+from mainspring.cli.schedule_load import number_text
 from mainspring.cli.schedule_show import COMING, Facts, coming_lines, facts, next_documents
-from mainspring.cli.schedules import CalendarFiles, Zone, read_calendars
+from mainspring.cli.schedules import CalendarFiles, Zone, as_local, read_calendars
 from mainspring.control.schedule_errors import schedule_exists, version_conflict
 from mainspring.control.schedule_requests import ScheduleRequest
 from mainspring.errors import InvalidInput, ScheduleNotFound
 from mainspring.model.scheduling import ScheduleSummary
 from mainspring.schedule.deciding import CatchUp, CatchUpRule
+from mainspring.schedule.forecast import AddedLoad
 from mainspring.schedule.preview import Preview
 from mainspring.schedule.schedule import Schedule
 from mainspring.schedule.text import parse
@@ -85,7 +87,7 @@ async def create(
     options: JobOptions = JobOptions(),  # noqa: B008  frozen
     replace: Annotated[bool, Flag, Parameter(help="Replace the schedule of this name, if there is one.")] = False,
     expected_version: Annotated[int | None, Parameter(help="Replace only this version.")] = None,
-    dry_run: Annotated[bool, Flag, Parameter(help="Show what it means, and change nothing.")] = False,
+    dry_run: Annotated[bool, Flag, Parameter(help="Show what it means and what load it adds; change nothing.")] = False,
     invocation: Invocation,
 ) -> None:
     """Make a schedule: a job, its arguments, and when it runs.
@@ -108,15 +110,16 @@ async def create(
             application.registry.find(job)  # raises if it is not one of its jobs
         encoded = client.registry.encode(job, arguments)
         request = requested(name, job, schedule, encoded, checked, catch_up=catch_up)
-        made, schedules = None, (await client.services()).schedules
+        made, load, schedules = None, None, (await client.services()).schedules
         if dry_run:
             request.first_after(invocation.now)
             await _check(client, request, replace=replace, expected_version=expected_version)
+            load = await client.schedules.added_load(name, schedule)
         elif replace:
             made = await schedules.put(client.actor, request, expected_version=expected_version)
         else:
             made = await schedules.create(client.actor, request)
-    _print(invocation, request, made)
+    _print(invocation, request, made, load)
 
 
 def _check_replaces(*, replace: bool, expected_version: int | None) -> None:
@@ -146,11 +149,14 @@ async def _check(client: Mainspring, request: ScheduleRequest, *, replace: bool,
         raise version_conflict(request.name, present.version, expected_version)
 
 
-def _print(invocation: Invocation, request: ScheduleRequest, made: ScheduleSummary | None) -> None:
+def _print(
+    invocation: Invocation, request: ScheduleRequest, made: ScheduleSummary | None, load: AddedLoad | None
+) -> None:
     schedule, now = request.schedule, invocation.now
     coming = schedule.preview(now, count=COMING, job=request.name)
     if not invocation.wants_json:
-        invocation.print(facts(_lines_about(request, made, coming, now)))
+        lines = [*_lines_about(request, made, coming, now), *(_load_lines(load) if made is None else ())]
+        invocation.print(facts(lines))
         return
     described = {
         "name": request.name,
@@ -159,7 +165,7 @@ def _print(invocation: Invocation, request: ScheduleRequest, made: ScheduleSumma
         "words": schedule.words,
         "zone": schedule.zone,
     }
-    known = described if made is None else to_builtins(made)
+    known = described | {"busiest_second": load} if made is None else to_builtins(made)
     invocation.print_json(known | {"is_dry_run": made is None, "next": next_documents(coming)})
 
 
@@ -172,3 +178,14 @@ def _lines_about(request: ScheduleRequest, made: ScheduleSummary | None, coming:
     if made is not None and made.paused_at is not None:
         yield "state", f"paused by {made.paused_by}; it stays paused"
     yield from coming_lines(coming, now)
+
+
+def _load_lines(load: AddedLoad | None) -> Facts:
+    """What it would add to the load of the next day, where that is highest."""
+    if load is None:
+        yield "load", "none within a day"
+        return
+    about = "about " if load.is_estimate else ""
+    runs = "1 run" if load.added == 1 else f"{load.added:,} runs"
+    yield "load", f"{runs} on top of {about}{number_text(load.before)} in its busiest second of the next day,"
+    yield "", as_local(load.at, seconds=True)

@@ -7,9 +7,12 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from mainspring.control.schedule_requests import read_schedule
 from mainspring.errors import InvalidInput, MainspringError
+from mainspring.model.job import checked_name
 from mainspring.model.payload import quoted
-from mainspring.schedule.forecast import SpecCount, forecast
+from mainspring.schedule.forecast import SpecCount, busiest_second, forecast
+from mainspring.schedule.load import STEPS
 from mainspring.scheduler.batch import schedule_from
 from mainspring.store import schedules
 from mainspring.store.connection import snapshot
@@ -19,12 +22,14 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from mainspring.model.actor import Actor
-    from mainspring.schedule.forecast import Forecast
+    from mainspring.schedule.forecast import AddedLoad, Forecast
+    from mainspring.schedule.schedule import Schedule
     from mainspring.store.connection import Connection, Record
     from mainspring.store.database import Database
 
 MOST_COUNTED = 20_000  # schedules that are all looked at; of more, a sample
 SAMPLED_PAGES = 500  # of the table, with some thirty schedules each
+SECOND, MINUTE = STEPS
 MOST_HOURS = 24 * 31
 MOST_PEAKS = 100
 
@@ -44,12 +49,26 @@ class Forecasts:
         """
         _check("hours", hours, MOST_HOURS)
         _check("peaks", peaks, MOST_PEAKS)
+        return await self._forecast(actor, timedelta(hours=hours), MINUTE, int(peaks))
+
+    async def added_load(
+        self, actor: Actor, name: str, when: str | Schedule, *, zone: str | None = None
+    ) -> AddedLoad | None:
+        """What a schedule of this name would add to the load of the next day, in its busiest second.
+
+        None if it would not fire within that day. Nothing is changed; a schedule that it would replace is counted, too.
+        """
+        schedule = read_schedule(when, zone=zone)
+        found = await self._forecast(actor, timedelta(days=1), SECOND, 0)
+        return await asyncio.to_thread(busiest_second, found, schedule, name=checked_name(name, "schedule"))
+
+    async def _forecast(self, actor: Actor, span: timedelta, step: timedelta, peaks: int) -> Forecast:
         async with self._database.acquire() as connection, snapshot(connection):
             now = await schedules.now(connection)
             rows, share = await self._specs(connection, actor)
         begin = now.replace(second=0, microsecond=0)
         # In a thread: it takes a moment, and meanwhile the event loop has others to serve.
-        return await asyncio.to_thread(_foretold, rows, begin, timedelta(hours=hours), share=share, peaks=int(peaks))
+        return await asyncio.to_thread(_foretold, rows, begin, begin + span, step=step, share=share, peaks=peaks)
 
     async def _specs(self, connection: Connection, actor: Actor) -> tuple[list[Record], float]:
         """What schedules say, of all of them or of a share."""
@@ -60,10 +79,12 @@ class Forecasts:
         return await schedules.sample_specs(connection, share, tenant_id=actor.tenant), share
 
 
-def _foretold(rows: list[Record], begin: datetime, span: timedelta, *, share: float, peaks: int) -> Forecast:
+def _foretold(
+    rows: list[Record], begin: datetime, end: datetime, *, step: timedelta, share: float, peaks: int
+) -> Forecast:
     specs = list(_readable(rows))
     unread = sum(row["count"] for row in rows) - sum(each.count for each in specs)
-    return forecast(specs, begin, begin + span, share=share, peaks=peaks, unread=unread)
+    return forecast(specs, begin, end, step=step, share=share, peaks=peaks, unread=unread)
 
 
 def _readable(rows: list[Record]) -> Iterator[SpecCount]:

@@ -7,6 +7,7 @@ frequent first; and when `MAX_WALKED` occurrences were looked at, the last ones 
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import accumulate, pairwise
@@ -14,11 +15,10 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from mainspring.errors import InvalidSchedule
-from mainspring.schedule.load import MAX_SEEDS, STEPS, Load
+from mainspring.schedule.load import MAX_SEEDS, NO_TIME, STEPS, Load
 from mainspring.schedule.walls import TICK
 
 if TYPE_CHECKING:
-    from collections import Counter
     from collections.abc import Sequence
     from datetime import datetime
 
@@ -191,6 +191,33 @@ class _Counter:
         lengths = [length // self.load.step for length in SPREADS if self.load.step < length <= room]
         enough = (steps for steps in lengths if part / steps <= self.usual)
         return next(enough, lengths[-1] if lengths else None)
+
+
+# ── one more schedule ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddedLoad:
+    """The second in which one more schedule would meet the most runs."""
+
+    at: datetime
+    before: float  # runs that are due then without it
+    added: int  # of its own
+    is_estimate: bool
+
+
+def busiest_second(found: Forecast, schedule: Schedule, *, name: str) -> AddedLoad | None:
+    """Where a schedule meets the most of a forecast, by the second; None if it does not fire in that time."""
+    due = (each.due_at for each in schedule.between(found.begin - (schedule.spread or NO_TIME), found.end, job=name))
+    own = Counter((at - found.begin) // found.step for at in due if found.begin <= at < found.end)
+    if not own:
+        return None
+    place = max(own, key=lambda each: (found.counts[each] + own[each], -each))
+    at = found.begin + place * found.step
+    return AddedLoad(at=at, before=found.counts[place], added=own[place], is_estimate=found.is_estimate)
+
+
+# ── inside ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _until_next(schedule: Schedule, at: datetime) -> timedelta:
