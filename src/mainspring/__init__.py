@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mainspring.model.report import LogLine, Progress
     from mainspring.model.resource import Resource
     from mainspring.model.run import Attempt, Run
-    from mainspring.model.scheduling import OccurrenceRecord, ScheduleState, ScheduleSummary
+    from mainspring.model.scheduling import OccurrenceRecord, SchedulePage, ScheduleState, ScheduleSummary
     from mainspring.model.steering import Cancel, Fail, Retry, Snooze
     from mainspring.schedule.calendar import Calendar
     from mainspring.schedule.deciding import CatchUp
@@ -52,6 +52,7 @@ __all__ = [
     "RunSummary",
     "RunUpdate",
     "Schedule",
+    "SchedulePage",
     "ScheduleState",
     "ScheduleSummary",
     "Snooze",
@@ -85,6 +86,7 @@ _HOMES = {
     "RunSummary": "mainspring.model.listing",
     "RunUpdate": "mainspring.control.watching",
     "Schedule": "mainspring.schedule.schedule",
+    "SchedulePage": "mainspring.model.scheduling",
     "ScheduleState": "mainspring.model.scheduling",
     "ScheduleSummary": "mainspring.model.scheduling",
     "Snooze": "mainspring.model.steering",

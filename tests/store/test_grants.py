@@ -36,9 +36,9 @@ READING = """
     lists/placed_of_jobs lists/running lists/running_counts lists/unsuccessful lists/whereabouts operations/find
     operations/list queues/depths queues/samples queues/slots queues/tallies reports/find_progress reports/lines_of_run
     roles/keepers roles/lacking roles/search_path roles/strangers runs/find schedules/extent schedules/find
-    schedules/find_version schedules/list schedules/list_of_job schedules/now schedules/occurrences
-    schedules/sample_specs schedules/skipped schedules/specs schedules/versions workers/list workers/lost
-    workers/serving
+    schedules/find_version schedules/list schedules/list_due schedules/list_of_job schedules/now schedules/occurrences
+    schedules/sample_specs schedules/scan_end schedules/scan_end_of_job schedules/skipped schedules/specs
+    schedules/versions workers/list workers/lost workers/serving
 """
 DEFINING = " jobs/add_version jobs/find_version jobs/lines jobs/open_line jobs/register"
 ACTING = """

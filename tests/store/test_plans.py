@@ -42,6 +42,7 @@ INDEXED = [
 
 LISTS = [load(f"lists/{name}") for name in ("placed", "placed_of_jobs", "running", "ended", "unsuccessful")]
 LISTS += [load(f"schedules/{name}") for name in ("list", "list_of_job", "occurrences", "skipped", "versions")]
+LISTS += [load(f"schedules/{name}") for name in ("list_due", "scan_end", "scan_end_of_job")]
 # Those who look for something to do: none of them reads what is staged.
 LOOKING = [load(name) for name in ("runs/claim", "runs/waiting_lines", "queues/depths")]
 
@@ -204,10 +205,15 @@ LISTING = {
 }
 IN_HISTORY = {"before": "'2099-01-01'", "since": "'2020-01-01'"}
 OF_SCHEDULES = {"after": "''", "count": "51", "job": "1", "prefix": "'name-01'", "states": "null", "tags": "null"}
+OF_SCHEDULES |= {"until": "'~'", "scan": "51"}
 OTHER_SAMPLES: dict[str, dict[str, str]] = {
     "schedules/resume": {"state": "'done'"},
     "schedules/list": OF_SCHEDULES,
     "schedules/list_of_job": OF_SCHEDULES,
+    "schedules/scan_end": OF_SCHEDULES,
+    "schedules/scan_end_of_job": OF_SCHEDULES,
+    "schedules/list_due": OF_SCHEDULES
+    | {"before": "'2099-01-01'", "since": "'2020-01-01'", "since_id": f"'{IN_LANE_0[0]}'", "job": "null"},
     "schedules/occurrences": IN_HISTORY | {"count": "51"},
     "schedules/previous_success": IN_HISTORY | {"count": "1000"},
     "schedules/skipped": IN_HISTORY | {"count": "51"},

@@ -292,6 +292,8 @@ async def test_schedules_are_listed_by_name_and_chosen_by_options(office: Office
     assert names("--state", "paused", "--state", "done") == ["b-1"]
     assert names("--tag", "x", "--tag", HOSTILE) == ["a-2"]
     assert names("--after", "a-1", "--limit", "1") == ["a-2"]
+    assert sorted(names("--due-before", "1d")) == ["a-1", "a-2"]
+    assert names("--due-before", "1ms") == []
     assert names("--job", "report", "--prefix", "c") == []
     assert office.refused("list", "--job", "repotr")["code"] == "job-not-found"
     assert office.says("list", "--prefix", "c") == "No schedules match.\n"

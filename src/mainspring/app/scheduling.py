@@ -9,6 +9,7 @@ from mainspring.app.binding import blocking, verb
 from mainspring.app.collections import Collection
 from mainspring.control.forecast import Forecasts
 from mainspring.control.schedule_batches import ScheduleBatches
+from mainspring.control.schedule_lists import ScheduleLists
 from mainspring.control.schedule_queries import ScheduleQueries
 from mainspring.control.schedule_requests import ScheduleRequest, check_overlap, read_catch_up, read_schedule
 from mainspring.control.schedules import Schedules
@@ -79,7 +80,8 @@ class ScheduleCollection(Collection):
     called = "app.schedules"
 
     find = verb(ScheduleQueries, ScheduleQueries.find)
-    list = verb(ScheduleQueries, ScheduleQueries.list)
+    list = verb(ScheduleLists, ScheduleLists.list)
+    page = verb(ScheduleLists, ScheduleLists.page)
     history = verb(ScheduleQueries, ScheduleQueries.history)
     preview = verb(ScheduleQueries, ScheduleQueries.preview)
     versions = verb(ScheduleQueries, ScheduleQueries.versions)
@@ -95,6 +97,7 @@ class ScheduleCollection(Collection):
 
     find_sync = blocking(find)
     list_sync = blocking(list)
+    page_sync = blocking(page)
     history_sync = blocking(history)
     preview_sync = blocking(preview)
     versions_sync = blocking(versions)

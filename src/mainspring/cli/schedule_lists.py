@@ -8,6 +8,7 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from mainspring.cli.command import Invocation, Repeatable, command
+from mainspring.cli.parsing import parse_later
 from mainspring.cli.schedule_history import overdue_since
 from mainspring.cli.schedule_show import STATE_COLOURS
 from mainspring.cli.tables import Column, ago, fitted, until
@@ -35,30 +36,34 @@ async def list_schedules(
     tag: Annotated[tuple[str, ...], Repeatable, Parameter(help="With this tag; repeated: with all of them.")] = (),
     prefix: Annotated[str, Parameter(help="Whose names begin with this.", show_default=False)] = "",
     after: Annotated[str, Parameter(help="Only names that come after this one.", show_default=False)] = "",
+    due_before: Annotated[
+        str | None, Parameter(help="Due before then, the earliest first: 2h (from now), or 2026-12-24T18:00Z.")
+    ] = None,
     limit: Annotated[int, Parameter(help="How many, at most 1000.")] = 100,
     invocation: Invocation,
 ) -> None:
-    """List schedules by name.
+    """List schedules by name, or by when they are due.
 
     Examples:
       mainspring schedule list
       mainspring schedule list --job report --state paused
+      mainspring schedule list --due-before 15m
       mainspring schedule list --prefix customer-42- --limit 1000 -o json
     """
-    states = [ScheduleState(each) for each in state]
+    states, due = [ScheduleState(each) for each in state], parse_later(due_before, "due-before", invocation.now)
     async with invocation.client() as client:
         schedules = await client.schedules.list(
-            job=job, states=states, tags=tag or None, prefix=prefix, after=after, limit=limit
+            job=job, states=states, tags=tag or None, prefix=prefix, after=after, due_before=due, limit=limit
         )
     if invocation.wants_json:
         invocation.print_json({"schedules": schedules})
         return
     if not schedules:
-        invocation.print("No schedules match." if job or state or tag or prefix or after else "No schedules.")
+        invocation.print("No schedules match." if job or state or tag or prefix or after or due else "No schedules.")
         return
     now = invocation.now
     invocation.print_lines(fitted(COLUMNS, [_row(each, now) for each in schedules], invocation.room))
-    if len(schedules) == limit:
+    if len(schedules) == limit and due is None:
         invocation.say(f"there may be more: the same with --after {safe(schedules[-1].name)}")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mainspring.errors import InvalidInput, ScheduleExists, ScheduleNotFound, ScheduleVersionConflict, did_you_mean
+from mainspring.model.payload import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -91,4 +92,24 @@ def pause_is_over(until: datetime, now: datetime) -> InvalidInput:
         field="until",
         value=until.isoformat(),
         rule="must be after the present",
+    )
+
+
+def after_of_due(after: str) -> InvalidInput:
+    return InvalidInput(
+        f"after is {after!r}, a name; with due_before, schedules are listed by when they are due.",
+        code="after-of-due",
+        hint="Use page, whose cursor says where the next page begins.",
+        field="after",
+        value=after,
+    )
+
+
+def not_a_cursor(text: object) -> InvalidInput:
+    return InvalidInput(
+        f"The cursor {quoted(text)} is not one that such a list returned.",
+        code="invalid-cursor",
+        hint="Begin again without it.",
+        field="cursor",
+        value=quoted(text),
     )

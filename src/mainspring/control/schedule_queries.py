@@ -1,4 +1,4 @@
-"""What people and programs may ask about schedules: find, list, history, preview, versions."""
+"""What people and programs may ask about schedules: find, history, preview, versions."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING
 from mainspring.control.schedule_errors import no_such_schedule, no_such_version
 from mainspring.control.schedule_rows import record_of, skip_record_of, summary_of, version_of
 from mainspring.model.ids import lane_of_key
-from mainspring.model.job import MAX_NAME_LENGTH, checked_at, checked_name, checked_tags, checked_text
+from mainspring.model.job import checked_at, checked_name
 from mainspring.model.listing import checked_limit
-from mainspring.model.scheduling import checked_state
 from mainspring.schedule.deciding import ON_TIME
 from mainspring.schedule.timeline import EARLIEST, LATEST
 from mainspring.schedule.walls import TICK
 from mainspring.scheduler.batch import schedule_from
 from mainspring.store import jobs, lists, schedules
 from mainspring.store.connection import snapshot
+from mainspring.store.schedules import ScheduleFilter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
     from datetime import datetime
     from uuid import UUID
 
     from mainspring.errors import ScheduleNotFound
     from mainspring.model.actor import Actor
-    from mainspring.model.scheduling import OccurrenceRecord, ScheduleState, ScheduleSummary, ScheduleVersion
+    from mainspring.model.scheduling import OccurrenceRecord, ScheduleSummary, ScheduleVersion
     from mainspring.schedule.preview import Preview
     from mainspring.store.connection import Connection, Record
     from mainspring.store.database import Database
@@ -43,40 +43,7 @@ class ScheduleQueries:
     async def find(self, actor: Actor, name: str) -> ScheduleSummary:
         """A schedule by its name."""
         async with self._database.acquire() as connection:
-            return (await self._summaries(connection, actor, [await self.row(connection, actor, name)]))[0]
-
-    async def list(
-        self,
-        actor: Actor,
-        *,
-        after: str = "",
-        prefix: str = "",
-        job: str | None = None,
-        states: Iterable[ScheduleState] = (),
-        tags: Iterable[str] | None = None,
-        limit: int = 100,
-    ) -> Sequence[ScheduleSummary]:
-        """Schedules in the order of their names, after the given one."""
-        count, wanted = checked_limit(limit), [checked_state(each).value for each in states]
-        for field, text in (("after", after), ("prefix", prefix)):
-            if text:
-                checked_text(text, field, MAX_NAME_LENGTH)
-        async with self._database.acquire() as connection, snapshot(connection):
-            job_id = None
-            if job is not None:
-                job_id = (await jobs.find(connection, job, tenant_id=actor.tenant))[0].id
-            rows = await schedules.listed(
-                connection,
-                self._lanes,
-                tenant_id=actor.tenant,
-                after=after,
-                prefix=prefix,
-                job_id=job_id,
-                states=wanted or None,
-                tags=checked_tags(tags),
-                count=count,
-            )
-            return await self._summaries(connection, actor, rows)
+            return (await self.summaries(connection, actor, [await self.row(connection, actor, name)]))[0]
 
     async def history(
         self,
@@ -145,18 +112,15 @@ class ScheduleQueries:
         return row
 
     async def not_found(self, connection: Connection, actor: Actor, name: str) -> ScheduleNotFound:
-        near = await schedules.listed(
-            connection,
-            self._lanes,
-            tenant_id=actor.tenant,
-            after="",
-            prefix=name[:1],
-            job_id=None,
-            states=None,
-            tags=None,
-            count=1_000,
-        )
+        alike = ScheduleFilter(actor.tenant, prefix=name[:1])
+        near = await schedules.listed(connection, self._lanes, alike, count=1_000)
         return no_such_schedule(name, (row["name"] for row in near))
+
+    async def summaries(
+        self, connection: Connection, actor: Actor, rows: Sequence[Record]
+    ) -> Sequence[ScheduleSummary]:
+        names = await jobs.names_of(connection, {row["job_id"] for row in rows}, tenant_id=actor.tenant)
+        return [summary_of(row, names[row["job_id"]]) for row in rows]
 
     # ── inside ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -173,9 +137,3 @@ class ScheduleQueries:
         if present is None and not older:
             raise await self.not_found(connection, actor, name)
         return older if present is None else [present, *older]
-
-    async def _summaries(
-        self, connection: Connection, actor: Actor, rows: Sequence[Record]
-    ) -> Sequence[ScheduleSummary]:
-        names = await jobs.names_of(connection, {row["job_id"] for row in rows}, tenant_id=actor.tenant)
-        return [summary_of(row, names[row["job_id"]]) for row in rows]

@@ -10,6 +10,7 @@ from mainspring.errors import InvalidInput
 from mainspring.model.payload import quoted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime, timedelta
     from uuid import UUID
 
@@ -63,6 +64,14 @@ class ScheduleSummary:
     created_by: str
     changed_at: datetime
     changed_by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchedulePage:
+    """Some schedules, and where the next page begins: None if this is the last one."""
+
+    schedules: Sequence[ScheduleSummary]
+    cursor: str | None = None
 
 
 class OccurrenceOutcome(StrEnum):

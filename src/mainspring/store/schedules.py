@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 LOOKED_BACK = 1_000  # so many occurrences, to find one that succeeded
 MOST_DECLARED = 10_000  # jobs have one at most, and there are no more jobs than that
 
+BEYOND_NAMES = "~"  # comes after every name
+
 DUE = load("schedules/due")
 FIRE = load("schedules/fire")
 
@@ -325,31 +327,70 @@ async def audit(
 # ── reading ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+class ScheduleFilter(NamedTuple):
+    """Which schedules a list shows: those of a tenant, and of these only what else is given."""
+
+    tenant: int
+    prefix: str = ""
+    job_id: int | None = None
+    states: Sequence[str] | None = None
+    tags: Sequence[str] | None = None
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether a list by name may have to read many rows to find few: no index knows tags and states."""
+        return self.states is not None or self.tags is not None
+
+    @property
+    def is_everything(self) -> bool:
+        return not self.is_sparse and not self.prefix and self.job_id is None
+
+
 async def listed(
-    connection: Connection,
-    lanes: int,
-    *,
-    tenant_id: int,
-    after: str,
-    prefix: str,
-    job_id: int | None,
-    states: Sequence[str] | None,
-    tags: Sequence[str] | None,
-    count: int,
+    connection: Connection, lanes: int, wanted: ScheduleFilter, *, after: str = "", until: str | None = None, count: int
 ) -> list[Record]:
     """Schedules in the order of their names."""
-    wanted: dict[str, Any] = {
-        "lanes": list(range(lanes)),
-        "tenant": tenant_id,
-        "after": after,
-        "prefix": prefix,
-        "states": states,
-        "tags": tags,
-        "count": count,
-    }
-    if job_id is None:
-        return await load("schedules/list").fetch(connection, **wanted)
-    return await load("schedules/list_of_job").fetch(connection, job=job_id, **wanted)
+    values: dict[str, Any] = {"states": wanted.states, "tags": wanted.tags, "until": until or BEYOND_NAMES}
+    statement = load("schedules/list") if wanted.job_id is None else load("schedules/list_of_job")
+    return await statement.fetch(connection, **values, **_names(lanes, wanted, after), count=count)
+
+
+async def scan_end(connection: Connection, lanes: int, wanted: ScheduleFilter, *, after: str, scan: int) -> str | None:
+    """Up to which name a look may go that reads so many rows of each lane; None if that is all."""
+    statement = load("schedules/scan_end") if wanted.job_id is None else load("schedules/scan_end_of_job")
+    end: str | None = await statement.fetchval(connection, **_names(lanes, wanted, after), scan=scan)
+    return end
+
+
+def _names(lanes: int, wanted: ScheduleFilter, after: str) -> dict[str, Any]:
+    values = {"lanes": list(range(lanes)), "tenant": wanted.tenant, "after": after, "prefix": wanted.prefix}
+    return values if wanted.job_id is None else values | {"job": wanted.job_id}
+
+
+async def listed_due(
+    connection: Connection,
+    lanes: int,
+    wanted: ScheduleFilter,
+    *,
+    before: datetime,
+    since: tuple[datetime, UUID],
+    count: int,
+) -> list[Record]:
+    """The next so many cursors in the order in which they are due; those of other schedules have no id."""
+    since_at, since_id = since
+    return await load("schedules/list_due").fetch(
+        connection,
+        lanes=list(range(lanes)),
+        tenant=wanted.tenant,
+        prefix=wanted.prefix,
+        job=wanted.job_id,
+        states=wanted.states,
+        tags=wanted.tags,
+        before=before,
+        since=since_at,
+        since_id=since_id,
+        count=count,
+    )
 
 
 async def extent(connection: Connection, lanes: int, bound: int, *, tenant_id: int) -> tuple[int, int]:

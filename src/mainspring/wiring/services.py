@@ -18,6 +18,7 @@ from mainspring.control.restored import Restoration
 from mainspring.control.results import Results
 from mainspring.control.runs import Runs
 from mainspring.control.schedule_batches import ScheduleBatches
+from mainspring.control.schedule_lists import ScheduleLists
 from mainspring.control.schedule_queries import ScheduleQueries
 from mainspring.control.schedules import Schedules
 from mainspring.control.submissions import Submissions
@@ -52,6 +53,7 @@ class Services:
     operations: Operations
     schedules: Schedules
     schedule_queries: ScheduleQueries
+    schedule_lists: ScheduleLists
     schedule_batches: ScheduleBatches
     declared: DeclaredSchedules
     forecasts: Forecasts
@@ -104,6 +106,7 @@ def services(store: Store, clock: Clock, application: Application) -> Services:
         operations=Operations(database=database, lists=lists, reruns=reruns),
         schedules=schedules,
         schedule_queries=schedule_queries,
+        schedule_lists=ScheduleLists(database=database, lanes=lanes, queries=schedule_queries),
         schedule_batches=ScheduleBatches(database=database, clock=clock, queries=schedule_queries, schedules=schedules),
         declared=DeclaredSchedules(database=database, lanes=lanes, application=application, schedules=schedules),
         forecasts=Forecasts(database=database, lanes=lanes),

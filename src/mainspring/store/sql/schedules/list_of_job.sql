@@ -1,5 +1,5 @@
--- Schedules of one job in the order of their names, after the given one: each lane gives its first few. No name has a
--- character that comes after `~`, or that itself.
+-- Schedules of one job in the order of their names, after the given one and up to another: each lane gives its first
+-- few. No name has a character that comes after `~`, or that itself.
 -- Index: schedule_job_idx, then cursor_pkey.
 select found.*, cursor.nominal_at, cursor.due_at, cursor.tzdata
 from lane cross join lateral (
@@ -7,6 +7,7 @@ from lane cross join lateral (
     from schedule
     where schedule.lane = lane.lane and schedule.job_id = :job::int and schedule.tenant_id = :tenant::int
       and schedule.name > :after::text and schedule.name >= :prefix::text and schedule.name < :prefix::text || '~'
+      and schedule.name <= :until::text
       and (:states::text[] is null or schedule.state::text = any (:states::text[]))
       and (:tags::text[] is null or schedule.tags @> :tags::text[])
     order by schedule.name limit :count::int) as found
