@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -39,6 +40,18 @@ async def test_monotonic_time_jumps_with_it_and_never_goes_back() -> None:
     await clock.set(NOON - timedelta(days=1))
     assert instant(clock) == NOON - timedelta(days=1)
     assert clock.monotonic() >= before
+
+
+async def test_the_day_on_which_the_clocks_change_is_as_long_as_it_is() -> None:
+    midnight = datetime(2031, 3, 30, tzinfo=ZoneInfo("Europe/Berlin"))
+    clock = FrozenClock(midnight)
+    began = clock.monotonic()
+
+    await clock.set(midnight.replace(day=31))
+    assert round((clock.monotonic() - began) / 3600) == 23
+
+    await clock.advance(-timedelta(hours=23))
+    assert clock.at == midnight
 
 
 def test_it_begins_with_the_present_second() -> None:
