@@ -9,10 +9,12 @@
     │   └── ValueNotStorable               PostgreSQL cannot keep a value that was given
     ├── NotFound (LookupError)
     │   ├── JobNotFound · QueueNotFound · RunNotFound · WorkerNotFound · OperationNotFound · ScheduleNotFound
+    │   │   · CalendarNotFound
     ├── Conflict                           someone got there first
     │   ├── RunAlreadyStarted · RunAlreadyEnded · RunNotDead · RunNotEnded
     │   ├── RevisionConflict · IdempotencyConflict · KeyBusy · LeaseLost
     │   ├── ScheduleExists · ScheduleVersionConflict
+    │   ├── CalendarExists · CalendarVersionConflict · CalendarInUse
     ├── OutcomeUnknown                     COMMIT was sent and its answer was lost
     ├── RunNotSucceeded                    what `handle.result()` raises instead of returning
     │   ├── RunFailed · RunCancelled · RunExpired · RunLost
@@ -112,6 +114,10 @@ class ScheduleNotFound(NotFound):
     code = "schedule-not-found"
 
 
+class CalendarNotFound(NotFound):
+    code = "calendar-not-found"
+
+
 class QueueNotFound(NotFound):
     code = "queue-not-found"
 
@@ -156,6 +162,20 @@ class ScheduleExists(Conflict):
 
 class ScheduleVersionConflict(Conflict):
     code = "schedule-version-conflict"
+
+
+class CalendarExists(Conflict):
+    code = "calendar-exists"
+
+
+class CalendarVersionConflict(Conflict):
+    code = "calendar-version-conflict"
+
+
+class CalendarInUse(Conflict):
+    """A calendar that schedules use cannot be deleted. `used_by` names them, the first hundred."""
+
+    code = "calendar-in-use"
 
 
 class RevisionConflict(Conflict):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING
 
+from mainspring import Calendar
 from mainspring.scheduler.batch import Batch, Cursor
 from mainspring.store import schedules
 from mainspring.store.submissions import new_run_ids
@@ -40,11 +41,11 @@ class Firing:
     async def fire_lane(self, lane: int) -> int:
         return (await self._firer.fire(self._connection, lane, 0.0)).runs
 
-    async def decided(self) -> dict[int, Batch]:
+    async def decided(self, horizon: float = 0.0) -> dict[int, Batch]:
         """Decide what is due in each lane, and carry nothing out yet."""
         batches = {}
         for lane in range(LANES):
-            rows = await schedules.due(self._connection, lane, 0.0, 100)
+            rows = await schedules.due(self._connection, lane, horizon, 100)
             batches[lane] = Batch(new_run_ids(len(rows), lane, NEW_YEAR))
             for row in rows:
                 cursor = Cursor(row["schedule_id"], row["revision"], row["nominal_at"], row["due_at"])
@@ -85,3 +86,28 @@ def said(record: OccurrenceRecord) -> str:
 
 async def run_ids(app: Mainspring) -> list[UUID]:
     return sorted(run.id for run in (await app.runs.list(job="remind")).runs)
+
+
+# ── calendars ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+NONE_YET = Calendar(name="holidays", yearly=frozenset({(12, 25)}))
+
+
+def holidays(*days: int) -> Calendar:
+    """So many days after New Year, and Christmas."""
+    dates = frozenset((NEW_YEAR + day * DAY).date() for day in days)
+    return Calendar(name="holidays", dates=dates, yearly=frozenset({(12, 25)}))
+
+
+def nights() -> Calendar:
+    return Calendar(name="nights", windows=((time(22), time(6)),))
+
+
+async def made_daily(app: Mainspring, calendar: Calendar = NONE_YET, when: str = "0 9 * * * not=holidays") -> None:
+    """A schedule that uses a calendar."""
+    await app.calendars.put(calendar)
+    await remind(app).scheduled("daily", when).create(1)
+
+
+async def next_at(app: Mainspring, name: str = "daily") -> datetime | None:
+    return (await app.schedules.find(name)).next_at

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 # Statements that touch several lanes, and why they may. None of them is hot.
 SEVERAL_LANES = {
+    "calendars/users": "for people: each lane by its own index scan; and for a scheduler, of one lane",
     "health/activity": "for people who watch",
     "health/finished": "for people who watch",
     "health/lanes": "for people who watch",
@@ -39,6 +40,7 @@ SEVERAL_LANES = {
     "runs/next_due": "one look that saves a look per lane and priority",
     "runs/of_job": "for tests of applications",
     "runs/waiting_lines": "one look that saves a look per lane and line",
+    "schedules/computed_by": "one look that saves a look per lane",
     "schedules/declared": "for people, at a deploy",
     "schedules/extent": "for people: as many as a bound",
     "schedules/list": "for people: each lane by its own index scan",

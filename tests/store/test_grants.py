@@ -35,6 +35,7 @@ READING = """
     jobs/lines jobs/list jobs/names jobs/names_of lists/begin lists/counts lists/ended lists/last_errors lists/placed
     lists/placed_of_jobs lists/running lists/running_counts lists/unsuccessful lists/whereabouts operations/find
     operations/list queues/depths queues/samples queues/slots queues/tallies reports/find_progress reports/lines_of_run
+    calendars/find calendars/list calendars/users
     roles/keepers roles/lacking roles/search_path roles/strangers runs/find schedules/extent schedules/find
     schedules/find_version schedules/list schedules/list_due schedules/list_of_job schedules/now schedules/occurrences
     schedules/sample_specs schedules/scan_end schedules/scan_end_of_job schedules/skipped schedules/specs
@@ -48,17 +49,19 @@ ACTING = """
     workers/request_drain
 """
 FIRING = """
-    jobs/find_by_id jobs/lines jobs/open_line schedules/audit schedules/drop_cursor schedules/fire schedules/lock_cursor
-    schedules/lock_if_free schedules/now schedules/resume schedules/set_cursor schedules/skip
+    calendars/find jobs/find_by_id jobs/lines jobs/open_line schedules/audit schedules/drop_cursor schedules/fire
+    schedules/last_decided schedules/lock schedules/lock_cursor schedules/lock_if_free schedules/now schedules/resume
+    schedules/set_cursor schedules/skip schedules/withdraw
 """
 # A client that changes a schedule fires what is overdue, too.
 SCHEDULING = f"""
-    {FIRING} schedules/create schedules/create_many schedules/declared schedules/delete schedules/keep_version
-    schedules/lock schedules/pause schedules/replace schedules/withdraw
+    {FIRING} calendars/advance_revision calendars/delete calendars/hold calendars/put schedules/create
+    schedules/create_many schedules/declared schedules/delete schedules/keep_version schedules/pause schedules/replace
 """
 WATCHING_THE_TIME = """
-    schedulers/beat schedulers/list schedulers/remove schedules/announced schedules/due schedules/may_stage
-    schedules/next_due schedules/set_aside
+    calendars/edited calendars/users schedulers/beat schedulers/list schedulers/remove schedules/announced
+    schedules/computed_by schedules/due schedules/may_stage schedules/next_due schedules/note_calendars
+    schedules/set_aside
 """
 WORKING = """
     history/add_partitions
@@ -185,12 +188,12 @@ WRITES = {
         "update schedule set payload = payload",
         "insert into schedule default values",
         "delete from schedule",
-        "delete from occurrence",
         "update occurrence set run_id = run_id",
-        "select from ready",
-        "delete from ready",
+        "update ready set rank = rank",
+        "insert into later default values",
         "select from attempt",
-        "select withdraw_staged(0, null, null)",
+        "update calendar set document = document",
+        "insert into calendar default values",
         "select add_history_partition(current_date)",
     ],
     RoleKind.CLIENT: [
@@ -206,6 +209,7 @@ WRITES = {
         "update schedule_version set spec = spec",
         "delete from schedule_version",
         "insert into scheduler default values",
+        "update lane set calendars_revision = 0",
         "select add_history_partition(current_date)",
         "drop table ready",
         "create table spare (id int)",

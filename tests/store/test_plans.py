@@ -85,9 +85,10 @@ FILL = """
                             null, 0::smallint, '{}', null, null, null, null, clock_now(), clock_now())),
            array_agg(gen_random_uuid()), repeat('0', 100)::varbit, repeat('0', 100)::varbit
     from generate_series(1, 200) as n, generate_series(1, 100) as i group by n;
-    insert into schedule (lane, id, tenant_id, name, job_id, spec, payload, is_declared, created_by, changed_by)
+    insert into schedule (lane, id, tenant_id, name, job_id, spec, payload, is_declared, created_by, changed_by,
+                          calendars)
     select n % 8, ('00000000-0000-4000-8000-' || lpad(n::text, 12, '0'))::uuid, 1, 'name-' || lpad(n::text, 6, '0'),
-           n % 50, '{}', '', n % 100 = 0, '', ''
+           n % 50, '{}', '', n % 100 = 0, '', '', case when n % 50 = 0 then '{holidays}'::text[] end
     from generate_series(1, 20000) as n;
     insert into cursor (lane, schedule_id, nominal_at, due_at, tzdata)
     select n % 8, ('00000000-0000-4000-8000-' || lpad(n::text, 12, '0'))::uuid, clock_now(),
@@ -121,6 +122,8 @@ STAGE = """
 SAMPLES = {
     "actor": "'tester'",
     "bound": "1000",
+    "calendars": "null",
+    "calendars_revision": "null",
     "catch_up": "'latest'",
     "catch_up_seconds": "1",
     "codec": "0",
@@ -158,6 +161,9 @@ SAMPLES = {
     "most_crashes": "10",
     "masks": f"'{{{','.join(['1' * BATCH] * 3)}}}'",
     "name": "'name-000008'",
+    "names": "'{holidays}'",
+    "nominal_at": "clock_now()",
+    "due_at": "clock_now()",
     "options": "'{}'",
     "outcomes": "'{succeeded,succeeded,succeeded}'",
     "part": "0",
@@ -218,6 +224,7 @@ OTHER_SAMPLES: dict[str, dict[str, str]] = {
     "schedules/previous_success": IN_HISTORY | {"count": "1000"},
     "schedules/skipped": IN_HISTORY | {"count": "51"},
     "schedules/versions": {"count": "51"},
+    "calendars/users": {"after": "''", "count": "51", "names": "'{holidays}'"},
     "leases/prune_stale": {"older_than": "'30 days'"},
     "runs/rerun": {"detail": "'{}'", "ids": f"'{{{','.join(IN_LANE_0)}}}'", "payload": "null", "codec": "null"},
     "lists/placed": LISTING,

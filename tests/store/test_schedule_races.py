@@ -58,6 +58,7 @@ class Party:
             definitions=template._definitions,
             application=template._application,
             submissions=template._submissions,
+            calendars=template._calendars,
             firer=lane_firer(clock),
         )
 

@@ -43,6 +43,7 @@ WITHOUT = {
     "reports/lines_of_run": "rows by the id of a run that the caller has found as its tenant's",
     "schedules/occurrences": "rows by the id of a schedule that the caller has found as its tenant's",
     "schedules/skipped": "rows by the id of a schedule that the caller has found as its tenant's",
+    "schedules/last_decided": "rows by the id of a schedule that the caller has locked as its tenant's",
     "schedules/lock_cursor": "the cursor of a schedule that the caller has locked as its tenant's",
     "schedules/drop_cursor": "the cursor of a schedule that the caller has locked as its tenant's",
     "schedules/withdraw": "the runs of a schedule that the caller has locked as its tenant's",
@@ -51,7 +52,7 @@ WITHOUT = {
 # Whose rows say by a column whose they are, or by the runs in them.
 OF_TENANTS = {"ready", "later", "held", "dead", "lease", "attempt", "idempotency", "audit", "job", "line", "queue"}
 OF_TENANTS |= {"operation", "log", "progress", "checkpoint", "schedule", "schedule_version", "cursor"}
-OF_TENANTS |= {"occurrence", "occurrence_past", "skipped"}
+OF_TENANTS |= {"occurrence", "occurrence_past", "skipped", "calendar"}
 
 
 # ── statically ──────────────────────────────────────────────────────────────────────────────────────────────────

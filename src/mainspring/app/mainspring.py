@@ -19,7 +19,7 @@ from mainspring.app.collections import (
 from mainspring.app.job import Job, JobDecorator
 from mainspring.app.logs import log_through_logging
 from mainspring.app.running import running, running_sync
-from mainspring.app.scheduling import ScheduleCollection, declared_schedule
+from mainspring.app.scheduling import CalendarCollection, ScheduleCollection, declared_schedule
 from mainspring.app.sessions import Sessions
 from mainspring.app.submitting import SubmittingToStore
 from mainspring.clock import Clock, SystemClock
@@ -103,6 +103,7 @@ class Mainspring:
         self.workers = WorkerCollection(self)
         self.operations = OperationCollection(self)
         self.schedules = ScheduleCollection(self)
+        self.calendars = CalendarCollection(self)
         self.declared: list[ScheduleRequest] = []  # schedules that stand in the code, beside their jobs
 
     @property

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Unpack
 
 from mainspring.app.binding import blocking, verb
 from mainspring.app.collections import Collection
+from mainspring.control.calendars import Calendars
 from mainspring.control.forecast import Forecasts
 from mainspring.control.schedule_batches import ScheduleBatches
 from mainspring.control.schedule_lists import ScheduleLists
@@ -165,6 +166,28 @@ class ScheduleCollection(Collection):
     ) -> ScheduleRequest:
         payload = self._app.registry.encode(job, arguments or {})
         return requested(name, job, when, payload, options, **settings)
+
+
+class CalendarCollection(Collection):
+    """Stored calendars (holidays, blackouts), which schedules use by name: `0 9 * * * not=holidays`."""
+
+    called = "app.calendars"
+
+    create = verb(Calendars, Calendars.create)
+    put = verb(Calendars, Calendars.put)
+    import_icalendar = verb(Calendars, Calendars.import_icalendar)
+    find = verb(Calendars, Calendars.find)
+    list = verb(Calendars, Calendars.list)
+    users = verb(Calendars, Calendars.users)
+    delete = verb(Calendars, Calendars.delete)
+
+    create_sync = blocking(create)
+    put_sync = blocking(put)
+    import_icalendar_sync = blocking(import_icalendar)
+    find_sync = blocking(find)
+    list_sync = blocking(list)
+    users_sync = blocking(users)
+    delete_sync = blocking(delete)
 
 
 class ScheduledJob(Generic[P]):

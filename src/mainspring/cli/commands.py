@@ -49,6 +49,9 @@ schedules = App(
 )
 commands.command(schedules)
 
+calendars = App(name="calendar", sort_key=3, help="Keep holidays and blackouts that schedules share.", help_epilogue="")
+commands.command(calendars)
+
 runs = App(name="run", sort_key=2, help="Submit runs and look after them.", help_epilogue="")
 commands.command(runs)
 dead_letters = App(name="dead-letter", sort_key=2, help="Requeue or purge runs out of attempts.", help_epilogue="")
@@ -107,6 +110,11 @@ for parent, name, place, summary, order in (
     (schedules, "preview", "schedule_preview:show", "Show when a schedule will fire.", 4),
     (schedules, "diff", "schedule_diff:show", "Compare two versions of a schedule.", 5),
     (schedules, "load", "schedule_load:show", "Count how many schedules fall on each minute.", 6),
+    (calendars, "create", "calendars:create", "Store a calendar, or replace one.", 0),
+    (calendars, "import", "calendars:import_", "Store the days of an iCalendar file.", 0),
+    (calendars, "list", "calendars:list_calendars", "List calendars, and which schedules use them.", 1),
+    (calendars, "show", "calendars:show", "Show a calendar: its days, who uses it.", 1),
+    (calendars, "delete", "calendars:delete", "Remove a calendar that no schedule uses.", 2),
 ):
     parent.command(f"mainspring.cli.{place}", name=name, help=summary, sort_key=order)
 

@@ -62,6 +62,7 @@ class When:
             zone=self.zone,
             now=now,
             calendars=calendars,
+            stored=True,
             starts_at=parse_instant(self.starts_at, "starts-at"),
             ends_at=parse_instant(self.ends_at, "ends-at"),
             max_runs=self.max_runs,
@@ -111,6 +112,7 @@ async def create(
         encoded = client.registry.encode(job, arguments)
         request = requested(name, job, schedule, encoded, checked, catch_up=catch_up)
         made, load, schedules = None, None, (await client.services()).schedules
+        request = await schedules.resolved(client.actor, request)  # what it means is said by its calendars, too
         if dry_run:
             request.first_after(invocation.now)
             await _check(client, request, replace=replace, expected_version=expected_version)

@@ -93,14 +93,15 @@ def read_calendars(pairs: Sequence[str], *, zone: str, now: datetime, invocation
 def _read_calendar(name: str, path: str, zone: str, now: datetime, invocation: Invocation) -> Calendar:
     data = read_bytes(path, MAX_BYTES + 1, "calendar")
     if path.endswith(".json"):
-        return calendar_of({"name": name} | _document(data, path))
+        return calendar_of({"name": name} | read_document(data, path))
     imported = read_calendar(data, name=name, since=now.date(), zone=zone)
     for reason in imported.left_out:
         invocation.say(f"{path}: left out {reason}")
     return imported.calendar
 
 
-def _document(data: bytes, path: str) -> dict[str, Any]:
+def read_document(data: bytes, path: str) -> dict[str, Any]:
+    """A calendar as JSON, with or without its name."""
     try:
         return msgspec.json.decode(data, type=dict[str, Any])
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mainspring.control.application import Application
+    from mainspring.control.calendars import Calendars
     from mainspring.control.schedule_requests import ScheduleRequest
     from mainspring.control.schedules import Schedules
     from mainspring.model.actor import Actor
@@ -64,7 +65,10 @@ class DeclaredDifference:
 class DeclaredSchedules:
     """Applies what an application declares."""
 
-    def __init__(self, *, database: Database, lanes: int, application: Application, schedules: Schedules) -> None:
+    def __init__(
+        self, *, database: Database, lanes: int, application: Application, schedules: Schedules, calendars: Calendars
+    ) -> None:
+        self._calendars = calendars
         self._database = database
         self._lanes = lanes
         self._application = application
@@ -90,11 +94,14 @@ class DeclaredSchedules:
         return DeclaredDifference(
             name=request.name,
             difference=await self._difference(connection, actor, row, content, by_hand=by_hand),
-            before=None if row is None else schedule_from(row["spec"]),
-            after=request.schedule,
+            before=None if row is None else await self._resolved(connection, actor, schedule_from(row["spec"])),
+            after=await self._resolved(connection, actor, request.schedule),
             request=request,
             version=None if row is None else row["version"],
         )
+
+    async def _resolved(self, connection: Connection, actor: Actor, schedule: Schedule) -> Schedule:
+        return (await self._calendars.resolved(connection, actor, schedule)).schedule
 
     async def _difference(
         self, connection: Connection, actor: Actor, row: Record | None, content: Content, *, by_hand: bool

@@ -14,13 +14,15 @@ from mainspring.model.payload import quoted
 from mainspring.schedule.forecast import SpecCount, busiest_second, forecast
 from mainspring.schedule.load import STEPS
 from mainspring.scheduler.batch import schedule_from
-from mainspring.store import schedules
+from mainspring.scheduler.calendars import resolved
+from mainspring.store import calendars, schedules
 from mainspring.store.connection import snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
+    from mainspring.control.calendars import Calendars
     from mainspring.model.actor import Actor
     from mainspring.schedule.forecast import AddedLoad, Forecast
     from mainspring.schedule.schedule import Schedule
@@ -37,7 +39,8 @@ MOST_PEAKS = 100
 class Forecasts:
     """Foretells how many runs will be due."""
 
-    def __init__(self, *, database: Database, lanes: int) -> None:
+    def __init__(self, *, database: Database, lanes: int, calendars: Calendars) -> None:
+        self._calendars = calendars
         self._database = database
         self._lanes = lanes
 
@@ -58,17 +61,21 @@ class Forecasts:
 
         None if it would not fire within that day. Nothing is changed; a schedule that it would replace is counted, too.
         """
-        schedule = read_schedule(when, zone=zone)
-        found = await self._forecast(actor, timedelta(days=1), SECOND, 0)
-        return await asyncio.to_thread(busiest_second, found, schedule, name=checked_name(name, "schedule"))
+        async with self._database.acquire() as connection:
+            found = await self._calendars.resolved(connection, actor, read_schedule(when, zone=zone))
+        present = await self._forecast(actor, timedelta(days=1), SECOND, 0)
+        return await asyncio.to_thread(busiest_second, present, found.schedule, name=checked_name(name, "schedule"))
 
     async def _forecast(self, actor: Actor, span: timedelta, step: timedelta, peaks: int) -> Forecast:
         async with self._database.acquire() as connection, snapshot(connection):
             now = await schedules.now(connection)
             rows, share = await self._specs(connection, actor)
+            stored = await calendars.listed(connection, tenant_id=actor.tenant)
         begin = now.replace(second=0, microsecond=0)
         # In a thread: it takes a moment, and meanwhile the event loop has others to serve.
-        return await asyncio.to_thread(_foretold, rows, begin, begin + span, step=step, share=share, peaks=peaks)
+        return await asyncio.to_thread(
+            _foretold, rows, stored, begin, begin + span, step=step, share=share, peaks=peaks
+        )
 
     async def _specs(self, connection: Connection, actor: Actor) -> tuple[list[Record], float]:
         """What schedules say, of all of them or of a share."""
@@ -80,17 +87,25 @@ class Forecasts:
 
 
 def _foretold(
-    rows: list[Record], begin: datetime, end: datetime, *, step: timedelta, share: float, peaks: int
+    rows: list[Record],
+    stored: list[Record],
+    begin: datetime,
+    end: datetime,
+    *,
+    step: timedelta,
+    share: float,
+    peaks: int,
 ) -> Forecast:
-    specs = list(_readable(rows))
+    specs = list(_readable(rows, stored))
     unread = sum(row["count"] for row in rows) - sum(each.count for each in specs)
     return forecast(specs, begin, end, step=step, share=share, peaks=peaks, unread=unread)
 
 
-def _readable(rows: list[Record]) -> Iterator[SpecCount]:
+def _readable(rows: list[Record], stored: list[Record]) -> Iterator[SpecCount]:
     for row in rows:
         with suppress(MainspringError):  # of another version of this program, perhaps; its scheduler pauses it
-            yield SpecCount(schedule=schedule_from(row["spec"]), count=row["count"], names=row["names"])
+            schedule = resolved(schedule_from(row["spec"]), stored).schedule
+            yield SpecCount(schedule=schedule, count=row["count"], names=row["names"])
 
 
 def _check(field: str, value: float, most: int) -> None:

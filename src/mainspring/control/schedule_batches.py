@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from mainspring.clock import instant
 from mainspring.control.schedule_errors import batch_too_large, names_repeated, schedules_exist
 from mainspring.schedule.zones import TZDATA_VERSION
+from mainspring.scheduler.calendars import resolved
 from mainspring.store import notify, schedules
 from mainspring.store.connection import transaction
 from mainspring.store.schedules import NewSchedule
@@ -18,11 +19,14 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from mainspring.clock import Clock
+    from mainspring.control.calendars import Calendars
     from mainspring.control.schedule_queries import ScheduleQueries
     from mainspring.control.schedule_requests import ScheduleRequest
     from mainspring.control.schedules import Schedules
     from mainspring.model.actor import Actor
-    from mainspring.store.connection import Connection
+    from mainspring.schedule.schedule import Schedule
+    from mainspring.scheduler.calendars import ResolvedSchedule
+    from mainspring.store.connection import Connection, Record
     from mainspring.store.database import Database
     from mainspring.store.schedules import Content
 
@@ -31,10 +35,33 @@ ROWS = 2_000  # per statement
 NAMED = 10  # names that the audit tells
 
 
+class Resolving:
+    """Finds what is in the stored calendars of schedules; of those that many requests share, once."""
+
+    def __init__(self, rows: Sequence[Record]) -> None:
+        self._rows = rows
+        self._found: dict[int, ResolvedSchedule] = {}
+
+    def of(self, schedule: Schedule) -> ResolvedSchedule:
+        found = self._found.get(id(schedule))
+        if found is None:
+            found = self._found[id(schedule)] = resolved(schedule, self._rows)
+        return found
+
+
 class ScheduleBatches:
     """Makes many schedules in one transaction."""
 
-    def __init__(self, *, database: Database, clock: Clock, queries: ScheduleQueries, schedules: Schedules) -> None:
+    def __init__(
+        self,
+        *,
+        database: Database,
+        clock: Clock,
+        queries: ScheduleQueries,
+        schedules: Schedules,
+        calendars: Calendars,
+    ) -> None:
+        self._calendars = calendars
         self._database = database
         self._clock = clock
         self._queries = queries
@@ -54,8 +81,10 @@ class ScheduleBatches:
         ids: dict[str, UUID] = {}
         async with self._database.acquire() as connection, transaction(connection):
             now = await schedules.now(connection)
+            names = {name for request in wanted for name in request.schedule.stored_calendars}
+            known = Resolving(await self._calendars.known(connection, actor, names, holds=True))
             for lane, some in _pieces(lanes):
-                made = self._new(lane, some, contents, now)
+                made = self._new(lane, some, contents, known, now)
                 await _create(connection, actor, lane, made)
                 ids.update((each.name, each.id) for each in made)
             await _audit(connection, actor, next(iter(lanes)), ids)
@@ -82,12 +111,22 @@ class ScheduleBatches:
         return dict(sorted(lanes.items()))
 
     def _new(
-        self, lane: int, some: Sequence[ScheduleRequest], contents: dict[str, Content], now: datetime
+        self,
+        lane: int,
+        some: Sequence[ScheduleRequest],
+        contents: dict[str, Content],
+        known: Resolving,
+        now: datetime,
     ) -> list[NewSchedule]:
         made = []
         for request, schedule_id in zip(some, new_run_ids(len(some), lane, instant(self._clock)), strict=True):
-            first = request.first_after(now)
-            made.append(NewSchedule(schedule_id, request.name, contents[request.name], first.nominal_at, first.due_at))
+            found = known.of(request.schedule)
+            first = request.first_after(now, found.schedule)
+            made.append(
+                NewSchedule(
+                    schedule_id, request.name, contents[request.name], first.nominal_at, first.due_at, found.revision
+                )
+            )
         return made
 
 

@@ -73,13 +73,13 @@ def _schedule(present: ScheduleRequest, given: dict[str, Any], now: datetime) ->
     when, calendars = given.pop("when", None), given.pop("calendars", None)
     if isinstance(when, Schedule):
         return read_schedule(when, **given, calendars=calendars)  # which refuses what is given beside it
-    known = {use.calendar.name: use.calendar for use in schedule.calendars} | (calendars or {})
+    known = {use.calendar.name: use.calendar for use in schedule.calendars if not use.is_stored} | (calendars or {})
     if when is not None:
         settings = {name: getattr(schedule, name) for name in _OF_TIME} | given
-        read = Schedule.parse(when, calendars=known, now=now, job=present.name, **settings)
+        read = Schedule.parse(when, calendars=known, stored=True, now=now, job=present.name, **settings)
         return read if read.calendars else fired(replace(read, calendars=schedule.calendars), present.name)
     if calendars is not None:
-        schedule = Schedule.parse(schedule.text, calendars=known, job=present.name)
+        schedule = Schedule.parse(schedule.text, calendars=known, stored=True, job=present.name)
     return fired(replace(schedule, **given), present.name)
 
 

@@ -13,6 +13,7 @@ from mainspring.schedule.deciding import ON_TIME
 from mainspring.schedule.timeline import EARLIEST, LATEST
 from mainspring.schedule.walls import TICK
 from mainspring.scheduler.batch import schedule_from
+from mainspring.scheduler.calendars import resolve
 from mainspring.store import jobs, lists, schedules
 from mainspring.store.connection import snapshot
 from mainspring.store.schedules import ScheduleFilter
@@ -76,8 +77,9 @@ class ScheduleQueries:
         """The next instants of a schedule, with notes; of one that is paused, those from the end of its pause on."""
         async with self._database.acquire() as connection:
             row, now = await self.row(connection, actor, name), await schedules.now(connection)
+            schedule = (await resolve(connection, schedule_from(row["spec"]), tenant_id=actor.tenant)).schedule
         after = now if row["paused_until"] is None else max(now, row["paused_until"] - TICK)
-        return schedule_from(row["spec"]).preview(after, count=count, job=name)
+        return schedule.preview(after, count=count, job=name)
 
     async def versions(self, actor: Actor, name: str) -> Sequence[ScheduleVersion]:
         """What a schedule is and was, newest first; also of one that was deleted."""

@@ -64,9 +64,9 @@ class ScheduleRequest:
                     field=option,
                 )
 
-    def first_after(self, now: datetime) -> Occurrence:
-        """Its first instant; refuses a schedule that is over."""
-        first = self.schedule.next_after(now, job=self.name)
+    def first_after(self, now: datetime, resolved: Schedule | None = None) -> Occurrence:
+        """Its first instant; refuses a schedule that is over. `resolved`: with what is in its stored calendars."""
+        first = (resolved or self.schedule).next_after(now, job=self.name)
         if first is None:
             raise InvalidSchedule(
                 f"{self.schedule.text!r} has no instant after {now:%Y-%m-%d %H:%M:%S}Z: it is over.",
@@ -91,11 +91,15 @@ class ScheduleRequest:
             catch_up=self.catch_up.rule.value,
             catch_up_seconds=self.catch_up.window.total_seconds(),
             is_declared=self.is_declared,
+            calendars=list(self.schedule.stored_calendars) or None,
         )
 
 
 def read_schedule(when: str | Schedule, **settings: Any) -> Schedule:
-    """The schedule that a text and its settings say; what is given is checked, what is None is left out."""
+    """The schedule that a text and its settings say; what is given is checked, what is None is left out.
+
+    Calendars that are not given are stored ones, and are looked up when the schedule is made.
+    """
     given = {name: value for name, value in settings.items() if value is not None and value != ()}
     if isinstance(when, Schedule):
         if given:
@@ -107,9 +111,9 @@ def read_schedule(when: str | Schedule, **settings: Any) -> Schedule:
             )
         return when
     try:
-        return _parsed(when, **given)
+        return _parsed(when, stored=True, **given)
     except TypeError:  # calendars, or what is refused anyway, cannot be looked up in a cache
-        return Schedule.parse(when, **given)
+        return Schedule.parse(when, stored=True, **given)
 
 
 # Thousands of schedules share a text, and then what is worked out from it.

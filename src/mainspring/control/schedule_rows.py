@@ -40,6 +40,7 @@ def content_of(row: Record) -> Content:
         catch_up=row["catch_up"],
         catch_up_seconds=row["catch_up_seconds"],
         is_declared=row["is_declared"],
+        calendars=row["calendars"],
     )
 
 

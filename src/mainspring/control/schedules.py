@@ -22,6 +22,7 @@ from mainspring.errors import ScheduleVersionConflict
 from mainspring.model.job import checked_at, checked_reason
 from mainspring.model.options import options_of
 from mainspring.model.scheduling import ScheduleState
+from mainspring.schedule.text import fired
 from mainspring.schedule.zones import TZDATA_VERSION
 from mainspring.scheduler.changing import locked
 from mainspring.store import jobs, notify, schedules
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
     from mainspring.clock import Clock
     from mainspring.control.application import Application
+    from mainspring.control.calendars import Calendars
     from mainspring.control.definitions import Definitions
     from mainspring.control.schedule_changes import ScheduleChanges
     from mainspring.control.schedule_queries import ScheduleQueries
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from mainspring.model.actor import Actor
     from mainspring.model.scheduling import ScheduleSummary
     from mainspring.schedule.schedule import Occurrence
+    from mainspring.scheduler.calendars import ResolvedSchedule
     from mainspring.scheduler.changing import LockedSchedule
     from mainspring.scheduler.firing import LaneFirer
     from mainspring.store.connection import Connection, Record
@@ -62,6 +65,7 @@ class Schedules:
         definitions: Definitions,
         application: Application,
         submissions: Submissions,
+        calendars: Calendars,
         firer: LaneFirer,
     ) -> None:
         self._database = database
@@ -70,6 +74,7 @@ class Schedules:
         self._definitions = definitions
         self._application = application
         self._submissions = submissions
+        self._calendars = calendars
         self._firer = firer
 
     # ── making and changing ─────────────────────────────────────────────────────────────────────────────────
@@ -192,12 +197,18 @@ class Schedules:
             _, registered = await self._definitions.look_up(actor, request.job, request.options)
         return request.content(registered.numbers.job_id)
 
+    async def resolved(self, actor: Actor, request: ScheduleRequest) -> ScheduleRequest:
+        """The same with what is in its stored calendars now, for those who want to compute with it."""
+        async with self._database.acquire() as connection:
+            found = await self._calendars.resolved(connection, actor, request.schedule)
+        return replace(request, schedule=fired(found.schedule, request.name))
+
     async def _create(
         self, connection: Connection, actor: Actor, lane: int, request: ScheduleRequest, content: Content
     ) -> bool:
         """Inside a transaction; answers whether the name was free."""
         schedule_id = new_run_ids(1, lane, instant(self._clock))[0]
-        first = await self._first(connection, request)
+        resolved, first = await self._first(connection, actor, request)
         is_new = await schedules.create(
             connection,
             lane,
@@ -209,14 +220,20 @@ class Schedules:
             actor=actor.name,
         )
         if is_new:
-            await schedules.set_cursor(connection, lane, schedule_id, first.nominal_at, first.due_at, TZDATA_VERSION)
+            at = (first.nominal_at, first.due_at, TZDATA_VERSION)
+            await schedules.set_cursor(connection, lane, schedule_id, *at, resolved.revision)
             await self._audit(connection, actor, lane, schedule_id, "create", request)
             notify.send(connection, [notify.schedule(lane)])
         return is_new
 
-    async def _first(self, connection: Connection, request: ScheduleRequest) -> Occurrence:
-        """Its first instant: a schedule never fires for what was before it."""
-        return request.first_after(await schedules.now(connection))
+    async def _first(
+        self, connection: Connection, actor: Actor, request: ScheduleRequest
+    ) -> tuple[ResolvedSchedule, Occurrence]:
+        """Its first instant: a schedule never fires for what was before it. Its calendars stay as they are."""
+        found = await self._calendars.resolved(connection, actor, request.schedule, holds=True)
+        if found.stored:  # else that was known when it was asked for
+            fired(found.schedule, request.name)
+        return found, request.first_after(await schedules.now(connection), found.schedule)
 
     async def _replace(
         self,
@@ -228,14 +245,14 @@ class Schedules:
         content: Content,
         action: str,
     ) -> None:
-        await self._first(connection, request)  # refuses one that is over
+        resolved, _ = await self._first(connection, actor, request)  # refuses one that is over
         await schedule.settle(self._firer, self._clock)
         await schedules.keep_version(connection, lane, schedule.id, tenant_id=actor.tenant)
         state = ScheduleState.PAUSED if schedule.is_paused else ScheduleState.ACTIVE
         await schedules.replace(
             connection, lane, schedule.id, content, state=state.value, tenant_id=actor.tenant, actor=actor.name
         )
-        await schedule.begin_anew(request.schedule)
+        await schedule.begin_anew(resolved)
         await self._audit(connection, actor, lane, schedule.id, action, request)
         notify.send(connection, [notify.schedule(lane)])
 

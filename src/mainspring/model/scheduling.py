@@ -74,6 +74,20 @@ class SchedulePage:
     cursor: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalendarSummary:
+    """A stored calendar, which schedules use it, and who touched it last."""
+
+    name: str
+    version: int
+    days: dict[str, Any]  # dates, ranges, yearly, weekdays, windows: what it has of these, as JSON says it
+    used_by: list[str]  # the first hundred schedules, by name
+    created_at: datetime
+    created_by: str
+    changed_at: datetime
+    changed_by: str
+
+
 class OccurrenceOutcome(StrEnum):
     """What an instant of a schedule became."""
 

@@ -10,14 +10,17 @@ from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from mainspring.errors import did_you_mean
 from mainspring.schedule.faults import broken_rule
 from mainspring.schedule.timeline import step
 from mainspring.schedule.walls import TICK, month_length
 from mainspring.schedule.zones import first_instant_at, instant_of, wall_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from zoneinfo import ZoneInfo
 
+    from mainspring.errors import InvalidSchedule
     from mainspring.schedule.timeline import Timeline
 
 MAX_DATES = 10_000
@@ -170,20 +173,32 @@ class Calendar:
         return self._changing_days[at - 1] if at > 0 else _FIRST_DAY
 
 
+class NamedCalendar(Calendar):
+    """A stored calendar of which only the name is known. A schedule that uses it can be told, but not computed."""
+
+    def covers(self, wall: datetime) -> bool:
+        raise AssertionError(f"the stored calendar {self.name} has not been looked up")
+
+
 @dataclass(frozen=True, kw_only=True)
 class CalendarUse:
-    """A calendar, and what a schedule does with it."""
+    """A calendar, and what a schedule does with it. One that is stored is kept by its name, whatever is in it."""
 
     calendar: Calendar
     use: Use = Use.EXCLUDE
     then: BlackoutPolicy = BlackoutPolicy.DROP
+    is_stored: bool = False
 
     def __post_init__(self) -> None:
         if self.then is not BlackoutPolicy.DROP and self.use is not Use.BLACKOUT:
             raise _broken("then", self.then.value, "is for blackouts only")
 
 
-def _broken(field: str, value: object, rule: str) -> Exception:
+def unknown_calendar(name: str, known: Iterable[str]) -> InvalidSchedule:
+    return broken_rule("calendar", name, "is not known", code="unknown-calendar", hint=did_you_mean(name, known))
+
+
+def _broken(field: str, value: object, rule: str) -> InvalidSchedule:
     return broken_rule(f"calendar.{field}", value, rule, code="invalid-calendar")
 
 

@@ -51,7 +51,11 @@ def _use_text(each: CalendarUse) -> str:
 
 
 def _use_document(each: CalendarUse) -> dict[str, Any]:
-    document: dict[str, Any] = {"use": each.use.value, "calendar": calendar_document(each.calendar)}
+    document: dict[str, Any] = {"use": each.use.value}
+    if each.is_stored:
+        document["stored"] = each.calendar.name
+    else:
+        document["calendar"] = calendar_document(each.calendar)
     return document | {"then": each.then.value} if each.use is Use.BLACKOUT else document
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from mainspring.errors import InvalidSchedule
-from mainspring.schedule.calendar import MAX_DATES, BlackoutPolicy, Calendar, CalendarUse, Use
+from mainspring.schedule.calendar import MAX_DATES, BlackoutPolicy, Calendar, CalendarUse, NamedCalendar, Use
 from mainspring.schedule.faults import broken_rule
 from mainspring.schedule.instants import read_instant
 from mainspring.schedule.interval import read_elapsed
@@ -30,7 +30,8 @@ class CalendarDocument(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class UseDocument(msgspec.Struct, forbid_unknown_fields=True):
-    calendar: CalendarDocument
+    calendar: CalendarDocument | None = None
+    stored: str | None = None  # or the name of a stored one
     use: Use = Use.EXCLUDE
     then: BlackoutPolicy = BlackoutPolicy.DROP
 
@@ -48,7 +49,10 @@ class ScheduleDocument(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def schedule_of(document: dict[str, Any]) -> Schedule:
-    """A schedule from its document. It may never fire: a schedule that is stored stays readable."""
+    """A schedule from its document. It may never fire: a schedule that is stored stays readable.
+
+    Stored calendars are known by their names only: see `Schedule.with_stored`.
+    """
     read = _converted(document, ScheduleDocument)
     if len(read.when) > MAX_LENGTH or len(read.calendars) > MAX_CALENDARS:
         raise InvalidSchedule("The document is too large.", code="schedule-too-large", field="when", rule="bounded")
@@ -80,7 +84,11 @@ def calendar_of(document: dict[str, Any]) -> Calendar:
 
 
 def _use(read: UseDocument) -> CalendarUse:
-    return CalendarUse(calendar=_calendar(read.calendar), use=read.use, then=read.then)
+    if (read.calendar is None) == (read.stored is None):
+        rule = "must have a calendar or the name of a stored one"
+        raise InvalidSchedule(f"calendars {rule}.", code="invalid-document", field="calendars", rule=rule)
+    calendar = NamedCalendar(name=read.stored or "") if read.calendar is None else _calendar(read.calendar)
+    return CalendarUse(calendar=calendar, use=read.use, then=read.then, is_stored=read.calendar is None)
 
 
 def _calendar(read: CalendarDocument) -> Calendar:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mainspring.errors import InvalidSchedule
-from mainspring.schedule.calendar import CalendarUse, with_calendars
+from mainspring.schedule.calendar import CalendarUse, unknown_calendar, with_calendars
 from mainspring.schedule.canonical import document_of, text_of
 from mainspring.schedule.cron import Cron
 from mainspring.schedule.faults import broken_rule
@@ -21,9 +21,10 @@ from mainspring.schedule.walls import TICK
 from mainspring.schedule.zones import TZDATA_VERSION, zone_named
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from zoneinfo import ZoneInfo
 
+    from mainspring.schedule.calendar import Calendar
     from mainspring.schedule.preview import Preview
 
 MAX_RUNS = 10_000
@@ -144,8 +145,25 @@ class Schedule:
         return preview(self, after=after, count=count, job=job)
 
     def as_document(self) -> dict[str, Any]:
-        """The canonical JSON document, calendars included."""
+        """The canonical JSON document, calendars included; those that are stored go by name."""
         return document_of(self)
+
+    @property
+    def stored_calendars(self) -> tuple[str, ...]:
+        """The names of the stored calendars it uses."""
+        return tuple(sorted({use.calendar.name for use in self.calendars if use.is_stored}))
+
+    def with_stored(self, known: Mapping[str, Calendar]) -> Schedule:
+        """The same with what is in its stored calendars now."""
+        for name in self.stored_calendars:
+            if name not in known:
+                raise unknown_calendar(name, known)
+        return replace(
+            self,
+            calendars=tuple(
+                replace(use, calendar=known[use.calendar.name]) if use.is_stored else use for use in self.calendars
+            ),
+        )
 
     def _next_nominal(self, instant: datetime, job: str) -> Occurrence | None:
         if self.starts_at is not None and instant < self.starts_at:

@@ -14,7 +14,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mainspring.errors import InvalidSchedule, did_you_mean
-from mainspring.schedule.calendar import BlackoutPolicy, Calendar, CalendarUse, Use
+from mainspring.schedule.calendar import (
+    BlackoutPolicy,
+    Calendar,
+    CalendarUse,
+    NamedCalendar,
+    Use,
+    unknown_calendar,
+)
 from mainspring.schedule.cron import MACROS, Cron
 from mainspring.schedule.cron_eventbridge import BEGINS, read_eventbridge
 from mainspring.schedule.cron_zones import IN_FRONT, without_zones
@@ -193,6 +200,7 @@ def parse(
     gap: GapPolicy = GapPolicy.AS_CRON,
     repeat: RepeatPolicy = RepeatPolicy.AS_CRON,
     calendars: Mapping[str, Calendar] | None = None,
+    stored: bool = False,
     starts_at: datetime | None = None,
     ends_at: datetime | None = None,
     max_runs: int | None = None,
@@ -204,12 +212,13 @@ def parse(
     """The schedule a text says. The arguments say what it is when the text does not. One that never fires is refused.
 
     `anchor` is for intervals without one. `now` is for plain English that speaks of today or tomorrow. `job` is the id
-    of the job that will run: with H, bounds and calendars one job may fire where another never does.
+    of the job that will run: with H, bounds and calendars one job may fire where another never does. With `stored`,
+    calendars that are not given are stored ones: whether it ever fires is known when they have been looked up.
     """
     when_text, settings = _split(text)
     options: dict[str, Any] = {"zone": zone, "gap": gap, "repeat": repeat, "starts_at": starts_at, "ends_at": ends_at}
     options |= {"max_runs": max_runs, "spread": None if spread is None else read_elapsed(spread, "spread")}
-    options |= _options(text, settings, calendars or {}, options["zone"])
+    options |= _options(text, settings, calendars or {}, options["zone"], stored=stored)
     when = read_when(when_text, zone_named(options["zone"]), anchor=anchor, now=now)
     for each in settings:
         if isinstance(when, Schedule) and each.key == "zone" and each.value != when.zone:
@@ -218,7 +227,9 @@ def parse(
 
 
 def fired(schedule: Schedule, job: str = "") -> Schedule:
-    """The schedule itself, if there is an instant at which it fires for the job."""
+    """The schedule itself, if there is an instant at which it fires for the job, or its calendars are not known yet."""
+    if any(isinstance(use.calendar, NamedCalendar) for use in schedule.calendars):
+        return schedule
     reason = schedule.never_fires(job=job)
     if reason is None:
         return schedule
@@ -263,13 +274,15 @@ def _two_zones(text: str, zone: _Setting, other: str) -> InvalidSchedule:
     return fault(text, zone.position, problem, allowed="one zone for all of it", code="contradictory-zones")
 
 
-def _options(text: str, settings: list[_Setting], known: Mapping[str, Calendar], zone: str) -> dict[str, Any]:
+def _options(
+    text: str, settings: list[_Setting], known: Mapping[str, Calendar], zone: str, *, stored: bool
+) -> dict[str, Any]:
     options: dict[str, Any] = {}
     uses: list[CalendarUse] = []
     zone = next((each.value for each in settings if each.key == "zone"), zone)
     for each in reversed(settings):
         if each.key in ("only", "not", "blackout"):
-            uses.append(_use(text, each, known))
+            uses.append(_use(text, each, known, stored=stored))
             continue
         field, value = _option(text, each, zone)
         if field in options:
@@ -307,13 +320,17 @@ def _policy(text: str, setting: _Setting) -> GapPolicy | RepeatPolicy:
         raise fault(text, at, f"{setting.value[:30]!r} is no policy", allowed=allowed) from None
 
 
-def _use(text: str, setting: _Setting, known: Mapping[str, Calendar]) -> CalendarUse:
+def _use(text: str, setting: _Setting, known: Mapping[str, Calendar], *, stored: bool) -> CalendarUse:
     name, colon, policy = setting.value.partition(":")
-    if name not in known:
-        raise broken_rule("calendar", name, "is not known", code="unknown-calendar", hint=did_you_mean(name, known))
+    is_stored = stored and name not in known
+    if not is_stored and name not in known:
+        raise unknown_calendar(name, known)
+    calendar = NamedCalendar(name=name) if is_stored else known[name]
     if setting.key != "blackout":
-        return CalendarUse(calendar=known[name], use=Use.INCLUDE if setting.key == "only" else Use.EXCLUDE)
+        use = Use.INCLUDE if setting.key == "only" else Use.EXCLUDE
+        return CalendarUse(calendar=calendar, use=use, is_stored=is_stored)
     if policy not in ("", *BlackoutPolicy):
         at = setting.position + len(setting.key) + 1 + len(name) + len(colon)
         raise fault(text, at, f"{policy[:30]!r} is no policy", allowed=", ".join(BlackoutPolicy))
-    return CalendarUse(calendar=known[name], use=Use.BLACKOUT, then=BlackoutPolicy(policy or "drop"))
+    then = BlackoutPolicy(policy or "drop")
+    return CalendarUse(calendar=calendar, use=Use.BLACKOUT, then=then, is_stored=is_stored)

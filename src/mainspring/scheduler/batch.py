@@ -32,6 +32,7 @@ class Cursor(NamedTuple):
     revision: int
     nominal_at: datetime
     due_at: datetime
+    calendars_revision: int | None = None  # of its schedule's calendars when it was computed; None if it uses none
 
     @property
     def occurrence(self) -> Occurrence:
@@ -40,7 +41,10 @@ class Cursor(NamedTuple):
 
 @lru_cache(maxsize=SPECS_KEPT)
 def schedule_from(spec: str) -> Schedule:
-    """A stored schedule. Many share one text, and what is worked out from it."""
+    """A schedule from its row. Many share one text, and what is worked out from it.
+
+    Of stored calendars it knows the names: see `scheduler/calendars.py`.
+    """
     return schedule_of(msgspec.json.decode(spec))
 
 

@@ -15,7 +15,9 @@ from mainspring.schedule.deciding import Skipped, SkipReason, skip_until
 from mainspring.schedule.walls import TICK
 from mainspring.schedule.zones import TZDATA_VERSION
 from mainspring.scheduler.batch import Batch, Cursor, schedule_from
-from mainspring.store import schedules
+from mainspring.scheduler.calendars import resolve
+from mainspring.store import notify, schedules
+from mainspring.store.connection import transaction
 from mainspring.store.submissions import new_run_ids
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
     from mainspring.clock import Clock
     from mainspring.schedule.schedule import Occurrence, Schedule
+    from mainspring.scheduler.calendars import ResolvedSchedule
     from mainspring.scheduler.firing import LaneFirer
     from mainspring.store.connection import Connection, Record
 
@@ -34,12 +37,15 @@ MOST_OVERDUE = 100  # fired by one act; what a scheduler left undone for longer 
 class LockedSchedule:
     """A schedule that nobody else can fire or change until the transaction ends."""
 
-    def __init__(self, connection: Connection, lane: int, row: Record, now: datetime) -> None:
+    def __init__(
+        self, connection: Connection, lane: int, row: Record, resolved: ResolvedSchedule, now: datetime
+    ) -> None:
         self._connection = connection
         self._lane = lane
         self.row = row
         self.now = now
-        self.schedule = schedule_from(row["spec"])
+        self._resolved = resolved
+        self.schedule = resolved.schedule
         self.cursor: Cursor | None = None  # None: it is over
 
     @property
@@ -55,11 +61,9 @@ class LockedSchedule:
 
     async def settle(self, firer: LaneFirer, clock: Clock) -> None:
         """End a pause that is over, take back what is staged, and decide what is overdue."""
-        spread = self.schedule.spread or timedelta(0)
         await self.end_pause_if_over()
-        await self.read_cursor()
-        await schedules.withdraw(self._connection, self._lane, self.id, self.now - spread)
-        await self.read_cursor()
+        await self.take_back()
+        await self.follow_calendars()
         if self.is_paused:
             return
         for _ in range(MOST_OVERDUE):
@@ -74,6 +78,7 @@ class LockedSchedule:
         if not self.is_paused or until is None or until > self.now:
             return
         await self.read_cursor()
+        await self.follow_calendars()
         await self.resume(tenant_id=tenant_id, at=until)
         await schedules.audit(
             self._connection, self._lane, self.id, "resume", tenant_id=tenant_id, actor=ACTOR, detail={"until": until}
@@ -82,13 +87,62 @@ class LockedSchedule:
         assert row is not None
         self.row = row
 
+    async def take_back(self) -> None:
+        """Withdraw what is staged and nobody has claimed."""
+        spread = self.schedule.spread or timedelta(0)
+        await self.read_cursor()
+        await schedules.withdraw(self._connection, self._lane, self.id, self.now - spread)
+        await self.read_cursor()
+
     async def read_cursor(self) -> None:
         row = await schedules.lock_cursor(self._connection, self._lane, self.id)
-        self.cursor = None if row is None else Cursor(self.id, row["revision"], row["nominal_at"], row["due_at"])
+        self.cursor = None
+        if row is not None:
+            at = (row["nominal_at"], row["due_at"])
+            self.cursor = Cursor(self.id, row["revision"], *at, row["calendars_revision"])
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether one of its calendars was edited after its cursor was computed; unknown of one that is over."""
+        found = None if self.cursor is None else self.cursor.calendars_revision
+        return self._resolved.revision is not None and found != self._resolved.revision
+
+    async def follow_calendars(self) -> None:
+        """Let a cursor follow the calendars that were edited since it was computed.
+
+        What was due before the edit stays, and is decided as it was. From the edit on the new calendars rule, however
+        late that is noticed; but nothing comes again that was decided meanwhile.
+        """
+        if not self.is_stale:
+            return
+        cursor = self.cursor
+        edited_at = self._resolved.edited_at(None if cursor is None else cursor.calendars_revision)
+        if cursor is not None and (cursor.nominal_at if self.is_paused else cursor.due_at) <= edited_at:
+            await self._set_cursor(cursor.nominal_at, cursor.due_at)
+        else:
+            await self._move_to(await self._first_after_edit(edited_at))
+        await self.read_cursor()
+
+    async def _first_after_edit(self, edited_at: datetime) -> Occurrence | None:
+        first = self._first_of(self.schedule, edited_at)
+        decided_at = await schedules.last_decided(self._connection, self._lane, self.id)
+        if first is None or decided_at is None or first.nominal_at > decided_at:
+            return first
+        return self.schedule.next_after(decided_at, job=self.row["name"])
+
+    async def _move_to(self, first: Occurrence | None) -> None:
+        """Let an instant be the next, or none. A schedule that was over may begin again."""
+        if first is None:
+            await schedules.drop_cursor(self._connection, self._lane, self.id)
+        else:
+            await self._set_cursor(first.nominal_at, self.row["paused_until"] if self.is_paused else first.due_at)
+        state = "done" if first is None else "active"
+        if not self.is_paused and self.row["state"] != state:
+            await schedules.resume(self._connection, self._lane, self.id, tenant_id=self.row["tenant_id"], state=state)
 
     async def _fire_one(self, firer: LaneFirer, clock: Clock, cursor: Cursor) -> None:
         batch = Batch(new_run_ids(1, self._lane, instant(clock)))
-        await firer.decide(self._connection, self.row, cursor, self.now, batch)
+        await firer.decide(self._connection, self.row, cursor, self.now, batch, self.schedule)
         await firer.carry_out(self._connection, self._lane, batch)
         await self.read_cursor()
 
@@ -111,11 +165,12 @@ class LockedSchedule:
         state = "done" if self.cursor is None else "active"
         await schedules.resume(self._connection, self._lane, self.id, tenant_id=tenant_id, state=state)
 
-    async def begin_anew(self, schedule: Schedule) -> Occurrence | None:
+    async def begin_anew(self, resolved: ResolvedSchedule) -> Occurrence | None:
         """Let the cursor follow another schedule; answers with its first instant."""
         if self.is_paused:
             await self._skip_until(self.now + TICK, SkipReason.PAUSED)
-        first = self._first_of(schedule)
+        first = self._first_of(resolved.schedule, self.now)
+        self._resolved = resolved
         if first is None:
             await schedules.drop_cursor(self._connection, self._lane, self.id)
         else:
@@ -123,13 +178,13 @@ class LockedSchedule:
             await self._set_cursor(first.nominal_at, due_at)
         return first
 
-    def _first_of(self, schedule: Schedule) -> Occurrence | None:
-        """The first instant after now, or the last one before, if it is not due yet and nobody has decided it."""
+    def _first_of(self, schedule: Schedule, at: datetime) -> Occurrence | None:
+        """The first instant after `at`, or the last one before, if it is not due yet and nobody has decided it."""
         name = self.row["name"]
-        last = schedule.prev_before(self.now + TICK, job=name)
-        if last is not None and last.due_at > self.now and self._is_undecided(last):
+        last = schedule.prev_before(at + TICK, job=name)
+        if last is not None and last.due_at > at and self._is_undecided(last):
             return last
-        return schedule.next_after(self.now, job=name)
+        return schedule.next_after(at, job=name)
 
     def _is_undecided(self, occurrence: Occurrence) -> bool:
         return self.cursor is not None and occurrence.nominal_at >= self.cursor.nominal_at
@@ -161,7 +216,9 @@ class LockedSchedule:
             await schedules.skip(self._connection, self._lane, self.id, each, tenant_id=self.row["tenant_id"])
 
     async def _set_cursor(self, nominal_at: datetime, due_at: datetime | None) -> None:
-        await schedules.set_cursor(self._connection, self._lane, self.id, nominal_at, due_at, TZDATA_VERSION)
+        await schedules.set_cursor(
+            self._connection, self._lane, self.id, nominal_at, due_at, TZDATA_VERSION, self._resolved.revision
+        )
 
 
 async def locked(connection: Connection, lane: int, name: str, *, tenant_id: int) -> LockedSchedule | None:
@@ -175,4 +232,26 @@ async def locked_if_free(connection: Connection, lane: int, name: str, *, tenant
 
 
 async def _locked(connection: Connection, lane: int, row: Record | None) -> LockedSchedule | None:
-    return None if row is None else LockedSchedule(connection, lane, row, await schedules.now(connection))
+    if row is None:
+        return None
+    resolved = await resolve(connection, schedule_from(row["spec"]), tenant_id=row["tenant_id"])
+    return LockedSchedule(connection, lane, row, resolved, await schedules.now(connection))
+
+
+async def follow_edits(connection: Connection, lane: int, name: str, *, tenant_id: int, waits: bool) -> bool:
+    """Compute the cursor of a schedule again if its calendars were edited; answers whether that was so.
+
+    `waits`: also if somebody else has locked the schedule.
+    """
+    lock = locked if waits else locked_if_free
+    async with transaction(connection):
+        schedule = await lock(connection, lane, name, tenant_id=tenant_id)
+        if schedule is None:
+            return False
+        await schedule.read_cursor()
+        if not schedule.is_stale:
+            return False
+        await schedule.take_back()
+        await schedule.follow_calendars()
+        notify.send(connection, [notify.schedule(lane)])
+        return True

@@ -11,7 +11,8 @@ from mainspring.model.payload import printable
 from mainspring.schedule.deciding import decide
 from mainspring.schedule.zones import TZDATA_VERSION
 from mainspring.scheduler.batch import Batch, Cursor, catch_up_from, schedule_from
-from mainspring.scheduler.changing import ACTOR, locked_if_free
+from mainspring.scheduler.calendars import CalendarCache
+from mainspring.scheduler.changing import ACTOR, follow_edits, locked_if_free
 from mainspring.scheduler.templates import RunKind
 from mainspring.store import notify, schedules
 from mainspring.store.connection import transaction
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from mainspring.clock import Clock
+    from mainspring.schedule.schedule import Schedule
     from mainspring.scheduler.templates import Templates
     from mainspring.store.connection import Connection, Record
 
@@ -43,6 +45,7 @@ class LaneFirer:
     def __init__(self, *, clock: Clock, templates: Templates) -> None:
         self._clock = clock
         self._templates = templates
+        self._calendars = CalendarCache()
         self._quietener = notify.Quietener(clock)
 
     async def fire(self, connection: Connection, lane: int, horizon: float) -> Fired:
@@ -59,6 +62,8 @@ class LaneFirer:
         try:
             if row["is_paused"]:
                 await self._resume(connection, lane, row)
+            elif await self._is_stale(connection, row):
+                await follow_edits(connection, lane, row["name"], tenant_id=row["tenant_id"], waits=False)
             else:
                 cursor = Cursor(row["schedule_id"], row["revision"], row["nominal_at"], row["due_at"])
                 await self.decide(connection, row, cursor, row["now"], batch)
@@ -77,9 +82,29 @@ class LaneFirer:
             if schedule is not None:
                 await schedule.end_pause_if_over()
 
-    async def decide(self, connection: Connection, row: Record, cursor: Cursor, now: datetime, batch: Batch) -> None:
-        """Decide the next instant of one schedule."""
-        schedule, name = schedule_from(row["spec"]), row["name"]
+    async def _is_stale(self, connection: Connection, row: Record) -> bool:
+        """Whether a calendar of this schedule was edited after its cursor was computed."""
+        if row["calendars"] is None:
+            return False
+        newest = (await self._calendars.of(connection, row)).revision
+        return bool(newest != row["calendars_revision"])
+
+    async def _schedule(self, connection: Connection, row: Record) -> Schedule:
+        if row["calendars"] is None:
+            return schedule_from(row["spec"])
+        return (await self._calendars.of(connection, row)).schedule
+
+    async def decide(
+        self,
+        connection: Connection,
+        row: Record,
+        cursor: Cursor,
+        now: datetime,
+        batch: Batch,
+        schedule: Schedule | None = None,
+    ) -> None:
+        """Decide the next instant of one schedule, which is that of a row that is due, unless it is given."""
+        schedule, name = schedule or await self._schedule(connection, row), row["name"]
         template = await self._templates.of(connection, RunKind(row["tenant_id"], row["job_id"], row["options"]))
         catch_up = catch_up_from(row["catch_up"], row["catch_up_seconds"])
         decision = decide(schedule, name, catch_up, cursor.occurrence, now)

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import socket
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ import structlog
 
 from mainspring.scheduler.horizon import Horizon
 from mainspring.scheduler.lanes import LiveSchedulers, lanes_of
+from mainspring.scheduler.recomputing import recompute
 from mainspring.store import notify, schedulers, schedules
 from mainspring.store.failures import ALL_DATABASE_ERRORS
 
@@ -87,8 +89,49 @@ class LaneAssignment:
             event.set()
 
 
-class FiringLoop:
+class LaneLoop(ABC):
+    """Does something for lanes over and over again, and rests until there is something to do, or news."""
+
+    doing: str  # for the log
+
+    def __init__(self, *, assignment: LaneAssignment, link: Link) -> None:
+        self._assignment = assignment
+        self._news = assignment.news()
+        self._link = link
+
+    @abstractmethod
+    async def step(self, connection: Connection) -> float:
+        """Do what there is to do; answers in how many seconds to look again."""
+
+    async def run(self) -> None:
+        try:
+            while True:
+                await self._rest(await self._try())
+        finally:
+            await self._link.close()
+
+    async def _try(self) -> float:
+        try:
+            return await self.step(await self._link.get())
+        except ALL_DATABASE_ERRORS as error:
+            log.warning(f"{self.doing} waits for the database", cause=str(error))
+            await self._link.mend(error)
+            return 0.0
+
+    async def _rest(self, seconds: float) -> None:
+        """Until the next instant, or news."""
+        if seconds <= 0:
+            return
+        self._news.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._news.wait()
+
+
+class FiringLoop(LaneLoop):
     """Fires what is due in its share of the lanes, and sleeps until the next instant."""
+
+    doing = "firing"
 
     def __init__(
         self,
@@ -99,10 +142,8 @@ class FiringLoop:
         firer: LaneFirer,
         share: Callable[[int], bool],
     ) -> None:
-        self._assignment = assignment
+        super().__init__(assignment=assignment, link=link)
         self._clock = clock
-        self._news = assignment.news()
-        self._link = link
         self._firer = firer
         self._share = share
 
@@ -128,36 +169,22 @@ class FiringLoop:
         self._assignment.ahead.fired(runs, self._clock.monotonic() - begun)
         return runs
 
-    async def run(self) -> None:
-        try:
-            while True:
-                await self._rest(await self._try())
-        finally:
-            await self._link.close()
 
-    async def _try(self) -> float:
-        try:
-            return await self.step(await self._link.get())
-        except ALL_DATABASE_ERRORS as error:
-            log.warning("firing waits for the database", cause=str(error))
-            await self._link.mend(error)
-            return 0.0
+class RecomputingLoop(LaneLoop):
+    """Computes cursors of its lanes again after what they were computed by has changed."""
 
-    async def _rest(self, seconds: float) -> None:
-        """Until the next instant, or news."""
-        if seconds <= 0:
-            return
-        self._news.clear()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._news.wait()
+    doing = "computing cursors again"
+
+    async def step(self, connection: Connection) -> float:
+        await recompute(connection, self._assignment.lanes)
+        return POLL_SECONDS
 
 
 class Scheduler:
     """One scheduler. Safety does not depend on it: any number of them may do the same."""
 
     def __init__(
-        self, *, identity: SchedulerIdentity, assignment: LaneAssignment, heartbeats: Link, loops: Sequence[FiringLoop]
+        self, *, identity: SchedulerIdentity, assignment: LaneAssignment, heartbeats: Link, loops: Sequence[LaneLoop]
     ) -> None:
         self._identity = identity
         self._assignment = assignment

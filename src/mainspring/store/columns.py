@@ -92,7 +92,18 @@ LISTED = (
 COPIED = ("lane", "id", *PLAIN)
 
 # What a schedule is: what an edit replaces, and what a version keeps.
-CONTENT = ("job_id", "spec", "codec", "payload", "options", "tags", "catch_up", "catch_up_seconds", "is_declared")
+CONTENT = (
+    "job_id",
+    "spec",
+    "codec",
+    "payload",
+    "options",
+    "tags",
+    "catch_up",
+    "catch_up_seconds",
+    "is_declared",
+    "calendars",
+)
 SCHEDULE = ("id", "tenant_id", "name", "version", *CONTENT)
 # How a schedule stands: its state, and who touched it last.
 STANDING = (
@@ -110,8 +121,12 @@ STANDING = (
 # Not columns, but spelled once as well: the states of runs that ended.
 _ENDS = tuple(f"'{state}'" for state in State if state in ENDS)
 
+# A stored calendar, as people see it.
+CALENDAR = ("name", "version", "revision", "document", "created_at", "created_by", "changed_at", "changed_by")
+
 FRAGMENTS: dict[str, tuple[str, ...]] = {
     "attempt": AttemptRecord._fields,
+    "calendar": CALENDAR,
     "claimed": CLAIMED,
     "content": CONTENT,
     "ends": _ENDS,

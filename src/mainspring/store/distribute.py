@@ -45,6 +45,8 @@ SHARED = (
     "tally",
     "line_sample",
     "operation",
+    "calendar",
+    "calendar_revision",
     "migration",
 )
 

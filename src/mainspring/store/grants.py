@@ -62,9 +62,9 @@ TABLES = {
     "scheduler": Needs(scheduler=ALL),
     "tally": Needs(worker=ALL, client="select", reader="select"),
     "line_sample": Needs(worker="select, insert, delete", client="select", reader="select"),
-    "lane": Needs(worker="select", scheduler="select", client="select", reader="select"),
-    "ready": Needs(worker=ALL, scheduler="insert", client="select, insert, delete", reader="select"),
-    "later": Needs(worker=ALL, client="select, insert, delete", reader="select"),
+    "lane": Needs(worker="select", scheduler="select, update (calendars_revision)", client="select", reader="select"),
+    "ready": Needs(worker=ALL, scheduler="select, insert, delete", client="select, insert, delete", reader="select"),
+    "later": Needs(worker=ALL, scheduler="select, delete", client="select, insert, delete", reader="select"),
     "held": Needs(worker=ALL, client="select, update, delete", reader="select"),
     "dead": Needs(worker="select, insert", client="select, delete", reader="select"),
     "lease": Needs(worker=ALL, client="select, update (cancel)", reader="select"),
@@ -74,7 +74,8 @@ TABLES = {
     "progress": Needs(worker=ALL, client="select", reader="select"),
     "checkpoint": Needs(worker=ALL),
     "idempotency": Needs(worker="select, update (check_at), delete", client="select, insert"),
-    # A scheduler pauses and ends schedules; what they are, only clients change. A worker finds them by their names.
+    # A scheduler pauses and ends schedules, and takes back runs it has staged; what schedules are, only clients change.
+    # A worker finds them by their names.
     "schedule": Needs(
         worker="select (lane), select (tenant_id), select (name), select (id)",
         scheduler="select, update (state), update (paused_at), update (paused_by), update (pause_reason),"
@@ -84,9 +85,13 @@ TABLES = {
     ),
     "schedule_version": Needs(client="select, insert", reader="select"),
     "cursor": Needs(scheduler=ALL, client=ALL, reader="select"),
-    "occurrence": Needs(worker="select", scheduler="select, insert", client="select, insert, delete", reader="select"),
+    "occurrence": Needs(
+        worker="select", scheduler="select, insert, delete", client="select, insert, delete", reader="select"
+    ),
     "occurrence_past": Needs(worker="select", scheduler="select, insert", client="select, insert", reader="select"),
-    "skipped": Needs(scheduler="insert", client="select, insert", reader="select"),
+    "skipped": Needs(scheduler="select, insert", client="select, insert", reader="select"),
+    "calendar": Needs(scheduler="select", client=ALL, reader="select"),
+    "calendar_revision": Needs(scheduler="select", client="select, update"),
     "audit": Needs(worker="insert", scheduler="insert", client="select, insert", reader="select"),
     "operation": Needs(worker="select, delete", client="select, insert, update", reader="select"),
 }
@@ -105,7 +110,7 @@ _FIRING = (
 FUNCTIONS = {
     "clock_now()": tuple(RoleKind),
     "rank_now()": (RoleKind.WORKER, RoleKind.CLIENT, RoleKind.SCHEDULER),
-    "rank_bound()": (RoleKind.WORKER, RoleKind.CLIENT, RoleKind.READER),
+    "rank_bound()": tuple(RoleKind),
     f"run_of({_RUN}, timestamp with time zone, timestamp with time zone, jsonb)": (RoleKind.WORKER,),
     f"run_of({_RUN})": (RoleKind.WORKER,),
     "special_of(smallint, timestamp with time zone, jsonb)": (RoleKind.WORKER,),
@@ -116,7 +121,7 @@ FUNCTIONS = {
     "submit(jsonb, text[])": (RoleKind.CLIENT,),
     f"fire_schedules({_FIRING})": (RoleKind.SCHEDULER, RoleKind.CLIENT),
     "instant_text(timestamp with time zone)": (RoleKind.SCHEDULER, RoleKind.CLIENT),
-    "withdraw_staged(integer, uuid, timestamp with time zone)": (RoleKind.CLIENT,),
+    "withdraw_staged(integer, uuid, timestamp with time zone)": (RoleKind.SCHEDULER, RoleKind.CLIENT),
     "finish_run(uuid, integer, integer, uuid, integer, uuid, timestamp with time zone, text)": (RoleKind.WORKER,),
 }
 

@@ -65,6 +65,16 @@ async def announced(connection: Connection, lane: int, marks: Sequence[float], m
     return {row["seconds"]: row["schedules"] for row in rows}
 
 
+async def computed_by(connection: Connection, lanes: Sequence[int]) -> list[Record]:
+    """By which calendars and time zones the cursors of these lanes were computed, at least."""
+    return await load("schedules/computed_by").fetch(connection, lanes=lanes)
+
+
+async def note_calendars(connection: Connection, lane: int, revision: int) -> None:
+    """All cursors of a lane are computed by the calendars of this revision, or newer ones."""
+    await load("schedules/note_calendars").execute(connection, lane=lane, revision=revision)
+
+
 async def may_stage(connection: Connection) -> bool:
     return bool(await load("schedules/may_stage").fetchval(connection))
 
@@ -142,11 +152,30 @@ async def withdraw(connection: Connection, lane: int, schedule_id: UUID, since: 
 
 
 async def set_cursor(
-    connection: Connection, lane: int, schedule_id: UUID, nominal_at: datetime, due_at: datetime | None, tzdata: str
+    connection: Connection,
+    lane: int,
+    schedule_id: UUID,
+    nominal_at: datetime,
+    due_at: datetime | None,
+    tzdata: str,
+    calendars_revision: int | None = None,
 ) -> None:
+    """Which instant is next, and by what that was computed: `calendars_revision` if stored calendars are used."""
     await load("schedules/set_cursor").execute(
-        connection, lane=lane, schedule=schedule_id, nominal_at=nominal_at, due_at=due_at, tzdata=tzdata
+        connection,
+        lane=lane,
+        schedule=schedule_id,
+        nominal_at=nominal_at,
+        due_at=due_at,
+        tzdata=tzdata,
+        calendars_revision=calendars_revision,
     )
+
+
+async def last_decided(connection: Connection, lane: int, schedule_id: UUID) -> datetime | None:
+    """The last instant of a schedule that fired or was skipped."""
+    at: datetime | None = await load("schedules/last_decided").fetchval(connection, lane=lane, schedule=schedule_id)
+    return at
 
 
 async def drop_cursor(connection: Connection, lane: int, schedule_id: UUID) -> None:
@@ -217,6 +246,7 @@ class Content(NamedTuple):
     catch_up: str
     catch_up_seconds: float
     is_declared: bool
+    calendars: list[str] | None  # the stored ones that it uses
 
 
 async def create(
@@ -252,6 +282,7 @@ class NewSchedule(NamedTuple):
     content: Content
     nominal_at: datetime
     due_at: datetime
+    calendars_revision: int | None
 
 
 async def create_many(
@@ -272,13 +303,20 @@ async def create_many(
         codecs=[each.codec for each in contents],
         payloads=[each.payload for each in contents],
         options=[each.options for each in contents],
-        tags=[None if each.tags is None else msgspec.json.encode(each.tags).decode() for each in contents],
+        tags=[_as_json(each.tags) for each in contents],
         catch_ups=[each.catch_up for each in contents],
         catch_up_seconds=[each.catch_up_seconds for each in contents],
         nominal_at=[each.nominal_at for each in made],
         due_at=[each.due_at for each in made],
+        calendars=[_as_json(each.calendars) for each in contents],
+        calendars_revision=[each.calendars_revision for each in made],
     )
     return {row["id"] for row in rows}
+
+
+def _as_json(words: list[str] | None) -> str | None:
+    """An array in an array: those of PostgreSQL are all of one length."""
+    return None if words is None else msgspec.json.encode(words).decode()
 
 
 async def replace(

@@ -17,6 +17,7 @@ from mainspring.errors import InvalidInput, NotIdle
 from mainspring.model.job import checked_at
 from mainspring.model.payload import quoted
 from mainspring.scheduler.firing import LaneFirer
+from mainspring.scheduler.recomputing import recompute
 from mainspring.scheduler.templates import Templates
 from mainspring.store import lists, schedules
 from mainspring.testing.idle import frozen_clock_of, in_time, working
@@ -144,6 +145,7 @@ class _Journey:
         )
 
     async def go(self) -> None:
+        await recompute(self._connection, self._lanes)
         if self._work is not None:
             self._work.when_stuck = self._go_on_without_handlers
             await self._work.until_idle()

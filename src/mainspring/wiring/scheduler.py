@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 import structlog
 
 from mainspring.scheduler.firing import LaneFirer
-from mainspring.scheduler.scheduler import FiringLoop, LaneAssignment, Scheduler, SchedulerIdentity
+from mainspring.scheduler.scheduler import (
+    FiringLoop,
+    LaneAssignment,
+    RecomputingLoop,
+    Scheduler,
+    SchedulerIdentity,
+)
 from mainspring.scheduler.templates import Templates
 from mainspring.store.link import Link
 from mainspring.store.submissions import new_uuid
@@ -46,9 +52,12 @@ def scheduler(store: Store, clock: Clock) -> Scheduler:
             share=lambda lane: lane % LOOPS == number,
         )
 
-    heartbeats = Link(store.database, clock, "scheduler heartbeats")
+    recomputing = RecomputingLoop(assignment=assignment, link=Link(store.database, clock, "scheduler recomputing"))
     return Scheduler(
-        identity=identity, assignment=assignment, heartbeats=heartbeats, loops=[loop(number) for number in range(LOOPS)]
+        identity=identity,
+        assignment=assignment,
+        heartbeats=Link(store.database, clock, "scheduler heartbeats"),
+        loops=[*map(loop, range(LOOPS)), recomputing],
     )
 
 

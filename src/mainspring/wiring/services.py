@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, TypeVar
 
+from mainspring.control.calendars import Calendars
 from mainspring.control.dead import DeadLetters
 from mainspring.control.declared import DeclaredSchedules
 from mainspring.control.definitions import Definitions
@@ -57,6 +58,7 @@ class Services:
     schedule_batches: ScheduleBatches
     declared: DeclaredSchedules
     forecasts: Forecasts
+    calendars: Calendars
     restoration: Restoration
 
     def of(self, kind: type[S]) -> S:
@@ -81,6 +83,7 @@ def services(store: Store, clock: Clock, application: Application) -> Services:
         definitions=definitions, submitter=submitter, application=application, waker=database.waker
     )
     schedule_queries = ScheduleQueries(database=database, lanes=lanes)
+    calendars = Calendars(database=database, clock=clock, lanes=lanes)
     schedules = Schedules(
         database=database,
         clock=clock,
@@ -88,6 +91,7 @@ def services(store: Store, clock: Clock, application: Application) -> Services:
         definitions=definitions,
         application=application,
         submissions=submissions,
+        calendars=calendars,
         firer=lane_firer(clock),
     )
     return Services(
@@ -107,8 +111,13 @@ def services(store: Store, clock: Clock, application: Application) -> Services:
         schedules=schedules,
         schedule_queries=schedule_queries,
         schedule_lists=ScheduleLists(database=database, lanes=lanes, queries=schedule_queries),
-        schedule_batches=ScheduleBatches(database=database, clock=clock, queries=schedule_queries, schedules=schedules),
-        declared=DeclaredSchedules(database=database, lanes=lanes, application=application, schedules=schedules),
-        forecasts=Forecasts(database=database, lanes=lanes),
+        schedule_batches=ScheduleBatches(
+            database=database, clock=clock, queries=schedule_queries, schedules=schedules, calendars=calendars
+        ),
+        declared=DeclaredSchedules(
+            database=database, lanes=lanes, application=application, schedules=schedules, calendars=calendars
+        ),
+        calendars=calendars,
+        forecasts=Forecasts(database=database, lanes=lanes, calendars=calendars),
         restoration=Restoration(database=database, clock=clock, lanes=lanes),
     )

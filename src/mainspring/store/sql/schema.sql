@@ -158,7 +158,10 @@ create table line_sample (
 -- ── The places of a run ─────────────────────────────────────────────────────────────────────────────────────
 -- One row per lane. A look at several lanes starts here: on Citus it then runs where each of them lives.
 create table lane (
-    lane smallint primary key
+    lane smallint primary key,
+    -- What all cursors of this lane were computed by, at least.
+    calendars_revision bigint not null default 0,
+    tzdata text not null default ''
 );
 
 -- May start: claimed in the order of line, priority, rank. What has a rank in the future is staged: it waits until then.
@@ -499,6 +502,7 @@ create table schedule (
     created_by text not null,
     changed_at timestamptz not null default clock_now(),
     changed_by text not null,
+    calendars text[],                           -- the stored ones that it uses; null if it uses none
     primary key (lane, id),
     constraint a_pause_says_who check ((state = 'paused') = (paused_at is not null and paused_by is not null))
 );
@@ -506,6 +510,7 @@ create table schedule (
 create unique index schedule_name_idx on schedule (lane, tenant_id, name) where name is not null;
 create index schedule_job_idx on schedule (lane, job_id, name) where job_id is not null;
 create index schedule_declared_idx on schedule (lane, tenant_id, name) where is_declared;
+create index schedule_calendars_idx on schedule (lane, tenant_id, name) where calendars is not null;
 
 -- What a schedule was before an edit, or before it was deleted.
 create table schedule_version (
@@ -527,6 +532,7 @@ create table schedule_version (
     changed_by text not null,
     replaced_at timestamptz not null default clock_now(),   -- and until then
     is_deleted boolean not null default false,
+    calendars text[],
     primary key (lane, schedule_id, version)
 );
 create index schedule_version_name_idx on schedule_version (lane, tenant_id, name, replaced_at);
@@ -540,10 +546,34 @@ create table cursor (
     nominal_at timestamptz not null,
     due_at timestamptz,
     tzdata text not null,                       -- the release of the time zone database that computed it
+    -- The highest revision among its schedule's calendars when it was computed. If it is another one now, it is stale.
+    calendars_revision bigint,
     primary key (lane, schedule_id)
 ) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000,
         autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 100000);
 create index cursor_due_idx on cursor (lane, due_at) where due_at is not null;
+
+-- A named set of days and times of day. Schedules name it; whoever computes with them looks it up.
+create table calendar (
+    tenant_id int not null,
+    name text collate "C" not null,
+    version int not null default 1,             -- every edit is one more
+    revision bigint not null,                   -- of all calendars, when this one was written
+    document text not null,                     -- its days: as schedule/canonical.py writes them
+    created_at timestamptz not null default clock_now(),
+    created_by text not null,
+    changed_at timestamptz not null default clock_now(),
+    changed_by text not null,
+    primary key (tenant_id, name)
+);
+
+-- One row: how often calendars were written. Who writes one locks it until COMMIT, so revisions become visible in order,
+-- and whoever has read one knows all that was written before.
+create table calendar_revision (
+    is_only_row boolean primary key default true constraint there_is_one_row check (is_only_row),
+    revision bigint not null default 0
+);
+insert into calendar_revision default values;
 
 -- ── Ledgers ─────────────────────────────────────────────────────────────────────────────────────────────────
 create table idempotency (

@@ -5,17 +5,20 @@ with item as (
     select * from unnest(
         :ids::uuid[], :names::text[], :jobs::int[], :specs::text[], :codecs::smallint[], :payloads::bytea[],
         :options::text[], :tags::text[], :catch_ups::text[], :catch_up_seconds::double precision[],
-        :nominal_at::timestamptz[], :due_at::timestamptz[])
-    as item (id, name, job_id, spec, codec, payload, options, tags, catch_up, catch_up_seconds, nominal_at, due_at)
+        :calendars::text[], :nominal_at::timestamptz[], :due_at::timestamptz[], :calendars_revision::bigint[])
+    as item (id, name, job_id, spec, codec, payload, options, tags, catch_up, catch_up_seconds, calendars, nominal_at, due_at,
+             calendars_revision)
 ), cursors as (
-    insert into cursor (lane, schedule_id, nominal_at, due_at, tzdata)
-    select :lane::smallint, item.id, item.nominal_at, item.due_at, :tzdata::text from item
+    insert into cursor (lane, schedule_id, nominal_at, due_at, tzdata, calendars_revision)
+    select :lane::smallint, item.id, item.nominal_at, item.due_at, :tzdata::text, item.calendars_revision from item
 )
 insert into schedule (lane, {schedule except version}, created_by, changed_by)
 select :lane::smallint, item.id, :tenant::int, item.name, item.job_id, item.spec, item.codec, item.payload,
        item.options::jsonb,
        case when item.tags is not null then array(select jsonb_array_elements_text(item.tags::jsonb)) end,
-       item.catch_up, item.catch_up_seconds, false, :actor::text, :actor::text
+       item.catch_up, item.catch_up_seconds, false,
+       case when item.calendars is not null then array(select jsonb_array_elements_text(item.calendars::jsonb)) end,
+       :actor::text, :actor::text
 from item
 on conflict (lane, tenant_id, name) where name is not null do nothing
 returning id
