@@ -19,7 +19,13 @@ if TYPE_CHECKING:
     from mainspring.model.report import LogLine, Progress
     from mainspring.model.resource import Resource
     from mainspring.model.run import Attempt, Run
-    from mainspring.model.scheduling import OccurrenceRecord, SchedulePage, ScheduleState, ScheduleSummary
+    from mainspring.model.scheduling import (
+        CalendarSummary,
+        OccurrenceRecord,
+        SchedulePage,
+        ScheduleState,
+        ScheduleSummary,
+    )
     from mainspring.model.steering import Cancel, Fail, Retry, Snooze
     from mainspring.schedule.calendar import Calendar
     from mainspring.schedule.deciding import CatchUp
@@ -29,6 +35,7 @@ __all__ = [
     "Attempt",
     "BackOff",
     "Calendar",
+    "CalendarSummary",
     "Cancel",
     "CatchUp",
     "Context",
@@ -63,6 +70,7 @@ _HOMES = {
     "Attempt": "mainspring.model.run",
     "BackOff": "mainspring.model.policy",
     "Calendar": "mainspring.schedule.calendar",
+    "CalendarSummary": "mainspring.model.scheduling",
     "Cancel": "mainspring.model.steering",
     "CatchUp": "mainspring.schedule.deciding",
     "Context": "mainspring.model.context",

@@ -9,7 +9,7 @@ import pytest
 
 from mainspring import Calendar, Mainspring
 from mainspring.scheduler import recomputing
-from mainspring.scheduler.changing import follow_edits
+from mainspring.scheduler.changing import bring_up_to_date
 from mainspring.scheduler.recomputing import recompute
 from mainspring.store import calendars
 
@@ -167,9 +167,9 @@ async def test_a_process_that_dies_in_between_leaves_the_rest_to_the_next(
         left -= 1
         if left < 0:
             raise KeyboardInterrupt
-        return await follow_edits(*args, **kwargs)
+        return await bring_up_to_date(*args, **kwargs)
 
-    monkeypatch.setattr(recomputing, "follow_edits", dying)
+    monkeypatch.setattr(recomputing, "bring_up_to_date", dying)
     with pytest.raises(KeyboardInterrupt):
         await recompute(connection, range(LANES))
     monkeypatch.undo()

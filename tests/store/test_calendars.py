@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.waiting import until
 
 from mainspring import Calendar, Mainspring
 from mainspring.errors import (
@@ -15,6 +17,7 @@ from mainspring.errors import (
     InvalidSchedule,
 )
 from mainspring.schedule.calendar import NamedCalendar
+from mainspring.store import calendars
 from mainspring.testing import travel
 
 from .scheduling import (
@@ -33,6 +36,7 @@ from .scheduling import (
 
 if TYPE_CHECKING:
     from mainspring.store.connection import Connection
+    from mainspring.store.database import Database
     from mainspring.testing import FrozenClock
 
 
@@ -100,6 +104,23 @@ async def test_a_calendar_in_use_cannot_be_deleted(frozen_app: Mainspring) -> No
     await frozen_app.schedules.delete("daily")
     await frozen_app.calendars.delete("holidays")
     assert await frozen_app.calendars.list() == []
+
+
+async def test_a_deletion_waits_for_whoever_is_about_to_use_the_calendar(
+    frozen_app: Mainspring, connection: Connection, database: Database
+) -> None:
+    await frozen_app.calendars.put(NONE_YET)
+    await remind(frozen_app).scheduled("plain", "0 9 * * *").create(1)
+    other = await database.connect("other")
+    async with other.transaction():
+        await calendars.hold(other, ["holidays"], tenant_id=1)
+        await other.execute("update schedule set calendars = '{holidays}'")
+        deleting = asyncio.ensure_future(frozen_app.calendars.delete("holidays"))
+        waiting = "select exists (select from pg_stat_activity where datname = current_database() and wait_event = $1)"
+        await until(lambda: connection.fetchval(waiting, "transactionid"))
+    with pytest.raises(CalendarInUse, match="is used by plain"):
+        await deleting
+    await other.close()
 
 
 async def test_what_is_not_there_has_a_near_name(frozen_app: Mainspring) -> None:

@@ -224,6 +224,7 @@ OTHER_SAMPLES: dict[str, dict[str, str]] = {
     "schedules/previous_success": IN_HISTORY | {"count": "1000"},
     "schedules/skipped": IN_HISTORY | {"count": "51"},
     "schedules/versions": {"count": "51"},
+    "schedules/of_older_tzdata": {"past": "'00000000-0000-0000-0000-000000000000'"},
     "calendars/users": {"after": "''", "count": "51", "names": "'{holidays}'"},
     "leases/prune_stale": {"older_than": "'30 days'"},
     "runs/rerun": {"detail": "'{}'", "ids": f"'{{{','.join(IN_LANE_0)}}}'", "payload": "null", "codec": "null"},

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.waiting import PATIENCE, until
 
-from mainspring import Context  # noqa: TC001  read at run time, from the annotations
+from mainspring import Calendar, Context
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -124,3 +124,22 @@ async def test_an_application_fires_its_own_schedules(app: Mainspring) -> None:
     assert first is not None
     assert first != second
     assert (await app.schedules.find("tick")).is_declared
+
+
+async def test_a_running_scheduler_follows_a_calendar_that_is_edited(
+    app: Mainspring, url: str, connection: Connection
+) -> None:
+    @app.job
+    async def note() -> None: ...
+
+    await app.calendars.put(Calendar(name="holidays", yearly=frozenset({(12, 25)})))
+    before = (await note.scheduled("daily", "0 9 * * * not=holidays").create()).next_at
+    assert before is not None
+
+    async def has_followed() -> bool:
+        return (await app.schedules.find("daily")).next_at == before + timedelta(days=1)
+
+    with scheduler(url):
+        await until(lambda: connection.fetchval("select exists (select from scheduler)"))
+        await app.calendars.put(Calendar(name="holidays", dates=frozenset({before.date()})))
+        await until(has_followed)

@@ -32,6 +32,7 @@ class Cursor(NamedTuple):
     revision: int
     nominal_at: datetime
     due_at: datetime
+    tzdata: str = TZDATA_VERSION  # the release that computed it
     calendars_revision: int | None = None  # of its schedule's calendars when it was computed; None if it uses none
 
     @property

@@ -7,55 +7,33 @@ cursor begins anew.
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from mainspring.clock import instant
 from mainspring.schedule.deciding import Skipped, SkipReason, skip_until
 from mainspring.schedule.walls import TICK
-from mainspring.schedule.zones import TZDATA_VERSION
-from mainspring.scheduler.batch import Batch, Cursor, schedule_from
+from mainspring.scheduler.batch import Batch, schedule_from
 from mainspring.scheduler.calendars import resolve
+from mainspring.scheduler.cursors import ACTOR, LockedCursor
 from mainspring.store import notify, schedules
 from mainspring.store.connection import transaction
 from mainspring.store.submissions import new_run_ids
 
 if TYPE_CHECKING:
     from datetime import datetime
-    from uuid import UUID
 
     from mainspring.clock import Clock
-    from mainspring.schedule.schedule import Occurrence, Schedule
+    from mainspring.schedule.schedule import Occurrence
+    from mainspring.scheduler.batch import Cursor
     from mainspring.scheduler.calendars import ResolvedSchedule
     from mainspring.scheduler.firing import LaneFirer
     from mainspring.store.connection import Connection, Record
 
-ACTOR = "scheduler"  # as the audit names what no person did
 MOST_OVERDUE = 100  # fired by one act; what a scheduler left undone for longer than that is skipped, and says so
 
 
-class LockedSchedule:
+class LockedSchedule(LockedCursor):
     """A schedule that nobody else can fire or change until the transaction ends."""
-
-    def __init__(
-        self, connection: Connection, lane: int, row: Record, resolved: ResolvedSchedule, now: datetime
-    ) -> None:
-        self._connection = connection
-        self._lane = lane
-        self.row = row
-        self.now = now
-        self._resolved = resolved
-        self.schedule = resolved.schedule
-        self.cursor: Cursor | None = None  # None: it is over
-
-    @property
-    def id(self) -> UUID:
-        found: UUID = self.row["id"]
-        return found
-
-    @property
-    def is_paused(self) -> bool:
-        return bool(self.row["state"] == "paused")
 
     # ── first ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -63,7 +41,7 @@ class LockedSchedule:
         """End a pause that is over, take back what is staged, and decide what is overdue."""
         await self.end_pause_if_over()
         await self.take_back()
-        await self.follow_calendars()
+        await self.follow()
         if self.is_paused:
             return
         for _ in range(MOST_OVERDUE):
@@ -78,7 +56,7 @@ class LockedSchedule:
         if not self.is_paused or until is None or until > self.now:
             return
         await self.read_cursor()
-        await self.follow_calendars()
+        await self.follow()
         await self.resume(tenant_id=tenant_id, at=until)
         await schedules.audit(
             self._connection, self._lane, self.id, "resume", tenant_id=tenant_id, actor=ACTOR, detail={"until": until}
@@ -86,59 +64,6 @@ class LockedSchedule:
         row = await schedules.lock(self._connection, self._lane, self.row["name"], tenant_id=tenant_id)
         assert row is not None
         self.row = row
-
-    async def take_back(self) -> None:
-        """Withdraw what is staged and nobody has claimed."""
-        spread = self.schedule.spread or timedelta(0)
-        await self.read_cursor()
-        await schedules.withdraw(self._connection, self._lane, self.id, self.now - spread)
-        await self.read_cursor()
-
-    async def read_cursor(self) -> None:
-        row = await schedules.lock_cursor(self._connection, self._lane, self.id)
-        self.cursor = None
-        if row is not None:
-            at = (row["nominal_at"], row["due_at"])
-            self.cursor = Cursor(self.id, row["revision"], *at, row["calendars_revision"])
-
-    @property
-    def is_stale(self) -> bool:
-        """Whether one of its calendars was edited after its cursor was computed; unknown of one that is over."""
-        found = None if self.cursor is None else self.cursor.calendars_revision
-        return self._resolved.revision is not None and found != self._resolved.revision
-
-    async def follow_calendars(self) -> None:
-        """Let a cursor follow the calendars that were edited since it was computed.
-
-        What was due before the edit stays, and is decided as it was. From the edit on the new calendars rule, however
-        late that is noticed; but nothing comes again that was decided meanwhile.
-        """
-        if not self.is_stale:
-            return
-        cursor = self.cursor
-        edited_at = self._resolved.edited_at(None if cursor is None else cursor.calendars_revision)
-        if cursor is not None and (cursor.nominal_at if self.is_paused else cursor.due_at) <= edited_at:
-            await self._set_cursor(cursor.nominal_at, cursor.due_at)
-        else:
-            await self._move_to(await self._first_after_edit(edited_at))
-        await self.read_cursor()
-
-    async def _first_after_edit(self, edited_at: datetime) -> Occurrence | None:
-        first = self._first_of(self.schedule, edited_at)
-        decided_at = await schedules.last_decided(self._connection, self._lane, self.id)
-        if first is None or decided_at is None or first.nominal_at > decided_at:
-            return first
-        return self.schedule.next_after(decided_at, job=self.row["name"])
-
-    async def _move_to(self, first: Occurrence | None) -> None:
-        """Let an instant be the next, or none. A schedule that was over may begin again."""
-        if first is None:
-            await schedules.drop_cursor(self._connection, self._lane, self.id)
-        else:
-            await self._set_cursor(first.nominal_at, self.row["paused_until"] if self.is_paused else first.due_at)
-        state = "done" if first is None else "active"
-        if not self.is_paused and self.row["state"] != state:
-            await schedules.resume(self._connection, self._lane, self.id, tenant_id=self.row["tenant_id"], state=state)
 
     async def _fire_one(self, firer: LaneFirer, clock: Clock, cursor: Cursor) -> None:
         batch = Batch(new_run_ids(1, self._lane, instant(clock)))
@@ -178,17 +103,6 @@ class LockedSchedule:
             await self._set_cursor(first.nominal_at, due_at)
         return first
 
-    def _first_of(self, schedule: Schedule, at: datetime) -> Occurrence | None:
-        """The first instant after `at`, or the last one before, if it is not due yet and nobody has decided it."""
-        name = self.row["name"]
-        last = schedule.prev_before(at + TICK, job=name)
-        if last is not None and last.due_at > at and self._is_undecided(last):
-            return last
-        return schedule.next_after(at, job=name)
-
-    def _is_undecided(self, occurrence: Occurrence) -> bool:
-        return self.cursor is not None and occurrence.nominal_at >= self.cursor.nominal_at
-
     async def delete(self, *, tenant_id: int) -> None:
         """Remove it. The first instant that will not fire says why."""
         if self.is_paused:
@@ -215,11 +129,6 @@ class LockedSchedule:
         for each in skipped:
             await schedules.skip(self._connection, self._lane, self.id, each, tenant_id=self.row["tenant_id"])
 
-    async def _set_cursor(self, nominal_at: datetime, due_at: datetime | None) -> None:
-        await schedules.set_cursor(
-            self._connection, self._lane, self.id, nominal_at, due_at, TZDATA_VERSION, self._resolved.revision
-        )
-
 
 async def locked(connection: Connection, lane: int, name: str, *, tenant_id: int) -> LockedSchedule | None:
     """Lock a schedule, and then its cursor, inside the open transaction."""
@@ -238,8 +147,8 @@ async def _locked(connection: Connection, lane: int, row: Record | None) -> Lock
     return LockedSchedule(connection, lane, row, resolved, await schedules.now(connection))
 
 
-async def follow_edits(connection: Connection, lane: int, name: str, *, tenant_id: int, waits: bool) -> bool:
-    """Compute the cursor of a schedule again if its calendars were edited; answers whether that was so.
+async def bring_up_to_date(connection: Connection, lane: int, name: str, *, tenant_id: int, waits: bool) -> bool:
+    """Compute the cursor of a schedule again if that is necessary; answers whether it was.
 
     `waits`: also if somebody else has locked the schedule.
     """
@@ -249,9 +158,9 @@ async def follow_edits(connection: Connection, lane: int, name: str, *, tenant_i
         if schedule is None:
             return False
         await schedule.read_cursor()
-        if not schedule.is_stale:
-            return False
-        await schedule.take_back()
-        await schedule.follow_calendars()
-        notify.send(connection, [notify.schedule(lane)])
-        return True
+        if schedule.is_stale:
+            await schedule.take_back()
+        is_new = await schedule.follow()
+        if is_new:
+            notify.send(connection, [notify.schedule(lane)])
+        return is_new

@@ -12,7 +12,8 @@ from mainspring.schedule.deciding import decide
 from mainspring.schedule.zones import TZDATA_VERSION
 from mainspring.scheduler.batch import Batch, Cursor, catch_up_from, schedule_from
 from mainspring.scheduler.calendars import CalendarCache
-from mainspring.scheduler.changing import ACTOR, follow_edits, locked_if_free
+from mainspring.scheduler.changing import bring_up_to_date, locked_if_free
+from mainspring.scheduler.cursors import ACTOR
 from mainspring.scheduler.templates import RunKind
 from mainspring.store import notify, schedules
 from mainspring.store.connection import transaction
@@ -63,7 +64,7 @@ class LaneFirer:
             if row["is_paused"]:
                 await self._resume(connection, lane, row)
             elif await self._is_stale(connection, row):
-                await follow_edits(connection, lane, row["name"], tenant_id=row["tenant_id"], waits=False)
+                await bring_up_to_date(connection, lane, row["name"], tenant_id=row["tenant_id"], waits=False)
             else:
                 cursor = Cursor(row["schedule_id"], row["revision"], row["nominal_at"], row["due_at"])
                 await self.decide(connection, row, cursor, row["now"], batch)
@@ -83,11 +84,14 @@ class LaneFirer:
                 await schedule.end_pause_if_over()
 
     async def _is_stale(self, connection: Connection, row: Record) -> bool:
-        """Whether a calendar of this schedule was edited after its cursor was computed."""
-        if row["calendars"] is None:
+        """Whether its cursor was computed by other calendars, or by time zones that have it elsewhere."""
+        if row["calendars"] is not None:
+            newest = (await self._calendars.of(connection, row)).revision
+            if newest != row["calendars_revision"]:
+                return True
+        if row["tzdata"] >= TZDATA_VERSION:
             return False
-        newest = (await self._calendars.of(connection, row)).revision
-        return bool(newest != row["calendars_revision"])
+        return not (await self._schedule(connection, row)).is_due(row["nominal_at"], job=row["name"])
 
     async def _schedule(self, connection: Connection, row: Record) -> Schedule:
         if row["calendars"] is None:

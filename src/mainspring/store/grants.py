@@ -62,7 +62,12 @@ TABLES = {
     "scheduler": Needs(scheduler=ALL),
     "tally": Needs(worker=ALL, client="select", reader="select"),
     "line_sample": Needs(worker="select, insert, delete", client="select", reader="select"),
-    "lane": Needs(worker="select", scheduler="select, update (calendars_revision)", client="select", reader="select"),
+    "lane": Needs(
+        worker="select",
+        scheduler="select, update (calendars_revision), update (tzdata)",
+        client="select",
+        reader="select",
+    ),
     "ready": Needs(worker=ALL, scheduler="select, insert, delete", client="select, insert, delete", reader="select"),
     "later": Needs(worker=ALL, scheduler="select, delete", client="select, insert, delete", reader="select"),
     "held": Needs(worker=ALL, client="select, update, delete", reader="select"),

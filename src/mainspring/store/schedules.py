@@ -75,6 +75,16 @@ async def note_calendars(connection: Connection, lane: int, revision: int) -> No
     await load("schedules/note_calendars").execute(connection, lane=lane, revision=revision)
 
 
+async def of_older_tzdata(connection: Connection, lane: int, tzdata: str, past: UUID, count: int) -> list[Record]:
+    """Schedules whose cursors an older release of the time zone database computed, in the order of their ids."""
+    return await load("schedules/of_older_tzdata").fetch(connection, lane=lane, tzdata=tzdata, past=past, count=count)
+
+
+async def note_tzdata(connection: Connection, lane: int, tzdata: str) -> None:
+    """All cursors of a lane are as this release has them, or a newer one."""
+    await load("schedules/note_tzdata").execute(connection, lane=lane, tzdata=tzdata)
+
+
 async def may_stage(connection: Connection) -> bool:
     return bool(await load("schedules/may_stage").fetchval(connection))
 
