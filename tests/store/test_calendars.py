@@ -62,6 +62,17 @@ async def test_a_calendar_is_stored_found_and_listed_with_who_uses_it(frozen_app
     assert await frozen_app.calendars.users("holidays", after="daily") == []
 
 
+async def test_who_did_what_is_audited(frozen_app: Mainspring, connection: Connection) -> None:
+    for calendar in (holidays(1), holidays(1), holidays(2)):
+        await frozen_app.calendars.put(calendar)
+    await frozen_app.calendars.delete("holidays")
+    rows = await connection.fetch("select actor, action, subject from audit")
+    assert {tuple(row) for row in rows} == {
+        ("tester", f"calendar.{act}", "holidays") for act in ("create", "replace", "delete")
+    }
+    assert len(rows) == 3
+
+
 async def test_asked_for_twice_nothing_more_happens(frozen_app: Mainspring) -> None:
     for _ in range(2):
         assert (await frozen_app.calendars.put(holidays(1))).version == 1

@@ -1,3 +1,3 @@
 -- By which calendars and time zones the cursors of some lanes were computed, at least; and how often calendars were written.
-select lane, calendars_revision, tzdata, (select revision from calendar_revision) as newest_calendars
-from lane where lane = any (:lanes::smallint[])
+select lane.lane, lane.calendars_revision, lane.tzdata, calendar_revision.revision as newest_calendars
+from lane cross join calendar_revision where lane.lane = any (:lanes::smallint[])
