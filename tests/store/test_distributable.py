@@ -23,6 +23,7 @@ SEVERAL_LANES = {
     "health/lanes": "for people who watch",
     "health/latest": "for people who watch",
     "history/outcomes_of_worker": "for tests",
+    "health/schedules_paused_by": "for people who watch",
     "health/failures": "for people who watch",
     "health/lateness": "for people who watch",
     "leases/of_worker": "a worker has leases in all lanes, and asks once per beat",

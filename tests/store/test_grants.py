@@ -31,15 +31,15 @@ CONNECTING = " connections/end connections/living notify/send runs/confirm"
 READING = """
     health/activity health/applied_migrations health/clock health/dead_rows health/failures health/finished health/lanes
     health/lateness health/latest health/long_transactions health/partitions_ahead health/prepared_transactions
-    health/settings health/workers history/attempts_of_run history/audit_of_run history/ends jobs/find jobs/ids
-    jobs/lines jobs/list jobs/names jobs/names_of lists/begin lists/counts lists/ended lists/last_errors lists/placed
-    lists/placed_of_jobs lists/running lists/running_counts lists/unsuccessful lists/whereabouts operations/find
-    operations/list queues/depths queues/samples queues/slots queues/tallies reports/find_progress reports/lines_of_run
-    calendars/find calendars/list calendars/users
-    roles/keepers roles/lacking roles/search_path roles/strangers runs/find schedules/extent schedules/find
-    schedules/find_version schedules/list schedules/list_due schedules/list_of_job schedules/now schedules/occurrences
-    schedules/sample_specs schedules/scan_end schedules/scan_end_of_job schedules/skipped schedules/specs
-    schedules/versions workers/list workers/lost workers/serving
+    calendars/find calendars/list calendars/users health/schedules_paused_by health/settings health/workers
+    history/attempts_of_run history/audit_of_run history/ends jobs/find jobs/ids jobs/lines jobs/list jobs/names
+    jobs/names_of lists/begin lists/counts lists/ended lists/last_errors lists/placed lists/placed_of_jobs
+    lists/running lists/running_counts lists/unsuccessful lists/whereabouts operations/find operations/list
+    queues/depths queues/samples queues/slots queues/tallies reports/find_progress reports/lines_of_run roles/keepers
+    roles/lacking roles/search_path roles/strangers runs/find schedulers/list schedules/extent schedules/find
+    schedules/find_version schedules/list schedules/list_due schedules/list_of_job schedules/next_due schedules/now
+    schedules/occurrences schedules/sample_specs schedules/scan_end schedules/scan_end_of_job schedules/skipped
+    schedules/specs schedules/versions workers/list workers/lost workers/serving
 """
 DEFINING = " jobs/add_version jobs/find_version jobs/lines jobs/open_line jobs/register"
 ACTING = """

@@ -35,12 +35,13 @@ PACKAGE = Path(mainspring.__file__).parent
 STRANGER = DEFAULT_TENANT + 1
 
 # Those who work for all tenants: `restored` and `doctor` look after the installation.
-FOR_ALL_TENANTS = ("restored", "doctor", "server_checks", "schema_checks")
+FOR_ALL_TENANTS = ("restored", "doctor", "server_checks", "schema_checks", "schedule_checks")
 # Statements that read rows of tenants, are reached from control/, and name no tenant.
 WITHOUT = {
     "runs/exists": "looks for runs whose ids this process made a moment ago",
     "reports/find_progress": "a row by the id of a run that the caller has found as its tenant's",
     "reports/lines_of_run": "rows by the id of a run that the caller has found as its tenant's",
+    "schedules/next_due": "how late schedulers are, who serve all tenants",
     "schedules/occurrences": "rows by the id of a schedule that the caller has found as its tenant's",
     "schedules/skipped": "rows by the id of a schedule that the caller has found as its tenant's",
     "schedules/last_decided": "rows by the id of a schedule that the caller has locked as its tenant's",

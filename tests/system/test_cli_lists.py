@@ -114,6 +114,10 @@ async def test_every_list_fits_its_terminal_and_no_heading_is_cut(
         ["a-queue-with-a-rather-long-name", "bank", "default"],
         ["gpu", "eu"],
     )
+    await connection.execute(
+        "insert into scheduler (id, host, pid, version, beat_at)"
+        " values (gen_random_uuid(), 'a-host-with-a-very-long-name.example.org', 4711, '0', clock_now() + '1 hour')"
+    )
     await shop.app.queues.pause("bank")
     await shop.app.operations.start("cancel", RunFilter(jobs=("sell",)), reason="the shop is closed for good")
     for words, first, kept in (
@@ -122,6 +126,7 @@ async def test_every_list_fits_its_terminal_and_no_heading_is_cut(
         (("job", "list"), "job", ("ready", "running", "scheduled", "held", "dead")),
         (("operation", "list"), "operation", ("kind", "state", "done", "started", "reason")),
         (("top", "--once"), "queue", ("depth", "oldest", "slots", "slots wanted")),
+        (("top", "--once"), "host", ("pid", "lanes")),
     ):
         lines = on_a_terminal(columns, *words, "--database-url", shop.url)
         heading = next(re.split(r"  +", line.strip()) for line in lines if line.startswith(f"{first}  "))

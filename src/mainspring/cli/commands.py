@@ -68,7 +68,7 @@ for parent, name, place, summary, order in (
     (commands, "up", "up:up", "Run the whole system in the foreground.", 0),
     (commands, "worker", "workers:work", "Run workers; list or drain them.", 1),
     (commands, "scheduler", "scheduler:run_scheduler", "Fire schedules.", 1),
-    (commands, "top", "top:top", "Watch queues, workers and failures, live.", 2),
+    (commands, "top", "top:top", "Watch queues, workers, schedulers and failures, live.", 2),
     (commands, "migrate", "database:migrate", "Bring the schema up to date.", 4),
     (commands, "restored", "database:restored", "Make a database safe that was restored from a backup.", 4),
     (commands, "doctor", "database:doctor", "Check the database's health.", 5),

@@ -150,8 +150,9 @@ async def doctor(*, invocation: Invocation) -> int:
     """Check the database, and say what to do.
 
     Looks at the server's version and settings, schema, permissions, search path,
-    clocks, long transactions, lanes, history partitions, workers and dead rows.
-    Exits with 1 if there is a problem.
+    clocks, long transactions, lanes, history partitions, workers, schedulers,
+    schedules that cannot be decided, and dead rows. Exits with 1 if there is a
+    problem.
 
     Examples:
       mainspring doctor

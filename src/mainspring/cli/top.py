@@ -1,4 +1,4 @@
-"""`mainspring top`: queues, rates, lateness, workers and failures, live in the terminal."""
+"""`mainspring top`: queues, rates, lateness, workers, schedulers and failures, live in the terminal."""
 
 import asyncio
 import sys
@@ -18,14 +18,23 @@ from mainspring.cli.tables import Column, fitted
 from mainspring.cli.text import as_span, safe
 from mainspring.cli.workers import lines_of as worker_lines
 from mainspring.control.overview import COUNTED, Failure, Overview, overview
+from mainspring.control.schedulers import FiringStatus
 from mainspring.model.actor import Actor
 from mainspring.model.worker import WorkerSummary
 from mainspring.store.failures import DATABASE_ERRORS
 from mainspring.wiring import Store
 
 SHOWN_WORKERS = 12
+SHOWN_SCHEDULERS = 8
 SHOWN_FAILURES = 8
 COLOURS = {"dead": "red", "lost": "red", "scheduled": "yellow"}
+SCHEDULERS = (
+    Column("host", least=10),
+    Column("pid"),
+    Column("lanes", is_number=True),
+    Column("heartbeat", leave_out=1),
+    Column("version", leave_out=2),
+)
 FAILURES = (
     Column("at"),
     Column("job", least=16),
@@ -42,7 +51,7 @@ async def top(
     once: Annotated[bool, Flag, Parameter(help="Show one picture and end.")] = False,
     invocation: Invocation,
 ) -> None:
-    """Watch queues, workers and failures, live.
+    """Watch queues, workers, schedulers and failures, live.
 
     Ctrl-C ends it. Without a terminal, or with --once, one picture is printed.
 
@@ -88,6 +97,7 @@ def picture(seen: Overview, room: int | None) -> Group:
     parts: list[RenderableType] = [*_headlines(seen, room), Text()]
     parts += [_heading("queues"), *queues, Text()]
     parts += [_heading("workers"), *_workers(seen.workers, room), Text()]
+    parts += [_heading("schedulers"), *_schedulers(seen.firing, room), Text()]
     parts += [_heading("failures of the last minutes"), *_failures(seen.failures, room)]
     return Group(*parts)
 
@@ -116,6 +126,27 @@ def _workers(workers: list[WorkerSummary], room: int | None) -> list[Text]:
     if len(workers) > SHOWN_WORKERS:
         lines.append(Text(f"… {len(workers) - SHOWN_WORKERS} more", style="dim"))
     return lines
+
+
+def _schedulers(firing: FiringStatus, room: int | None) -> list[Text]:
+    late = Text(f"instants are overdue by up to {as_span(firing.overdue_seconds)}", style="red")
+    overdue = [late] if firing.overdue_lanes else []
+    if not firing.schedulers:
+        remedy = "; schedules do not fire: mainspring scheduler --app module:app" if firing.has_schedules else ""
+        return [Text(f"none{remedy}", style="red" if remedy else "dim"), *overdue]
+    rows = [
+        (
+            Text(safe(each.host, 60)),
+            Text(str(each.pid)),
+            Text(str(each.lanes)),
+            Text(f"{as_span(each.silent_seconds)} ago"),
+            Text(safe(each.version)),
+        )
+        for each in firing.schedulers[:SHOWN_SCHEDULERS]
+    ]
+    more = len(firing.schedulers) - SHOWN_SCHEDULERS
+    lines = fitted(SCHEDULERS, rows, room)
+    return [*lines, *([Text(f"… {more} more", style="dim")] if more > 0 else []), *overdue]
 
 
 def _failures(failures: list[Failure], room: int | None) -> list[Text]:

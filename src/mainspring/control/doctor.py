@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mainspring.control import schema_checks, server_checks
+from mainspring.control import schedule_checks, schema_checks, server_checks
 from mainspring.control.findings import Examined, Finding, ok, problem, warning
 from mainspring.errors import DatabaseUnsuitable, MainspringError, SchemaMismatch
 from mainspring.store import health
@@ -81,5 +81,7 @@ _CHECKS: tuple[tuple[str, Callable[[Examined], Awaitable[Finding]], Callable[[Ex
     ("lanes", schema_checks.check_lanes, _with_lanes),
     ("history", schema_checks.check_partitions, _with_lanes),
     ("workers", schema_checks.check_workers, _with_lanes),
+    ("schedulers", schedule_checks.check_schedulers, _with_lanes),
+    ("schedules", schedule_checks.check_undecided, _with_lanes),
     ("dead rows", schema_checks.check_dead_rows, _with_lanes),
 )

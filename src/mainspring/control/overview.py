@@ -1,4 +1,4 @@
-"""Everything at a glance: queues, workers, lateness, failures. What `mainspring top` shows."""
+"""Everything at a glance: queues, workers, schedulers, lateness, failures. What `mainspring top` shows."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from mainspring.control.schedulers import FiringStatus, firing
 from mainspring.store import health, queues, workers
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class Overview:
     counts: dict[str, int]
     queues: list[Queue]
     workers: list[WorkerSummary]
+    firing: FiringStatus
     lateness_p50: float | None
     lateness_p95: float | None
     failures: list[Failure]
@@ -55,6 +57,7 @@ async def overview(connection: Connection, actor: Actor, lanes: int) -> Overview
         counts={name: int(count) for name, count in counts.items()},
         queues=await queues.queues(connection, tenant_id=actor.tenant),
         workers=await workers.list_workers(connection, WINDOW_SECONDS),
+        firing=await firing(connection, lanes),
         lateness_p50=_percentile(late, 0.5),
         lateness_p95=_percentile(late, 0.95),
         failures=[_failure(row) for row in failures],

@@ -88,6 +88,19 @@ class CalendarSummary:
     changed_by: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchedulerSummary:
+    """A scheduler that lives, and how many lanes it looks after."""
+
+    id: UUID
+    host: str
+    pid: int
+    version: str
+    started_at: datetime
+    silent_seconds: float
+    lanes: int
+
+
 class OccurrenceOutcome(StrEnum):
     """What an instant of a schedule became."""
 

@@ -59,7 +59,7 @@ TABLES = {
     "line": Needs(worker="select, insert", scheduler="select, insert", client="select, insert", reader="select"),
     "queue": Needs(worker="select", client="select, insert, update", reader="select"),
     "worker": Needs(worker=ALL, scheduler="select", client="select, update (drain_requested_at)", reader="select"),
-    "scheduler": Needs(scheduler=ALL),
+    "scheduler": Needs(scheduler=ALL, client="select", reader="select"),
     "tally": Needs(worker=ALL, client="select", reader="select"),
     "line_sample": Needs(worker="select, insert, delete", client="select", reader="select"),
     "lane": Needs(

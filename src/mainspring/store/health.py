@@ -65,6 +65,13 @@ async def silent_workers(connection: Connection) -> Record:
     return row
 
 
+async def schedules_paused_by(connection: Connection, lanes: int, actor: str, bound: int) -> list[Record]:
+    """Of all tenants, among the first `bound` schedules of each lane."""
+    return await load("health/schedules_paused_by").fetch(
+        connection, lanes=list(range(lanes)), actor=actor, bound=bound
+    )
+
+
 async def tables_with_dead_rows(connection: Connection, at_least: int) -> list[Record]:
     return await load("health/dead_rows").fetch(connection, schema=SCHEMA, at_least=at_least)
 
