@@ -403,3 +403,25 @@ async def test_on_a_terminal_each_line_fits_and_run_ids_are_whole(morning: Offic
             assert all(any(run_id in line for line in lines) for run_id in run_ids)
             assert any("the schedule was paused" in line for line in lines)
             assert any("late by 45 min" in line for line in lines)
+
+
+# ── arguments that the code no longer takes ─────────────────────────────────────────────────────────────────────
+
+
+async def test_doctor_and_apply_name_schedules_whose_arguments_no_longer_fit(office: Office) -> None:
+    await office.report.scheduled("old", "0 9 * * *").create("Mon")
+    new = ("--app", "tests.system.unfit_app:app", "--database-url", office.url, "-o", "json")
+    findings = mainspring("doctor", *new).document["findings"]
+    applied = mainspring("schedule", "apply", *new).document
+    said = mainspring("schedule", "apply", *new[:-2]).err
+
+    finding = next(each for each in findings if each["check"] == "arguments")
+    assert finding["level"] == "problem"
+    assert finding["says"].startswith("those of 1 schedule do not fit the code: old (")
+    assert "'day'" in finding["says"]
+    assert [(each["name"], each["job"]) for each in applied["unfit"]] == [("old", "report")]
+    assert "schedule old: its arguments no longer fit report: " in said
+    await office.app.schedules.delete("old")
+    assert mainspring("schedule", "apply", *new).document["unfit"] == []
+    well = next(each for each in mainspring("doctor", *new).document["findings"] if each["check"] == "arguments")
+    assert (well["level"], well["says"]) == ("ok", "those of all schedules fit the code")

@@ -7,12 +7,14 @@ from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
+from mainspring.app.loading import load_app
 from mainspring.app.mainspring import Mainspring
+from mainspring.app.stored_arguments import unfit_schedules
 from mainspring.cli.bulk import confirm
 from mainspring.cli.command import Flag, Invocation, command
 from mainspring.cli.text import safe
 from mainspring.control.doctor import examine, not_reached
-from mainspring.control.findings import Finding, Level
+from mainspring.control.findings import Finding, Level, ok, problem, warning
 from mainspring.control.restored import Outlook, Restored
 from mainspring.errors import StoreError
 from mainspring.store import health
@@ -146,21 +148,30 @@ MARKS = {Level.OK: ("ok", "green"), Level.WARNING: ("warning", "yellow"), Level.
 
 
 @command("doctor")
-async def doctor(*, invocation: Invocation) -> int:
+async def doctor(
+    *,
+    app: Annotated[str | None, Parameter(help="module:name of the app whose schedules' arguments are checked.")] = None,
+    invocation: Invocation,
+) -> int:
     """Check the database, and say what to do.
 
     Looks at the server's version and settings, schema, permissions, search path,
     clocks, long transactions, lanes, history partitions, workers, schedulers,
-    schedules that cannot be decided, and dead rows. Exits with 1 if there is a
+    schedules that cannot be decided, and dead rows. With --app also whether the
+    arguments that schedules keep still fit the code. Exits with 1 if there is a
     problem.
 
     Examples:
       mainspring doctor
       mainspring doctor --database-url postgresql://me@db/jobs -o json
+      mainspring doctor --app shop.jobs:app
     """
+    application = None if app is None else load_app(app)
     try:
         async with invocation.database() as (_, connection):
             findings = await examine(connection, invocation.clock)
+        if application is not None:
+            findings.append(await _arguments(invocation, application))
     except StoreError as error:
         findings = [not_reached(error)]
     worst = Level.OK
@@ -172,6 +183,20 @@ async def doctor(*, invocation: Invocation) -> int:
     else:
         invocation.print(_table(findings), "", _verdict(invocation, findings, worst))
     return 1 if worst is Level.PROBLEM else 0
+
+
+async def _arguments(invocation: Invocation, application: Mainspring) -> Finding:
+    """Whether the arguments that schedules keep fit the code; a schema that does not serve us is said elsewhere."""
+    try:
+        async with invocation.client(application) as client:
+            unfit = await unfit_schedules(client)
+    except StoreError as error:
+        return warning("arguments", f"could not be looked at: {error.message}", error.hint or "")
+    if not unfit:
+        return ok("arguments", "those of all schedules fit the code")
+    first, names = unfit[0], ", ".join(each.name for each in unfit[:3]) + (", …" if len(unfit) > 3 else "")
+    says = f"those of {_number(len(unfit), 'schedule')} do not fit the code: {names} ({first.problem})"
+    return problem("arguments", says, "Their runs become dead letters: replace them, or take the old arguments, too.")
 
 
 def _table(findings: list[Finding]) -> Table:

@@ -13,6 +13,7 @@ from mainspring import wiring
 from mainspring.app.loading import load_app
 from mainspring.app.logs import log_from
 from mainspring.app.mainspring import Mainspring
+from mainspring.app.stored_arguments import unfit_schedules
 from mainspring.cli.command import Flag, Invocation, command
 from mainspring.cli.text import safe
 from mainspring.cli.workers import LogLevel
@@ -99,7 +100,8 @@ async def apply(
     """Let the schedules that an application declares take effect.
 
     Shows what is added, changed and removed, and which occurrences of the next 30
-    days that moves. Schedules made at run time are never touched.
+    days that moves. Schedules made at run time are never touched; those with
+    arguments that the code no longer takes are named.
 
     Examples:
       mainspring schedule apply --app shop.jobs:app --dry-run
@@ -112,9 +114,14 @@ async def apply(
             differences = await declared.compare(client.actor, application.declared, by_hand=True)
         else:
             differences = await declared.apply(client.actor, application.declared, by_hand=True, prune=prune)
+        unfit = await unfit_schedules(client)
     if invocation.wants_json:
-        invocation.print_json({"schedules": [_as_document(each, invocation.now) for each in differences]})
-    elif differences:
+        documents = [_as_document(each, invocation.now) for each in differences]
+        invocation.print_json({"schedules": documents, "unfit": unfit})
+        return
+    for misfit in unfit:
+        invocation.say(f"schedule {misfit.name}: its arguments no longer fit {misfit.job}: {misfit.problem}")
+    if differences:
         invocation.print_lines(_lines(differences, invocation.now, prunes=prune))
     else:
         invocation.print("The application declares no schedules, and none is left from before.")
