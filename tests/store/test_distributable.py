@@ -123,7 +123,7 @@ def test_the_reader_looks_into_the_functions_that_a_statement_calls() -> None:
     fire, withdraw = load("schedules/fire"), load("schedules/withdraw")
 
     assert written(fire) == {"occurrence", "occurrence_past", "ready", "skipped", "schedule", "cursor"}
-    assert written(withdraw) == {"ready", "later", "occurrence", "cursor"}
+    assert written(withdraw) == {"ready", "later", "occurrence", "occurrence_past", "cursor"}
     assert [touch.table for touch in touches(inside(fire)[1])] == ["cursor", "schedule"]
     assert lapses(Statement("made up", "select finish_run()")) == []
     assert lapses(Statement("made up", "select submit_runs()")) == ["join idempotency"], "its items name their lanes"

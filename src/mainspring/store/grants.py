@@ -93,7 +93,9 @@ TABLES = {
     "occurrence": Needs(
         worker="select", scheduler="select, insert, delete", client="select, insert, delete", reader="select"
     ),
-    "occurrence_past": Needs(worker="select", scheduler="select, insert", client="select, insert", reader="select"),
+    "occurrence_past": Needs(
+        worker="select", scheduler="select, insert, delete", client="select, insert, delete", reader="select"
+    ),
     "skipped": Needs(scheduler="select, insert", client="select, insert", reader="select"),
     "calendar": Needs(scheduler="select", client=ALL, reader="select"),
     "calendar_revision": Needs(scheduler="select", client="select, update"),

@@ -925,7 +925,11 @@ begin
     staged := array(
         select run_id from occurrence
         where occurrence.lane = own and occurrence.schedule_id = withdraw_staged.schedule
-          and occurrence.nominal_at >= withdraw_staged.since and occurrence.due_at > clock_now());
+          and occurrence.nominal_at >= withdraw_staged.since and occurrence.due_at > clock_now())
+    || array(
+        select run_id from occurrence_past   -- no keeper has made a partition of that day
+        where occurrence_past.lane = own and occurrence_past.schedule_id = withdraw_staged.schedule
+          and occurrence_past.nominal_at >= withdraw_staged.since and occurrence_past.due_at > clock_now());
     loop
         for run in delete from ready where ready.lane = own and ready.id = any (staged) and ready.rank > rank_bound()
                    and ready.first_started_at is null returning ready.id loop
@@ -944,13 +948,21 @@ begin
     if cardinality(withdrawn) = 0 then
         return 0;
     end if;
-    select occurrence.nominal_at, occurrence.due_at into earliest from occurrence
-    where occurrence.lane = own and occurrence.schedule_id = withdraw_staged.schedule
-      and occurrence.nominal_at >= withdraw_staged.since and occurrence.run_id = any (withdrawn)
-    order by occurrence.nominal_at limit 1;
+    select fired.nominal_at, fired.due_at into earliest from (
+        select occurrence.nominal_at, occurrence.due_at from occurrence
+        where occurrence.lane = own and occurrence.schedule_id = withdraw_staged.schedule
+          and occurrence.nominal_at >= withdraw_staged.since and occurrence.run_id = any (withdrawn)
+        union all
+        select occurrence_past.nominal_at, occurrence_past.due_at from occurrence_past
+        where occurrence_past.lane = own and occurrence_past.schedule_id = withdraw_staged.schedule
+          and occurrence_past.nominal_at >= withdraw_staged.since and occurrence_past.run_id = any (withdrawn)) as fired
+    order by fired.nominal_at limit 1;
     delete from occurrence
     where occurrence.lane = own and occurrence.schedule_id = withdraw_staged.schedule
       and occurrence.nominal_at >= withdraw_staged.since and occurrence.run_id = any (withdrawn);
+    delete from occurrence_past
+    where occurrence_past.lane = own and occurrence_past.schedule_id = withdraw_staged.schedule
+      and occurrence_past.nominal_at >= withdraw_staged.since and occurrence_past.run_id = any (withdrawn);
     insert into cursor (lane, schedule_id, nominal_at, due_at, tzdata)
     values (own, withdraw_staged.schedule, earliest.nominal_at, earliest.due_at, '')
     on conflict (lane, schedule_id) do update
