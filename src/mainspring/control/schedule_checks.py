@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from mainspring.control.findings import Finding, ok, problem, warning
 from mainspring.control.schedulers import firing
-from mainspring.scheduler.changing import ACTOR
+from mainspring.scheduler.cursors import ACTOR
 from mainspring.store import health
 
 if TYPE_CHECKING:

@@ -152,18 +152,8 @@ declare
     own smallint := fire_schedules.lane::smallint;
     versions int[];
     past date[];
-    ending uuid[] := '{}';
     ended uuid[];
 begin
-    -- What is over after this is changed itself: so it is locked before its cursor, as by everybody who changes a schedule.
-    if array_position(following, null) is not null then
-        ending := array(
-            select schedule.id from schedule
-            where schedule.lane = own and schedule.id = any (
-                array(select item.schedule_id from unnest(schedules, following) as item (schedule_id, next_at)
-                      where item.next_at is null))
-            for update skip locked);
-    end if;
     -- From here on, only those whose cursor is where it was seen; it stays there, for it is locked.
     select array_agg(item.schedule_id), array_agg(item.nominal_at), array_agg(item.due_at), array_agg(item.previous_at),
            array_agg(item.run_id), array_agg(item.template), array_agg(item.next_at), array_agg(item.next_due_at),
@@ -177,8 +167,7 @@ begin
           and cursor.revision = item.revision and cursor.nominal_at = item.expected_at
         limit 1 for update skip locked) as unchanged
     cross join lateral (
-        select schedule.version from schedule where schedule.lane = own and schedule.id = item.schedule_id limit 1) as found
-    where item.next_at is not null or item.schedule_id = any (ending);
+        select schedule.version from schedule where schedule.lane = own and schedule.id = item.schedule_id limit 1) as found;
     if schedules is null then
         return;
     end if;
@@ -284,11 +273,7 @@ begin
     staged := array(
         select run_id from occurrence
         where occurrence.lane = own and occurrence.schedule_id = withdraw_staged.schedule
-          and occurrence.nominal_at >= withdraw_staged.since and occurrence.due_at > clock_now())
-    || array(
-        select run_id from occurrence_past   -- no keeper has made a partition of that day
-        where occurrence_past.lane = own and occurrence_past.schedule_id = withdraw_staged.schedule
-          and occurrence_past.nominal_at >= withdraw_staged.since and occurrence_past.due_at > clock_now());
+          and occurrence.nominal_at >= withdraw_staged.since and occurrence.due_at > clock_now());
     loop
         for run in delete from ready where ready.lane = own and ready.id = any (staged) and ready.rank > rank_bound()
                    and ready.first_started_at is null returning ready.id loop
@@ -307,21 +292,13 @@ begin
     if cardinality(withdrawn) = 0 then
         return 0;
     end if;
-    select fired.nominal_at, fired.due_at into earliest from (
-        select occurrence.nominal_at, occurrence.due_at from occurrence
-        where occurrence.lane = own and occurrence.schedule_id = withdraw_staged.schedule
-          and occurrence.nominal_at >= withdraw_staged.since and occurrence.run_id = any (withdrawn)
-        union all
-        select occurrence_past.nominal_at, occurrence_past.due_at from occurrence_past
-        where occurrence_past.lane = own and occurrence_past.schedule_id = withdraw_staged.schedule
-          and occurrence_past.nominal_at >= withdraw_staged.since and occurrence_past.run_id = any (withdrawn)) as fired
-    order by fired.nominal_at limit 1;
+    select occurrence.nominal_at, occurrence.due_at into earliest from occurrence
+    where occurrence.lane = own and occurrence.schedule_id = withdraw_staged.schedule
+      and occurrence.nominal_at >= withdraw_staged.since and occurrence.run_id = any (withdrawn)
+    order by occurrence.nominal_at limit 1;
     delete from occurrence
     where occurrence.lane = own and occurrence.schedule_id = withdraw_staged.schedule
       and occurrence.nominal_at >= withdraw_staged.since and occurrence.run_id = any (withdrawn);
-    delete from occurrence_past
-    where occurrence_past.lane = own and occurrence_past.schedule_id = withdraw_staged.schedule
-      and occurrence_past.nominal_at >= withdraw_staged.since and occurrence_past.run_id = any (withdrawn);
     insert into cursor (lane, schedule_id, nominal_at, due_at, tzdata)
     values (own, withdraw_staged.schedule, earliest.nominal_at, earliest.due_at, '')
     on conflict (lane, schedule_id) do update
