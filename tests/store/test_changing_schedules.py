@@ -309,6 +309,31 @@ async def test_a_run_that_is_staged_for_a_day_without_a_partition_is_taken_back(
     assert len(await run_ids(frozen_app)) == 1
 
 
+@pytest.mark.parametrize("act", ["put", "delete"])
+async def test_a_schedule_that_cannot_be_decided_can_be_mended_or_deleted(
+    frozen_app: Mainspring, clock: FrozenClock, connection: Connection, firing: Firing, act: str
+) -> None:
+    await remind(frozen_app).scheduled("broken", "0 * * * *").create(1)
+    await connection.execute("""update schedule set spec = '{"when": "of another age"}'""")
+    await clock.advance(HOUR)
+    await firing.fire()
+    (found,) = await frozen_app.schedules.list()
+    assert (found.when, found.state) == ('{"when": "of another age"}', "paused")
+    with pytest.raises(InvalidSchedule):
+        await frozen_app.schedules.resume("broken")
+    match act:
+        case "put":
+            await frozen_app.schedules.put("broken", "remind", "0 * * * *", {"customer": 1})
+            await frozen_app.schedules.resume("broken")
+            await clock.advance(HOUR)
+            await firing.fire()
+            assert await fired(connection) == {"broken": [NEW_YEAR + 2 * HOUR]}
+        case _:
+            await frozen_app.schedules.delete("broken")
+            assert await frozen_app.schedules.list() == []
+    assert (await verdict(connection, {"broken": [NEW_YEAR + HOUR]})).missing == []
+
+
 # ── what is overdue is decided first ────────────────────────────────────────────────────────────────────────────
 
 

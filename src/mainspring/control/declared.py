@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from mainspring.control.schedule_rows import content_of
 from mainspring.errors import ScheduleExists, ScheduleNotFound, ScheduleVersionConflict
 from mainspring.model.ids import lane_of_key
-from mainspring.scheduler.batch import schedule_from
+from mainspring.scheduler.batch import schedule_if_readable
 from mainspring.store import jobs, schedules, workers
 
 if TYPE_CHECKING:
@@ -94,11 +94,15 @@ class DeclaredSchedules:
         return DeclaredDifference(
             name=request.name,
             difference=await self._difference(connection, actor, row, content, by_hand=by_hand),
-            before=None if row is None else await self._resolved(connection, actor, schedule_from(row["spec"])),
+            before=None if row is None else await self._present(connection, actor, row),
             after=await self._resolved(connection, actor, request.schedule),
             request=request,
             version=None if row is None else row["version"],
         )
+
+    async def _present(self, connection: Connection, actor: Actor, row: Record) -> Schedule | None:
+        schedule = schedule_if_readable(row["spec"])
+        return None if schedule is None else await self._resolved(connection, actor, schedule)
 
     async def _resolved(self, connection: Connection, actor: Actor, schedule: Schedule) -> Schedule:
         return (await self._calendars.resolved(connection, actor, schedule)).schedule
@@ -165,7 +169,9 @@ class DeclaredSchedules:
         names = await jobs.names_of(connection, {row["job_id"] for row in rows}, tenant_id=actor.tenant)
         known = {handler for server in await workers.servers(connection) for handler in server.handlers}
         return [
-            DeclaredDifference(name=row["name"], difference=Difference.REMOVED, before=schedule_from(row["spec"]))
+            DeclaredDifference(
+                name=row["name"], difference=Difference.REMOVED, before=schedule_if_readable(row["spec"])
+            )
             for row in rows
             for job in [names[row["job_id"]]]
             if self._application.definition_of(job) is not None or job not in known

@@ -18,7 +18,7 @@ from mainspring.model.scheduling import (
     ScheduleVersion,
 )
 from mainspring.schedule.deciding import SkipReason
-from mainspring.scheduler.batch import catch_up_from, schedule_from
+from mainspring.scheduler.batch import catch_up_from, schedule_from, schedule_if_readable
 from mainspring.store.schedules import Content
 
 if TYPE_CHECKING:
@@ -62,17 +62,23 @@ def options_document(row: Record) -> dict[str, Any]:
     return document
 
 
+def _told(row: Record) -> dict[str, str]:
+    """When a schedule fires, as people read it."""
+    schedule = schedule_if_readable(row["spec"])
+    if schedule is None:
+        return {"when": row["spec"], "words": "cannot be read by this version of Mainspring", "zone": ""}
+    return {"when": schedule.text, "words": schedule.words, "zone": schedule.zone}
+
+
 def summary_of(row: Record, job: str) -> ScheduleSummary:
-    schedule, state = schedule_from(row["spec"]), ScheduleState(row["state"])
+    state = ScheduleState(row["state"])
     is_active = state is ScheduleState.ACTIVE
     return ScheduleSummary(
         id=row["id"],
         name=row["name"],
         job=job,
         version=row["version"],
-        when=schedule.text,
-        words=schedule.words,
-        zone=schedule.zone,
+        **_told(row),
         state=state,
         next_at=row["nominal_at"] if is_active else None,
         next_due_at=row["due_at"] if is_active else None,
@@ -94,13 +100,11 @@ def summary_of(row: Record, job: str) -> ScheduleSummary:
 
 
 def version_of(row: Record, job: str) -> ScheduleVersion:
-    schedule, is_past = schedule_from(row["spec"]), "replaced_at" in row
+    is_past = "replaced_at" in row
     return ScheduleVersion(
         version=row["version"],
         job=job,
-        when=schedule.text,
-        words=schedule.words,
-        zone=schedule.zone,
+        **_told(row),
         payload=decode(row["payload"], row["codec"]),
         options=options_document(row),
         tags=row["tags"] or [],

@@ -49,6 +49,14 @@ def schedule_from(spec: str) -> Schedule:
     return schedule_of(msgspec.json.decode(spec))
 
 
+def schedule_if_readable(spec: str) -> Schedule | None:
+    """None if it cannot be read here: a newer program has stored it, or its zone is gone."""
+    try:
+        return schedule_from(spec)
+    except Exception:  # whatever it is: who has such a schedule must be able to look at it, mend it and delete it
+        return None
+
+
 @lru_cache(maxsize=1_000)
 def catch_up_from(rule: str, seconds: float) -> CatchUp:
     return CatchUp(rule=CatchUpRule(rule), window=timedelta(seconds=seconds))

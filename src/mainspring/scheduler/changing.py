@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from mainspring.clock import instant
 from mainspring.schedule.deciding import Skipped, SkipReason, skip_until
+from mainspring.schedule.schedule import LONGEST_SPREAD, Schedule
 from mainspring.schedule.walls import TICK
-from mainspring.scheduler.batch import Batch, schedule_from
-from mainspring.scheduler.calendars import resolve
+from mainspring.scheduler.batch import Batch, schedule_from, schedule_if_readable
+from mainspring.scheduler.calendars import ResolvedSchedule, resolve
 from mainspring.scheduler.cursors import ACTOR, LockedCursor
 from mainspring.store import notify, schedules
 from mainspring.store.connection import transaction
@@ -25,10 +26,10 @@ if TYPE_CHECKING:
     from mainspring.clock import Clock
     from mainspring.schedule.schedule import Occurrence
     from mainspring.scheduler.batch import Cursor
-    from mainspring.scheduler.calendars import ResolvedSchedule
     from mainspring.scheduler.firing import LaneFirer
     from mainspring.store.connection import Connection, Record
 
+UNREADABLE = ResolvedSchedule(Schedule.parse("1970-01-01T00:00:00Z"))  # stands for one; nobody asks when it is due
 MOST_OVERDUE = 100  # fired by one act; what a scheduler left undone for longer than that is skipped, and says so
 
 
@@ -130,6 +131,29 @@ class LockedSchedule(LockedCursor):
             await schedules.skip(self._connection, self._lane, self.id, each, tenant_id=self.row["tenant_id"])
 
 
+class UnreadableSchedule(LockedSchedule):
+    """One that this program cannot read. It can be replaced or deleted; nothing of it can be decided."""
+
+    async def settle(self, firer: LaneFirer, clock: Clock) -> None:
+        await self.read_cursor()
+        await schedules.withdraw(self._connection, self._lane, self.id, self.now - LONGEST_SPREAD)
+        await self.read_cursor()
+
+    async def end_pause_if_over(self) -> None:
+        schedule_from(self.row["spec"])  # raises: that is why it was paused
+
+    async def resume(self, *, tenant_id: int, at: datetime) -> None:
+        schedule_from(self.row["spec"])
+
+    async def follow(self) -> bool:
+        return False
+
+    async def _skip_until(self, until: datetime, reason: SkipReason) -> None:
+        """One instant of it is known."""
+        if self.cursor is not None and self.cursor.nominal_at < until:
+            await self._record((Skipped(self.cursor.nominal_at, self.cursor.nominal_at, reason),))
+
+
 async def locked(connection: Connection, lane: int, name: str, *, tenant_id: int) -> LockedSchedule | None:
     """Lock a schedule, and then its cursor, inside the open transaction."""
     return await _locked(connection, lane, await schedules.lock(connection, lane, name, tenant_id=tenant_id))
@@ -143,8 +167,11 @@ async def locked_if_free(connection: Connection, lane: int, name: str, *, tenant
 async def _locked(connection: Connection, lane: int, row: Record | None) -> LockedSchedule | None:
     if row is None:
         return None
-    resolved = await resolve(connection, schedule_from(row["spec"]), tenant_id=row["tenant_id"])
-    return LockedSchedule(connection, lane, row, resolved, await schedules.now(connection))
+    schedule, now = schedule_if_readable(row["spec"]), await schedules.now(connection)
+    if schedule is None:
+        return UnreadableSchedule(connection, lane, row, UNREADABLE, now)
+    resolved = await resolve(connection, schedule, tenant_id=row["tenant_id"])
+    return LockedSchedule(connection, lane, row, resolved, now)
 
 
 async def bring_up_to_date(connection: Connection, lane: int, name: str, *, tenant_id: int, waits: bool) -> bool:
