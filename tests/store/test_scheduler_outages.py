@@ -154,6 +154,6 @@ async def test_a_scheduler_that_minds_every_error_would_end_with_its_connection(
         await until_fired(connection, clock, ["all"])
         proxy.close_down()
         await clock.advance(HOUR)
-        proxy.open_up()
         await until(running.done)
+        proxy.open_up()
     assert (await verdict(connection, {"all": [NEW_YEAR + HOUR, clock.at]})).missing == [Instant("all", clock.at)]
