@@ -47,11 +47,13 @@ FIELDS = (
 COUNT, ROUNDS = 200_000, 3
 SPREAD, SECOND = timedelta(seconds=10), timedelta(seconds=1)
 STRANGERS_PER_SECOND, WARM_UP = 50, 500
+SLOWEST_FIRING = 5_000  # per second: herds exist long before they are due, so there is time for that
 QUEUE = noop.definition.queue
 
 OF_JOB = "from attempt where job_id = (select id from job where name = $1 limit 1) and started_at is not null"
 STARTED = f"select count(*) >= $2 {OF_JOB} and started_at >= $3"
 STARTS = f"select min(started_at), max(started_at) {OF_JOB} and started_at >= $2"
+STAGED = "select count(*) from occurrence where nominal_at = $1 and fired_at < nominal_at"
 STRANGERS_WAIT = """
 select exists (select from ready where job_id = (select id from job where name = $1 limit 1) and submitted_at <= $2)"""
 # The caller notes the moment of its call in the payload, as for `latency`.
@@ -93,12 +95,13 @@ class Herd:
         plain_drain_s = await self._plain()
         at = await self._due_together("herd")
         first_at, last_at = await self._drained(at)
+        staged = await self._looker.fetchval(STAGED, at)
         other_queue_p99_ms = await self._other_queue(at, max(last_at, at + SECOND))
         await filling.remove(self._looker, "herd")
         first_start_ms, drain_s = (first_at - at) / timedelta(milliseconds=1), (last_at - at).total_seconds()
         say(
             f"round {number} of {of}: first start after {first_start_ms:.0f} ms, all {self._count:,} after"
-            f" {drain_s:.1f} s; lying in line they take {plain_drain_s:.1f} s"
+            f" {drain_s:.1f} s ({staged / self._count:.0%} staged); lying in line they take {plain_drain_s:.1f} s"
         )
         return {
             "first_start_ms": first_start_ms,
@@ -133,7 +136,12 @@ class Herd:
     async def _due_together(self, prefix: str, spread: timedelta | None = None) -> datetime:
         count = self._count
         at = await filling.load_ahead(
-            self._url, self._looker, prefix, count, lambda at: filling.herd(prefix, count, at, spread)
+            self._url,
+            self._looker,
+            prefix,
+            count,
+            lambda at: filling.herd(prefix, count, at, spread),
+            lead=filling.LEAD + count / SLOWEST_FIRING,
         )
         await filling.until(self._looker, at, "until the herd is due")
         return at

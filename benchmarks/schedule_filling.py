@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 CHUNK = 20_000  # schedules in one transaction
 SLOWEST = 10_000  # schedules loaded per second; where it takes longer, what is loaded begins later
-LEAD = 3.0  # seconds that must be left to the first instant when all are loaded: nothing is staged earlier
+LEAD = 3.0  # seconds to the first instant, at least, when all are loaded
 ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Asia/Tokyo", "Australia/Lord_Howe")
 MINUTE = 60
 
@@ -158,13 +158,14 @@ async def load_ahead(
     prefix: str,
     count: int,
     plans: Callable[[datetime], Iterable[Plan]],
+    lead: float = LEAD,
 ) -> datetime:
-    """Add schedules that begin at a whole second which is yet to come when all are there; answers with that."""
-    margin = LEAD + 2 + count / SLOWEST
+    """Add schedules that begin at a whole second, at least `lead` seconds after all are there; answers with that."""
+    margin = lead + 2 + count / SLOWEST
     while True:
         at = await whole_second(looker) + timedelta(seconds=math.ceil(margin))
         await load(url, plans(at), count)
-        if await whole_second(looker) + timedelta(seconds=LEAD) < at:
+        if await whole_second(looker) + timedelta(seconds=lead) < at:
             return at
         say(f"loading {count:,} schedules took longer than {margin:.0f} s; once more, with twice the time")
         await remove(looker, prefix)
