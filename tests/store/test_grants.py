@@ -38,8 +38,9 @@ READING = """
     queues/depths queues/samples queues/slots queues/tallies reports/find_progress reports/lines_of_run roles/keepers
     roles/lacking roles/search_path roles/strangers runs/find schedulers/list schedules/extent schedules/find
     schedules/find_version schedules/list schedules/list_due schedules/list_of_job schedules/next_due schedules/now
-    schedules/occurrences schedules/sample_specs schedules/scan_end schedules/scan_end_of_job schedules/skipped
-    schedules/specs schedules/versions workers/list workers/lost workers/serving
+    schedules/occurrences schedules/occurrences_at schedules/reruns schedules/sample_specs schedules/scan_end
+    schedules/scan_end_of_job schedules/skipped schedules/specs schedules/versions workers/list workers/lost
+    workers/serving
 """
 DEFINING = " jobs/add_version jobs/find_version jobs/lines jobs/open_line jobs/register"
 ACTING = """
@@ -55,8 +56,9 @@ FIRING = """
 """
 # A client that changes a schedule fires what is overdue, too.
 SCHEDULING = f"""
-    {FIRING} calendars/advance_revision calendars/delete calendars/hold calendars/put schedules/create
-    schedules/create_many schedules/declared schedules/delete schedules/keep_version schedules/pause schedules/replace
+    calendars/advance_revision calendars/delete calendars/hold calendars/put schedules/backfill schedules/create
+    schedules/create_many schedules/declared schedules/delete schedules/keep_version schedules/lock schedules/pause
+    schedules/replace schedules/withdraw {FIRING}
 """
 WATCHING_THE_TIME = """
     calendars/edited calendars/users schedulers/beat schedulers/list schedulers/remove schedules/announced

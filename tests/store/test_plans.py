@@ -145,6 +145,7 @@ SAMPLES = {
     "following": "array[null, clock_now(), clock_now()]",
     "following_due": "array[null, clock_now(), clock_now()]",
     "horizon": "0",
+    "instants": "array_fill(clock_now(), array[3])",
     "is_declared": "false",
     "is_deleted": "false",
     "job": "1",

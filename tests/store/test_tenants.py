@@ -43,6 +43,7 @@ WITHOUT = {
     "reports/lines_of_run": "rows by the id of a run that the caller has found as its tenant's",
     "schedules/next_due": "how late schedulers are, who serve all tenants",
     "schedules/occurrences": "rows by the id of a schedule that the caller has found as its tenant's",
+    "schedules/occurrences_at": "rows by the id of a schedule that the caller has found as its tenant's",
     "schedules/skipped": "rows by the id of a schedule that the caller has found as its tenant's",
     "schedules/last_decided": "rows by the id of a schedule that the caller has locked as its tenant's",
     "schedules/lock_cursor": "the cursor of a schedule that the caller has locked as its tenant's",

@@ -11,6 +11,7 @@ from mainspring.control.calendars import Calendars
 from mainspring.control.forecast import Forecasts
 from mainspring.control.schedule_batches import ScheduleBatches
 from mainspring.control.schedule_lists import ScheduleLists
+from mainspring.control.backfills import Backfills
 from mainspring.control.schedule_queries import ScheduleQueries
 from mainspring.control.schedule_requests import ScheduleRequest, check_overlap, read_catch_up, read_schedule
 from mainspring.control.schedules import Schedules
@@ -95,6 +96,8 @@ class ScheduleCollection(Collection):
     resume = verb(Schedules, Schedules.resume)
     trigger = verb(Schedules, Schedules.trigger)
     delete = verb(Schedules, Schedules.delete)
+    backfill = verb(Backfills, Backfills.backfill)
+    start_backfill = verb(Backfills, Backfills.start_backfill)
 
     find_sync = blocking(find)
     list_sync = blocking(list)
@@ -111,6 +114,8 @@ class ScheduleCollection(Collection):
     resume_sync = blocking(resume)
     trigger_sync = blocking(trigger)
     delete_sync = blocking(delete)
+    backfill_sync = blocking(backfill)
+    start_backfill_sync = blocking(start_backfill)
 
     async def create(
         self,

@@ -80,6 +80,7 @@ DONE = {
     OperationKind.REQUEUE: "requeued",
     OperationKind.PURGE: "purged",
     OperationKind.RERUN: "run again",
+    OperationKind.BACKFILL: "backfilled",
 }
 
 

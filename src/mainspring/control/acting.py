@@ -30,7 +30,7 @@ class Acting:
 
     async def act(self, connection: Connection, tenant: int, operation: Operation, lines: dict[UUID, int]) -> int:
         """Act on these runs; answers on how many. The others moved on: that is reported, and no failure."""
-        act = dead.Act(tenant, operation.actor, _detail(operation))
+        act = dead.Act(tenant, operation.actor, detail_of(operation))
         done = 0
         for lane, some in by_lane(lines):
             match operation.kind:
@@ -45,6 +45,8 @@ class Acting:
                     done += len(await dead.purge(connection, lane, some, act, reason=operation.reason))
                 case OperationKind.RERUN:
                     done += len(await self._reruns.rerun_in_lane(connection, lane, some, act))
+                case OperationKind.BACKFILL:
+                    raise AssertionError("backfills are worked off by control/backfilling.py")
         return done
 
     async def _change(
@@ -97,7 +99,7 @@ class Acting:
         return len(done)
 
 
-def _detail(operation: Operation) -> str:
+def detail_of(operation: Operation) -> str:
     detail: dict[str, Any] = {"reason": operation.reason, "operation": operation.id}
     if operation.kind is OperationKind.CHANGE:
         detail["changed"] = sorted(operation.change)

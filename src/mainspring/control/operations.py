@@ -26,9 +26,10 @@ from mainspring.store.confirming import REGISTRATIONS_LANE, confirm
 from mainspring.store.connection import snapshot, transaction, uncancelled
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
     from datetime import timedelta
 
+    from mainspring.control.backfilling import Backfilling
     from mainspring.control.lists import Lists
     from mainspring.control.reruns import Reruns
     from mainspring.model.actor import Actor
@@ -43,10 +44,18 @@ TRIES = 5  # how often in a row a batch may be a deadlock's victim, or meet a lo
 class Operations:
     """Starts, works off and shows operations."""
 
-    def __init__(self, *, database: Database, lists: Lists, reruns: Reruns) -> None:
+    def __init__(
+        self,
+        *,
+        database: Database,
+        lists: Lists,
+        reruns: Reruns,
+        backfilling: Callable[[Actor, Operation], Backfilling],
+    ) -> None:
         self._database = database
         self._lists = lists
         self._acting = Acting(reruns=reruns)
+        self._backfilling = backfilling
 
     # ── starting and finding ────────────────────────────────────────────────────────────────────────────────
 
@@ -66,12 +75,28 @@ class Operations:
         Nothing is done before `work` is called, here or elsewhere.
         """
         kind = kind_of(kind)
+        if kind is OperationKind.BACKFILL:
+            raise _not_by_filter()
         wanted = aimed(kind, wanted)
         change = _checked_change(kind, priority, queue, rules.checked_max_age(max_age))
         expected = await self._lists.count(actor, wanted)
-        operation_id = uuid4()
         if kind is OperationKind.CHANGE:
             await self._check_change(actor, **change)
+        number = expected.number if expected.is_exact else None
+        return await self.write_down(actor, kind, wanted=wanted, change=change, reason=reason, expected=number)
+
+    async def write_down(
+        self,
+        actor: Actor,
+        kind: OperationKind,
+        *,
+        wanted: RunFilter,
+        change: dict[str, Any],
+        reason: str,
+        expected: int | None,
+    ) -> Operation:
+        """Keep what is to be done, before any of it is."""
+        operation_id = uuid4()
         await uncancelled(
             self._write_down(
                 operation_id=operation_id,
@@ -81,7 +106,7 @@ class Operations:
                 change=change,
                 actor=actor.name,
                 reason=rules.checked_reason(reason),
-                expected=expected.number if expected.is_exact else None,
+                expected=expected,
             )
         )
         try:
@@ -131,6 +156,8 @@ class Operations:
         """Work an operation off from where it is, in batches; tells how far it got after each of them."""
         batch = checked_limit(batch, "batch")
         operation, failures, has_written = await self.find(actor, operation_id), 0, False
+        is_backfill = operation.kind is OperationKind.BACKFILL
+        backfilling = self._backfilling(actor, operation) if is_backfill else None
         while True:
             if operation.is_over and not has_written:
                 await self._confirm()
@@ -138,7 +165,10 @@ class Operations:
             if operation.is_over:
                 return
             try:
-                has_written = await uncancelled(self._step(actor, operation.id, batch))
+                if backfilling is None:
+                    has_written = await uncancelled(self._step(actor, operation.id, batch))
+                else:
+                    has_written = await backfilling.next_batch(operation, batch)
                 failures = 0
             except DatabaseBusy:
                 has_written = False
@@ -177,6 +207,16 @@ class Operations:
                     is_over=len(found) < batch,
                 )
         return True
+
+
+def _not_by_filter() -> InvalidInput:
+    return InvalidInput(
+        "A backfill is about the occurrences of a schedule, not about runs that match a filter.",
+        code="invalid-kind",
+        hint="Start it by app.schedules.start_backfill(…), or mainspring schedule backfill.",
+        field="kind",
+        value=OperationKind.BACKFILL.value,
+    )
 
 
 def aimed(kind: OperationKind, wanted: RunFilter) -> RunFilter:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mainspring.control.schedule_errors import no_such_schedule, no_such_version
-from mainspring.control.schedule_rows import record_of, skip_record_of, summary_of, version_of
+from mainspring.control.schedule_rows import record_of, skip_record_of, specs_of, summary_of, told_once, version_of
 from mainspring.model.ids import lane_of_key
 from mainspring.model.job import checked_at, checked_name
 from mainspring.model.listing import checked_limit
@@ -65,12 +65,15 @@ class ScheduleQueries:
         lane, late_by = self.lane(actor, name), ON_TIME if missed else None
         async with self._database.acquire() as connection, snapshot(connection):
             fired, skipped = [], []
-            for each in await self._ids(connection, actor, lane, name):
+            specs = specs_of(await self.all_versions(connection, actor, lane, name))
+            for each in tuple(specs)[:MOST_OF_ONE_NAME]:
                 fired += await schedules.occurrences(connection, lane, each, end, begin, count, late_by=late_by)
-                skipped += await schedules.skipped(connection, lane, each, end, begin, count)
-            run_ids = {row["run_id"] for row in (*fired, *skipped)} - {None}
-            states = await lists.states_of(connection, list(run_ids), tenant_id=actor.tenant)
-        records = [record_of(row, states) for row in fired] + [skip_record_of(row, states) for row in skipped]
+                for row in await schedules.skipped(connection, lane, each, end, begin, count):
+                    made_up = await self._made_up_for(connection, lane, each, row, end, count)
+                    skipped += told_once(row, made_up, end, specs[each].get(row["version"]), name)
+            run_ids = {row["run_id"] for row in fired} | {each.row["run_id"] for each in skipped}
+            states = await lists.states_of(connection, list(run_ids - {None}), tenant_id=actor.tenant)
+        records = [record_of(row, states) for row in fired] + [skip_record_of(each, states) for each in skipped]
         return sorted(records, key=lambda each: each.nominal_at, reverse=True)[:count]
 
     async def preview(self, actor: Actor, name: str, *, count: int = 10) -> Preview:
@@ -85,7 +88,7 @@ class ScheduleQueries:
         """What a schedule is and was, newest first; also of one that was deleted."""
         lane = self.lane(actor, name)
         async with self._database.acquire() as connection, snapshot(connection):
-            rows = await self._all_versions(connection, actor, lane, name)
+            rows = await self.all_versions(connection, actor, lane, name)
             names = await jobs.names_of(connection, {row["job_id"] for row in rows}, tenant_id=actor.tenant)
         return [version_of(row, names[row["job_id"]]) for row in rows]
 
@@ -113,6 +116,14 @@ class ScheduleQueries:
             raise no_such_version(present["name"], version, present["version"])
         return row
 
+    async def all_versions(self, connection: Connection, actor: Actor, lane: int, name: str) -> Sequence[Record]:
+        """The present one first, if there is one."""
+        present = await schedules.find(connection, lane, name, tenant_id=actor.tenant)
+        older = await schedules.versions(connection, lane, name, tenant_id=actor.tenant, count=MOST_VERSIONS)
+        if present is None and not older:
+            raise await self.not_found(connection, actor, name)
+        return older if present is None else [present, *older]
+
     async def not_found(self, connection: Connection, actor: Actor, name: str) -> ScheduleNotFound:
         alike = ScheduleFilter(actor.tenant, prefix=name[:1])
         near = await schedules.listed(connection, self._lanes, alike, count=1_000)
@@ -126,16 +137,12 @@ class ScheduleQueries:
 
     # ── inside ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def _ids(self, connection: Connection, actor: Actor, lane: int, name: str) -> Sequence[UUID]:
-        """Of the schedules that have or had this name, the latest first."""
-        rows = await self._all_versions(connection, actor, lane, name)
-        ids = dict.fromkeys(row["schedule_id" if "schedule_id" in row else "id"] for row in rows)
-        return tuple(ids)[:MOST_OF_ONE_NAME]
-
-    async def _all_versions(self, connection: Connection, actor: Actor, lane: int, name: str) -> Sequence[Record]:
-        """The present one first, if there is one."""
-        present = await schedules.find(connection, lane, name, tenant_id=actor.tenant)
-        older = await schedules.versions(connection, lane, name, tenant_id=actor.tenant, count=MOST_VERSIONS)
-        if present is None and not older:
-            raise await self.not_found(connection, actor, name)
-        return older if present is None else [present, *older]
+    async def _made_up_for(
+        self, connection: Connection, lane: int, schedule_id: UUID, row: Record, before: datetime, count: int
+    ) -> Sequence[datetime]:
+        """The latest instants before then that were skipped, and became runs by a backfill."""
+        if not row["has_backfilled"]:
+            return []
+        end = min(before, row["last_at"] + TICK)
+        found = await schedules.occurrences(connection, lane, schedule_id, end, row["first_at"], count)
+        return [each["nominal_at"] for each in found]

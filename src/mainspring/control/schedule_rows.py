@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -18,11 +18,13 @@ from mainspring.model.scheduling import (
     ScheduleVersion,
 )
 from mainspring.schedule.deciding import SkipReason
+from mainspring.schedule.walls import TICK
 from mainspring.scheduler.batch import catch_up_from, schedule_from, schedule_if_readable
 from mainspring.store.schedules import Content
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
+    from datetime import datetime
     from uuid import UUID
 
     from mainspring.model.lifecycle import State
@@ -132,12 +134,47 @@ def record_of(row: Record, states: Mapping[UUID, State]) -> OccurrenceRecord:
     )
 
 
-def skip_record_of(row: Record, states: Mapping[UUID, State]) -> OccurrenceRecord:
+class SkippedInstants(NamedTuple):
+    """Instants in a row that became no run of their own, and the row of the ledger that says so."""
+
+    row: Record
+    first_at: datetime
+    last_at: datetime
+
+
+def told_once(
+    row: Record, made_up: Sequence[datetime], before: datetime, spec: str | None, name: str
+) -> list[SkippedInstants]:
+    """What a row of the ledger says was skipped, without the instants that a backfill has made up for (newest first).
+
+    The row stays as it is, since that is what was decided then. Only what is before the given instant is told.
+    """
+    if not row["has_backfilled"] or spec is None:
+        return [SkippedInstants(row, row["first_at"], row["last_at"])]
+    schedule, end, told = schedule_from(spec), min(before, row["last_at"] + TICK), []
+    for at in (*(each for each in made_up if schedule.is_due(each, job=name)), row["first_at"] - TICK):
+        first, last = schedule.next_after(at, job=name), schedule.prev_before(end, job=name)
+        if first is not None and last is not None and first.nominal_at <= last.nominal_at:
+            told.append(SkippedInstants(row, first.nominal_at, last.nominal_at))
+        end = at
+    return told
+
+
+def specs_of(versions: Iterable[Record]) -> dict[UUID, dict[int, str]]:
+    """When schedules were due at each of their versions."""
+    specs: dict[UUID, dict[int, str]] = {}
+    for row in versions:
+        specs.setdefault(row["schedule_id" if "schedule_id" in row else "id"], {})[row["version"]] = row["spec"]
+    return specs
+
+
+def skip_record_of(skipped: SkippedInstants, states: Mapping[UUID, State]) -> OccurrenceRecord:
     """Instants that became no run of their own."""
+    row = skipped.row
     is_collapsed = row["reason"] == SkipReason.COLLAPSED
     return OccurrenceRecord(
-        nominal_at=row["first_at"],
-        last_at=row["last_at"],
+        nominal_at=skipped.first_at,
+        last_at=skipped.last_at,
         outcome=OccurrenceOutcome.COLLAPSED if is_collapsed else OccurrenceOutcome.SKIPPED,
         version=row["version"],
         decided_at=row["decided_at"],

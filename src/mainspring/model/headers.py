@@ -12,7 +12,7 @@ from mainspring.model.payload import quoted
 MAX_HEADERS = 20
 MAX_VALUE_LENGTH = 1_000
 MAX_BYTES = 4_096
-RESERVED = ("rerun_of", *occurrence.HEADERS)  # what we put there ourselves
+RESERVED = ("rerun_of", "backfilled_by", *occurrence.HEADERS)  # what we put there ourselves
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 _VALUE = re.compile(rf"[\x20-\x7e]{{1,{MAX_VALUE_LENGTH}}}")

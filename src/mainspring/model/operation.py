@@ -1,4 +1,4 @@
-"""Operations: one act on many runs, chosen by a filter, worked off in batches."""
+"""Operations: one act on many runs, chosen by a filter (or by a schedule's past), worked off in batches."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ class OperationKind(StrEnum):
     REQUEUE = "requeue"
     PURGE = "purge"
     RERUN = "rerun"  # requeue what is dead, make a new run of what ended
+    BACKFILL = "backfill"  # make runs for a schedule's past; which occurrences are meant, its `change` says
 
     @property
     def stored(self) -> str:
@@ -38,7 +39,7 @@ class OperationKind(StrEnum):
 # On which runs a kind acts, and on which if no state is named: what succeeded is not run again by oversight.
 _REQUEUED = VERBS[OperationKind.REQUEUE].sources
 ALLOWED = {kind: VERBS[kind].sources for kind in OperationKind if kind in VERBS}
-ALLOWED |= {OperationKind.RERUN: ENDS | _REQUEUED}
+ALLOWED |= {OperationKind.RERUN: ENDS | _REQUEUED, OperationKind.BACKFILL: frozenset()}
 USUAL = ALLOWED | {OperationKind.RERUN: _REQUEUED}
 
 

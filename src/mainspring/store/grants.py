@@ -113,6 +113,9 @@ _FIRING = (
     f"integer, uuid[], integer[], {_INSTANTS}, {_INSTANTS}, {_INSTANTS}, {_INSTANTS}, uuid[], integer[], {_INSTANTS},"
     f" {_INSTANTS}, jsonb, jsonb, text"
 )
+_BACKFILL = (
+    f"integer, uuid, integer, {_INSTANTS}, {_INSTANTS}, {_INSTANTS}, uuid[], integer[], integer[], jsonb, text, uuid"
+)
 # A client that changes a schedule first fires what is overdue, as a scheduler would have.
 FUNCTIONS = {
     "clock_now()": tuple(RoleKind),
@@ -128,6 +131,7 @@ FUNCTIONS = {
     "submit(jsonb, text[])": (RoleKind.CLIENT,),
     f"fire_schedules({_FIRING})": (RoleKind.SCHEDULER, RoleKind.CLIENT),
     "instant_text(timestamp with time zone)": (RoleKind.SCHEDULER, RoleKind.CLIENT),
+    f"backfill_schedule({_BACKFILL})": (RoleKind.CLIENT,),
     "withdraw_staged(integer, uuid, timestamp with time zone)": (RoleKind.SCHEDULER, RoleKind.CLIENT),
     "finish_run(uuid, integer, integer, uuid, integer, uuid, timestamp with time zone, text)": (RoleKind.WORKER,),
 }

@@ -107,14 +107,14 @@ async def fire(
     return await FIRE.fetch(
         connection,
         lane=lane,
-        templates=msgspec.json.encode([_template(each) for each in templates]).decode(),
+        templates=msgspec.json.encode([template_document(each) for each in templates]).decode(),
         skips=msgspec.json.encode([{"schedule_id": schedule, **skip._asdict()} for schedule, skip in skips]).decode(),
         tzdata=tzdata,
         **values,
     )
 
 
-def _template(run: NewRun) -> dict[str, Any]:
+def template_document(run: NewRun) -> dict[str, Any]:
     return {
         "job_version": run.job_version,
         "line_id": run.line_id,

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from mainspring.control.backfilling import Backfilling
+from mainspring.control.backfills import Backfills
 from mainspring.control.calendars import Calendars
 from mainspring.control.dead import DeadLetters
 from mainspring.control.declared import DeclaredSchedules
@@ -25,6 +28,7 @@ from mainspring.control.schedules import Schedules
 from mainspring.control.submissions import Submissions
 from mainspring.control.submitter import Submitter
 from mainspring.control.watching import Watching
+from mainspring.scheduler.templates import Templates
 from mainspring.wiring.scheduler import lane_firer
 
 if TYPE_CHECKING:
@@ -56,6 +60,7 @@ class Services:
     schedule_queries: ScheduleQueries
     schedule_lists: ScheduleLists
     schedule_batches: ScheduleBatches
+    backfills: Backfills
     declared: DeclaredSchedules
     forecasts: Forecasts
     calendars: Calendars
@@ -94,6 +99,15 @@ def services(store: Store, clock: Clock, application: Application) -> Services:
         calendars=calendars,
         firer=lane_firer(clock),
     )
+    backfilling = partial(
+        Backfilling,
+        database=database,
+        clock=clock,
+        queries=schedule_queries,
+        reruns=reruns,
+        templates=Templates(clock),
+    )
+    operations = Operations(database=database, lists=lists, reruns=reruns, backfilling=backfilling)
     return Services(
         store=store,
         submitter=submitter,
@@ -107,13 +121,14 @@ def services(store: Store, clock: Clock, application: Application) -> Services:
         jobs=Jobs(database=database, lanes=lanes),
         queues=Queues(database=database, lanes=lanes),
         workers=Workers(database=database),
-        operations=Operations(database=database, lists=lists, reruns=reruns),
+        operations=operations,
         schedules=schedules,
         schedule_queries=schedule_queries,
         schedule_lists=ScheduleLists(database=database, lanes=lanes, queries=schedule_queries),
         schedule_batches=ScheduleBatches(
             database=database, clock=clock, queries=schedule_queries, schedules=schedules, calendars=calendars
         ),
+        backfills=Backfills(database=database, queries=schedule_queries, operations=operations),
         declared=DeclaredSchedules(
             database=database, lanes=lanes, application=application, schedules=schedules, calendars=calendars
         ),

@@ -1,5 +1,5 @@
 -- Run runs of one lane that ended once more: each as a new run in the same lane that says whose rerun it is. What the
--- old one was to be done under (key, expiry, policies of its own) is over with it.
+-- old one was to be done under (key, expiry, policies of its own) is over with it; which occurrence it was for is not.
 -- Moves: submit.  Index: attempt_run_idx, in the partitions since the oldest of them was made.
 with again as materialized (
     select distinct on (attempt.run_id) attempt.*, fresh.id as fresh_id
@@ -14,7 +14,11 @@ with again as materialized (
                        submitted_by, headers, codec, payload)
     select lane, fresh_id, {recorded except fence, due_at, idempotency_key, submitted_at, submitted_by, headers,
                             codec, payload},
-           :actor::text, jsonb_build_object('rerun_of', run_id), coalesce(:codec::smallint, codec),
+           :actor::text,
+           jsonb_strip_nulls(jsonb_build_object(
+               'rerun_of', run_id, 'schedule', headers -> 'schedule', 'schedule_version', headers -> 'schedule_version',
+               'occurrence', headers -> 'occurrence', 'previous_occurrence', headers -> 'previous_occurrence')),
+           coalesce(:codec::smallint, codec),
            coalesce(:payload::bytea, payload)
     from again
 ), audited as (

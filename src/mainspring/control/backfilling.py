@@ -1,0 +1,230 @@
+"""Working off a backfill: batch by batch, at its rate, with no more unfinished runs than it may have.
+
+A batch is one transaction, as with every operation: the runs, their rows in the ledger, and the operation's cursor. The
+schedule is locked meanwhile, so that nobody changes it or takes its cursor back. What guards against a second run is
+the ledger's key alone.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, NamedTuple
+
+from mainspring.clock import instant
+from mainspring.control.acting import detail_of
+from mainspring.control.backfill_range import read_range, standing
+from mainspring.errors import ScheduleNotFound
+from mainspring.model.backfill import MOST_OCCURRENCES, OVER, backfill_of
+from mainspring.scheduler.templates import RunKind
+from mainspring.store import backfills, dead, lists, notify, operations, runs, schedules
+from mainspring.store.connection import snapshot, transaction, uncancelled
+from mainspring.store.submissions import new_run_ids
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from mainspring.clock import Clock
+    from mainspring.control.backfill_range import PastInstant
+    from mainspring.control.reruns import Reruns
+    from mainspring.control.schedule_queries import ScheduleQueries
+    from mainspring.model.actor import Actor
+    from mainspring.model.operation import Operation
+    from mainspring.model.run import NewRun
+    from mainspring.scheduler.templates import Templates
+    from mainspring.store.connection import Connection, Record
+    from mainspring.store.database import Database
+
+LOOKED_AT = 1_000  # instants that one batch looks at, at most
+LOOK_SECONDS = 0.5
+
+
+class Position(NamedTuple):
+    """How far a backfill got, as its operation's cursor says: the last instant, and how many runs came of its batch."""
+
+    at: datetime
+    runs: int
+
+    @classmethod
+    def read(cls, cursor: str | None) -> Position | None:
+        if cursor is None:
+            return None
+        at, runs = cursor.split()
+        return cls(datetime.fromisoformat(at), int(runs))
+
+    def __str__(self) -> str:
+        return f"{self.at.isoformat()} {self.runs}"
+
+
+class Backfilling:
+    """Works one backfill off. Whoever else works on the same one takes turns with this one."""
+
+    def __init__(
+        self,
+        actor: Actor,
+        operation: Operation,
+        *,
+        database: Database,
+        clock: Clock,
+        queries: ScheduleQueries,
+        reruns: Reruns,
+        templates: Templates,
+    ) -> None:
+        self._actor = actor
+        self._backfill = backfill_of(operation.change)
+        self._lane = queries.lane(actor, self._backfill.schedule)
+        self._database = database
+        self._clock = clock
+        self._queries = queries
+        self._reruns = reruns
+        self._templates = templates
+        self._unfinished: set[UUID] | None = None  # None: nobody has looked yet
+
+    async def next_batch(self, operation: Operation, batch: int) -> bool:
+        """Wait until the next batch may begin, and work it off; answers whether it was ours to do."""
+        room = await self._room(operation, batch)
+        return await uncancelled(self._batch(operation, room))
+
+    # ── rate and concurrency ────────────────────────────────────────────────────────────────────────────────
+
+    async def _room(self, operation: Operation, batch: int) -> int:
+        """How many runs the next batch may make."""
+        if self._backfill.rate is not None:
+            batch = min(batch, max(1, int(self._backfill.rate)))
+            await self._wait_for_turn(operation, self._backfill.rate)
+        if self._backfill.concurrency is not None:
+            while (unfinished := await self._count_unfinished()) >= self._backfill.concurrency:
+                await self._clock.sleep(LOOK_SECONDS)
+            batch = min(batch, self._backfill.concurrency - unfinished)
+        return batch
+
+    async def _wait_for_turn(self, operation: Operation, rate: float) -> None:
+        """Until the runs of the last batch have had their time, whoever made them."""
+        position = Position.read(operation.cursor)
+        if position is None:
+            return
+        turn_at = operation.worked_at + timedelta(seconds=position.runs / rate)
+        while (left := turn_at - await self._now()) > timedelta(0):
+            await self._clock.sleep(left.total_seconds())
+
+    async def _now(self) -> datetime:
+        async with self._database.acquire() as connection:
+            return await schedules.now(connection)
+
+    async def _count_unfinished(self) -> int:
+        """Of the occurrences of the range; what is over once need not be looked at again."""
+        async with self._database.acquire() as connection, snapshot(connection):
+            if self._unfinished is None:
+                self._unfinished = await self._runs_of_range(connection)
+            known = list(self._unfinished)
+            states = await lists.states_of(connection, known, tenant_id=self._actor.tenant)
+        self._unfinished = {run_id for run_id, state in states.items() if state not in OVER}
+        return len(self._unfinished)
+
+    async def _runs_of_range(self, connection: Connection) -> set[UUID]:
+        asked = self._backfill
+        found = await schedules.occurrences(
+            connection, self._lane, asked.schedule_id, asked.before, asked.since, 2 * MOST_OCCURRENCES
+        )
+        run_ids = [row["run_id"] for row in found]
+        return set((await standing(connection, self._lane, run_ids, tenant_id=self._actor.tenant)).values())
+
+    # ── one batch ───────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _batch(self, operation: Operation, room: int) -> bool:
+        tenant_id = self._actor.tenant
+        async with self._database.acquire() as connection, transaction(connection):
+            if not await operations.lock_if_at(connection, operation.id, operation.cursor, tenant_id=tenant_id):
+                return False  # someone else worked this batch off
+            past = await read_range(connection, self._queries, self._actor, self._backfill, await self._row(connection))
+            position = Position.read(operation.cursor)
+            after = None if position is None else position.at
+            seen = await past.look(connection, after, LOOKED_AT, tenant_id=tenant_id)
+            meant = [each for each in seen if past.is_meant(each)]
+            chosen = meant[:room]
+            made = await self._act(connection, operation, chosen)
+            last = chosen[-1] if len(chosen) < len(meant) else seen[-1] if seen else None
+            await operations.advance(
+                connection,
+                operation.id,
+                tenant_id=tenant_id,
+                cursor=operation.cursor if last is None else str(Position(last.nominal_at, len(made))),
+                done=len(made),
+                skipped=len(chosen) - len(made),
+                is_over=len(seen) < LOOKED_AT and len(chosen) == len(meant),
+            )
+        if self._unfinished is not None:
+            self._unfinished |= made
+        return True
+
+    async def _row(self, connection: Connection) -> Record:
+        """The schedule as it is, locked."""
+        name, tenant_id = self._backfill.schedule, self._actor.tenant
+        locked = await schedules.lock(connection, self._lane, name, tenant_id=tenant_id)
+        if locked is None or locked["id"] != self._backfill.schedule_id:
+            raise ScheduleNotFound(
+                f"Schedule {name!r}, which is to be backfilled, was deleted.",
+                hint="The runs that were made stay. For one that was made again, start another backfill.",
+                field="schedule",
+                value=name,
+            )
+        return await self._queries.row(connection, self._actor, name)
+
+    async def _act(self, connection: Connection, operation: Operation, chosen: list[PastInstant]) -> set[UUID]:
+        """Make runs of these, or run their runs again; answers with what stands for them now."""
+        missing = [each for each in chosen if each.run_id is None]
+        made = await self._make(connection, operation, missing) if missing else set()
+        over = [each.run_id for each in chosen if each.run_id is not None]
+        return made | await self._rerun(connection, operation, over) if over else made
+
+    async def _make(self, connection: Connection, operation: Operation, missing: list[PastInstant]) -> set[UUID]:
+        run_ids = new_run_ids(len(missing), self._lane, instant(self._clock))
+        places: dict[NewRun, int] = {}
+        wanted = []
+        for each, run_id in zip(missing, run_ids, strict=True):
+            template = await self._template(connection, each.row)
+            wanted.append(self._wanted(each, run_id, places.setdefault(template, len(places))))
+        made = await backfills.backfill(
+            connection,
+            self._lane,
+            self._backfill.schedule_id,
+            wanted,
+            list(places),
+            tenant_id=self._actor.tenant,
+            actor=operation.actor,
+            operation_id=operation.id,
+        )
+        notify.send(connection, [notify.ready(self._lane, each.line_id, each.priority) for each in places])
+        return made
+
+    async def _template(self, connection: Connection, row: Record) -> NewRun:
+        kind = RunKind(self._actor.tenant, row["job_id"], row["options"])
+        template = await self._templates.of(connection, kind)
+        priority = self._backfill.priority
+        return template if priority is None else template._replace(priority=priority)
+
+    def _wanted(self, each: PastInstant, run_id: UUID, template: int) -> backfills.Instant:
+        schedule, name = each.schedule, self._backfill.schedule
+        previous = schedule.prev_before(each.nominal_at, job=name)
+        return backfills.Instant(
+            nominal_at=each.nominal_at,
+            due_at=each.occurrence.due_at,
+            previous_at=None if previous is None else previous.nominal_at,
+            run_id=run_id,
+            version=each.row["version"],
+            template=template,
+        )
+
+    async def _rerun(self, connection: Connection, operation: Operation, run_ids: list[UUID]) -> set[UUID]:
+        act = dead.Act(self._actor.tenant, operation.actor, detail_of(operation))
+        again = set((await self._reruns.rerun_in_lane(connection, self._lane, run_ids, act)).values())
+        if self._backfill.priority is not None and again:
+            await runs.change(
+                connection,
+                self._lane,
+                list(again),
+                {"priority": self._backfill.priority},
+                tenant_id=act.tenant_id,
+                actor=act.actor,
+                detail=act.detail,
+            )
+        return again
