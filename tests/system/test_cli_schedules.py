@@ -425,3 +425,51 @@ async def test_doctor_and_apply_name_schedules_whose_arguments_no_longer_fit(off
     assert mainspring("schedule", "apply", *new).document["unfit"] == []
     well = next(each for each in mainspring("doctor", *new).document["findings"] if each["check"] == "arguments")
     assert (well["level"], well["says"]) == ("ok", "those of all schedules fit the code")
+
+
+# ── backfill ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+NIGHT = ("backfill", "hourly", "--since", "2031-01-06T20:30Z")
+
+
+async def test_a_backfill_is_listed_first_and_then_worked_off(morning: Office) -> None:
+    lines = morning.says(*NIGHT, "--dry-run").splitlines()
+    assert [" ".join(line.split()) for line in lines] == [
+        "Europe/Berlin version becomes state",
+        "Mon 6 Jan 2031 22:00 CET 1 a run",
+        "Mon 6 Jan 2031 23:00 CET 1 a run",
+        "Tue 7 Jan 2031 00:00 CET 1 a run",
+        "Tue 7 Jan 2031 01:00 CET 1 a run",
+    ]
+    assert morning.refused(*NIGHT)["code"] == "not-confirmed"
+    assert len(morning.run("history", "hourly")["occurrences"]) == 5
+
+    answer = morning.answer(*NIGHT, "--yes", "--order", "backwards", "--priority", "9", "--reason", "the outage")
+    assert answer.out == "4 backfilled\n"
+    assert "mainspring operation resume " in answer.err
+    outcomes = [each["outcome"] for each in morning.run("history", "hourly")["occurrences"]]
+    assert outcomes == ["fired"] * 7
+    assert morning.says(*NIGHT, "--yes") == "There is nothing to backfill.\n"
+    (listed,) = mainspring("operation", "list", "--database-url", morning.url, "-o", "json").document["operations"]
+    assert (listed["kind"], listed["done"], listed["reason"]) == ("backfill", 4, "the outage")
+    assert '"schedule":"hourly"' in mainspring("operation", "list", "--database-url", morning.url).out
+
+
+async def test_what_failed_is_listed_with_its_run(morning: Office) -> None:
+    record = morning.run("history", "hourly")["occurrences"][0]
+    await morning.app.runs.cancel(record["run_id"])
+    (line,) = morning.says(*NIGHT, "--which", "failed", "--dry-run").splitlines()[1:]
+    assert " ".join(line.split()) == f"Tue 7 Jan 2031 03:00 CET 1 rerun of {record['run_id']} cancelled"
+    assert morning.run(*NIGHT, "--which", "failed", "--yes")["done"] == 1
+
+
+async def test_a_backfill_that_makes_no_sense_is_refused(morning: Office) -> None:
+    for words, code in (
+        (("--since", "2031-01-08T00:00Z"), "backfill-of-the-future"),
+        (("--since", "1990-01-01T00:00Z"), "backfill-too-long"),
+        (("--since", "soon"), "invalid-since"),
+        (("--since", "2031-01-06T00:00Z", "--rate", "0"), "invalid-rate"),
+        (("--since", "2031-01-06T00:00Z", "--concurrency", "0"), "invalid-concurrency"),
+    ):
+        assert morning.refused("backfill", "hourly", *words, "--yes")["code"] == code, words
+    assert morning.refused("backfill", "hurly", "--since", "1h")["code"] == "schedule-not-found"

@@ -104,6 +104,7 @@ for parent, name, place, summary, order in (
     (schedules, "pause", "schedule_acts:pause", "Let nothing of a schedule fire.", 2),
     (schedules, "resume", "schedule_acts:resume", "Let a paused schedule go on.", 2),
     (schedules, "trigger", "schedule_acts:trigger", "Submit one run of a schedule now.", 2),
+    (schedules, "backfill", "schedule_backfill:backfill", "Make runs for instants that have passed.", 2),
     (schedules, "rollback", "schedule_acts:rollback", "Go back to an older version.", 2),
     (schedules, "delete", "schedule_acts:delete", "Remove a schedule.", 2),
     (schedules, "explain", "schedules:explain", "Say what a schedule means.", 3),

@@ -1,7 +1,7 @@
 """`mainspring operation`: acts on many runs, how far they got, and going on with one that was cut off."""
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 from rich.text import Text
@@ -12,7 +12,7 @@ from mainspring.cli.parsing import is_beginning_of_id, whole_id
 from mainspring.cli.tables import Column, ago, fitted
 from mainspring.cli.text import as_json, safe
 from mainspring.model.listing import MOST_PER_PAGE
-from mainspring.model.operation import Operation
+from mainspring.model.operation import Operation, OperationKind
 
 COLUMNS = (
     Column("operation", is_id=True),
@@ -62,9 +62,16 @@ def _row(operation: Operation, now: datetime) -> list[Text]:
         Text(f"{operation.skipped:,}"),
         Text(ago(operation.started_at, now)),
         Text(safe(operation.actor)),
-        Text(safe(as_json(operation.wanted.as_document(), indent=0), 60)),
+        Text(safe(as_json(_chosen(operation), indent=0), 60)),
         Text(safe(operation.reason, 60)),
     ]
+
+
+def _chosen(operation: Operation) -> dict[str, Any]:
+    """By what runs are chosen: a filter, or occurrences of a schedule."""
+    if operation.kind is OperationKind.BACKFILL:
+        return {name: operation.change[name] for name in ("schedule", "since", "before", "which")}
+    return operation.wanted.as_document()
 
 
 @command("resume")
