@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Unpack
 from mainspring.app.binding import blocking, verb
 from mainspring.app.collections import Collection
 from mainspring.control.calendars import Calendars
+from mainspring.control.backfills import Backfills
 from mainspring.control.forecast import Forecasts
 from mainspring.control.schedule_batches import ScheduleBatches
 from mainspring.control.schedule_lists import ScheduleLists
-from mainspring.control.backfills import Backfills
 from mainspring.control.schedule_queries import ScheduleQueries
 from mainspring.control.schedule_requests import ScheduleRequest, check_overlap, read_catch_up, read_schedule
 from mainspring.control.schedules import Schedules
