@@ -441,3 +441,20 @@ async def test_a_range_that_is_too_large_says_where_its_first_part_ends(night: M
 async def test_an_operation_of_this_kind_is_not_started_by_a_filter(night: Mainspring) -> None:
     with pytest.raises(InvalidInput, match="occurrences of a schedule"):
         await night.operations.start("backfill", RunFilter())
+
+
+# ── stored calendars ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_backfill_and_history_follow_the_stored_calendars_of_a_schedule(
+    frozen_app: Mainspring, clock: FrozenClock, firing: Firing
+) -> None:
+    await made_daily(frozen_app, holidays(1))
+    await frozen_app.schedules.pause("daily")
+    await clock.advance(5 * DAY)
+    await frozen_app.schedules.resume("daily")
+    report = await frozen_app.schedules.backfill("daily", since=NEW_YEAR)
+    instants = [each.nominal_at for each in report.occurrences]
+    assert instants
+    assert all(at.date() != (NEW_YEAR + DAY).date() for at in instants), "a holiday"
+    assert [each for _, _, each in await outcomes(frozen_app, "daily")] == ["fired"] * len(instants)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Unpack
 
 from mainspring.app.binding import blocking, verb
 from mainspring.app.collections import Collection
-from mainspring.control.calendars import Calendars
 from mainspring.control.backfills import Backfills
+from mainspring.control.calendars import Calendars
 from mainspring.control.forecast import Forecasts
 from mainspring.control.schedule_batches import ScheduleBatches
 from mainspring.control.schedule_lists import ScheduleLists

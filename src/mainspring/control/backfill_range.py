@@ -9,6 +9,7 @@ from mainspring.model.backfill import BackfillOrder, BackfillVersion, BackfillWh
 from mainspring.schedule.timeline import EARLIEST, LATEST
 from mainspring.schedule.walls import TICK
 from mainspring.scheduler.batch import schedule_from
+from mainspring.scheduler.calendars import resolve
 from mainspring.store import backfills, lists, schedules
 
 if TYPE_CHECKING:
@@ -24,25 +25,26 @@ if TYPE_CHECKING:
     from mainspring.store.connection import Connection, Record
 
 
+_Span = tuple["Record", "datetime", "datetime"]
+
+
 class InForce(NamedTuple):
     """A version of a schedule, and the instants that are its own: after the one, up to the other."""
 
     row: Record
     after: datetime
     until: datetime
+    schedule: Schedule
 
 
 class PastInstant(NamedTuple):
     """An instant that has passed, the version of the schedule it is counted by, and what became of it."""
 
     occurrence: Occurrence
+    schedule: Schedule
     row: Record
     run_id: UUID | None = None  # which stands for it now: its run, or what that was run again as
     state: State | None = None
-
-    @property
-    def schedule(self) -> Schedule:
-        return schedule_from(self.row["spec"])
 
     @property
     def nominal_at(self) -> datetime:
@@ -67,14 +69,14 @@ class PastRange:
         """One by one, in the backfill's order, from the given one on."""
         is_forwards = self._backfill.order is BackfillOrder.FORWARDS
         walked = _forwards if is_forwards else _backwards
-        for row, begin, end in self._in_force if is_forwards else reversed(self._in_force):
+        for row, begin, end, schedule in self._in_force if is_forwards else reversed(self._in_force):
             since, before = max(self._backfill.since, begin + TICK), min(self._before, end + TICK)
             if after is not None:
                 since, before = (max(since, after + TICK), before) if is_forwards else (since, min(before, after))
             if since < before:
-                for each in walked(schedule_from(row["spec"]), self._backfill.schedule, since, before):
+                for each in walked(schedule, self._backfill.schedule, since, before):
                     if each.due_at <= self._now:
-                        yield PastInstant(each, row)
+                        yield PastInstant(each, schedule, row)
 
     async def look(
         self, connection: Connection, after: datetime | None, count: int, *, tenant_id: int
@@ -108,7 +110,16 @@ async def read_range(
     if backfill.version is BackfillVersion.THEN:
         rows = await queries.all_versions(connection, actor, lane, backfill.schedule)
     before = min(backfill.before, decided_before(row, now))
-    return PastRange(backfill, lane, _in_force(backfill.version, row, rows), before, now)
+    in_force = [
+        InForce(each, after, until, await _computable(connection, actor, each))
+        for each, after, until in _in_force(backfill.version, row, rows)
+    ]
+    return PastRange(backfill, lane, in_force, before, now)
+
+
+async def _computable(connection: Connection, actor: Actor, row: Record) -> Schedule:
+    """With what is in its stored calendars now."""
+    return (await resolve(connection, schedule_from(row["spec"]), tenant_id=actor.tenant)).schedule
 
 
 def decided_before(row: Record, now: datetime) -> datetime:
@@ -127,17 +138,17 @@ async def standing(connection: Connection, lane: int, run_ids: Iterable[UUID], *
     return stands
 
 
-def _in_force(which: BackfillVersion, present: Record, versions: Sequence[Record]) -> list[InForce]:
+def _in_force(which: BackfillVersion, present: Record, versions: Sequence[Record]) -> list[_Span]:
     """The versions that count, oldest first. A change comes after the instants that are due at its moment."""
     if which is BackfillVersion.PRESENT:
-        return [InForce(present, EARLIEST, LATEST)]
+        return [(present, EARLIEST, LATEST)]
     older = [
-        InForce(row, row["changed_at"], row["replaced_at"])
+        (row, row["changed_at"], row["replaced_at"])
         for row in versions
         if "schedule_id" in row and row["schedule_id"] == present["id"]
     ]
-    older.sort(key=lambda each: each.row["version"])
-    return [*older, InForce(present, present["changed_at"], LATEST)]
+    older.sort(key=lambda each: each[0]["version"])
+    return [*older, (present, present["changed_at"], LATEST)]
 
 
 def _forwards(schedule: Schedule, name: str, since: datetime, before: datetime) -> Iterator[Occurrence]:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 from mainspring.control.schedule_errors import no_such_schedule, no_such_version
 from mainspring.control.schedule_rows import record_of, skip_record_of, specs_of, summary_of, told_once, version_of
+from mainspring.errors import InvalidSchedule
 from mainspring.model.ids import lane_of_key
 from mainspring.model.job import checked_at, checked_name
 from mainspring.model.listing import checked_limit
 from mainspring.schedule.deciding import ON_TIME
 from mainspring.schedule.timeline import EARLIEST, LATEST
 from mainspring.schedule.walls import TICK
-from mainspring.scheduler.batch import schedule_from
+from mainspring.scheduler.batch import schedule_from, schedule_if_readable
 from mainspring.scheduler.calendars import resolve
 from mainspring.store import jobs, lists, schedules
 from mainspring.store.connection import snapshot
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from mainspring.model.actor import Actor
     from mainspring.model.scheduling import OccurrenceRecord, ScheduleSummary, ScheduleVersion
     from mainspring.schedule.preview import Preview
+    from mainspring.schedule.schedule import Schedule
     from mainspring.store.connection import Connection, Record
     from mainspring.store.database import Database
 
@@ -70,7 +73,8 @@ class ScheduleQueries:
                 fired += await schedules.occurrences(connection, lane, each, end, begin, count, late_by=late_by)
                 for row in await schedules.skipped(connection, lane, each, end, begin, count):
                     made_up = await self._made_up_for(connection, lane, each, row, end, count)
-                    skipped += told_once(row, made_up, end, specs[each].get(row["version"]), name)
+                    spec = specs[each].get(row["version"]) if made_up else None
+                    skipped += told_once(row, made_up, end, await self._computable(connection, actor, spec), name)
             run_ids = {row["run_id"] for row in fired} | {each.row["run_id"] for each in skipped}
             states = await lists.states_of(connection, list(run_ids - {None}), tenant_id=actor.tenant)
         records = [record_of(row, states) for row in fired] + [skip_record_of(each, states) for each in skipped]
@@ -136,6 +140,13 @@ class ScheduleQueries:
         return [summary_of(row, names[row["job_id"]]) for row in rows]
 
     # ── inside ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _computable(self, connection: Connection, actor: Actor, spec: str | None) -> Schedule | None:
+        """A stored schedule with its calendars; None if there is none, or it can no longer be read."""
+        schedule = None if spec is None else schedule_if_readable(spec)
+        with contextlib.suppress(InvalidSchedule):  # one of its calendars was deleted
+            return None if schedule is None else (await resolve(connection, schedule, tenant_id=actor.tenant)).schedule
+        return None
 
     async def _made_up_for(
         self, connection: Connection, lane: int, schedule_id: UUID, row: Record, before: datetime, count: int

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from mainspring.model.lifecycle import State
+    from mainspring.schedule.schedule import Schedule
     from mainspring.store.connection import Record
 
 
@@ -143,15 +144,17 @@ class SkippedInstants(NamedTuple):
 
 
 def told_once(
-    row: Record, made_up: Sequence[datetime], before: datetime, spec: str | None, name: str
+    row: Record, made_up: Sequence[datetime], before: datetime, schedule: Schedule | None, name: str
 ) -> list[SkippedInstants]:
     """What a row of the ledger says was skipped, without the instants that a backfill has made up for (newest first).
 
-    The row stays as it is, since that is what was decided then. Only what is before the given instant is told.
+    The row stays as it is, since that is what was decided then. Only what is before the given instant is told. Without
+    a schedule (none is needed if nothing was made up for, and some can no longer be read) the row is told as it is.
     """
-    if not row["has_backfilled"] or spec is None:
+    if schedule is None:
         return [SkippedInstants(row, row["first_at"], row["last_at"])]
-    schedule, end, told = schedule_from(spec), min(before, row["last_at"] + TICK), []
+    told: list[SkippedInstants] = []
+    end = min(before, row["last_at"] + TICK)
     for at in (*(each for each in made_up if schedule.is_due(each, job=name)), row["first_at"] - TICK):
         first, last = schedule.next_after(at, job=name), schedule.prev_before(end, job=name)
         if first is not None and last is not None and first.nominal_at <= last.nominal_at:
