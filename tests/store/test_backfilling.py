@@ -15,7 +15,19 @@ from mainspring.model.ids import lane_of_key
 from mainspring.store import operations
 from mainspring.testing import FrozenClock, run_until_idle
 
-from .scheduling import DAY, HOUR, LANES, MINUTE, NEW_YEAR, Firing, outcomes, remind, run_ids
+from .scheduling import (
+    DAY,
+    HOUR,
+    LANES,
+    MINUTE,
+    NEW_YEAR,
+    Firing,
+    holidays,
+    made_daily,
+    outcomes,
+    remind,
+    run_ids,
+)
 
 if TYPE_CHECKING:
     from uuid import UUID

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Unpack
 
 from mainspring.app.binding import blocking, verb
 from mainspring.app.collections import Collection
+from mainspring.app.schedule_changes import change_on, change_on_sync
 from mainspring.control.backfills import Backfills
 from mainspring.control.calendars import Calendars
 from mainspring.control.forecast import Forecasts
@@ -17,6 +18,7 @@ from mainspring.control.schedule_requests import ScheduleRequest, check_overlap,
 from mainspring.control.schedules import Schedules
 from mainspring.errors import InvalidArguments, InvalidInput
 from mainspring.model.decoration import SCHEDULE_OPTIONS
+from mainspring.model.event_loop import refuse_in_event_loop
 from mainspring.model.options import NO_OPTIONS, SubmitOptions
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
     from mainspring.app.job import Job
     from mainspring.app.mainspring import Mainspring
+    from mainspring.app.schedule_changes import Prepare
     from mainspring.control.declared import DeclaredDifference
     from mainspring.control.schedule_requests import ScheduleKeywords
     from mainspring.model.actor import Actor
@@ -95,7 +98,6 @@ class ScheduleCollection(Collection):
     pause = verb(Schedules, Schedules.pause)
     resume = verb(Schedules, Schedules.resume)
     trigger = verb(Schedules, Schedules.trigger)
-    delete = verb(Schedules, Schedules.delete)
     backfill = verb(Backfills, Backfills.backfill)
     start_backfill = verb(Backfills, Backfills.start_backfill)
 
@@ -113,7 +115,6 @@ class ScheduleCollection(Collection):
     pause_sync = blocking(pause)
     resume_sync = blocking(resume)
     trigger_sync = blocking(trigger)
-    delete_sync = blocking(delete)
     backfill_sync = blocking(backfill)
     start_backfill_sync = blocking(start_backfill)
 
@@ -146,6 +147,26 @@ class ScheduleCollection(Collection):
         request = self._requested(name, job, when, arguments, options, **settings)
         schedules = (await self._app.services()).schedules
         return await schedules.put(self._app.actor, request, expected_version=expected_version)
+
+    async def delete(self, name: str, *, expected_version: int | None = None, connection: object | None = None) -> None:
+        """Remove a schedule. Runs it has made, and what is recorded of it, stay.
+
+        `connection` is your own asyncpg, psycopg or SQLAlchemy connection: it is gone if and only if you commit.
+        """
+        if connection is not None:
+            return await change_on(self._app, connection, self._deletion(name, expected_version))
+        schedules = (await self._app.services()).schedules
+        return await schedules.delete(self._app.actor, name, expected_version=expected_version)
+
+    def delete_sync(self, name: str, *, expected_version: int | None = None, connection: object | None = None) -> None:
+        """`delete` for code that is not async."""
+        refuse_in_event_loop("delete_sync", "await app.schedules.delete(…)")
+        if connection is None:
+            return self._app.blocking(self.delete(name, expected_version=expected_version))
+        return change_on_sync(self._app, connection, self._deletion(name, expected_version))
+
+    def _deletion(self, name: str, expected_version: int | None) -> Prepare[None]:
+        return lambda at: at.delete(self._app.actor, name, expected_version=expected_version)
 
     async def apply(self, *, by_hand: bool = False, prune: bool = False) -> Sequence[DeclaredDifference]:
         """Let the schedules that the code declares take effect; answers how they differed from those there were.
@@ -216,16 +237,33 @@ class ScheduledJob(Generic[P]):
 
     async def create(self, /, *args: P.args, **kwargs: P.kwargs) -> ScheduleSummary:
         """Make the schedule; its name must be free. The arguments are checked against the job's signature."""
-        schedules = (await self.opener.services()).schedules
-        return await schedules.create(self._actor, self._request(args, kwargs))
+        request = self._request(args, kwargs)
+        if self._job.connection is not None:
+            return await change_on(self.opener, self._job.connection, lambda at: at.create(self._actor, request))
+        return await (await self.opener.services()).schedules.create(self._actor, request)
 
     async def put(self, /, *args: P.args, **kwargs: P.kwargs) -> ScheduleSummary:
         """Make the schedule, or make the one of this name this one. Asked for twice, nothing more happens."""
-        schedules = (await self.opener.services()).schedules
-        return await schedules.put(self._actor, self._request(args, kwargs))
+        request = self._request(args, kwargs)
+        if self._job.connection is not None:
+            return await change_on(self.opener, self._job.connection, lambda at: at.put(self._actor, request))
+        return await (await self.opener.services()).schedules.put(self._actor, request)
 
-    create_sync = blocking(create)
-    put_sync = blocking(put)
+    def create_sync(self, /, *args: P.args, **kwargs: P.kwargs) -> ScheduleSummary:
+        """`create` for code that is not async."""
+        refuse_in_event_loop("create_sync", "await job.scheduled.create(…)")
+        if self._job.connection is None:
+            return self.opener.blocking(self.create(*args, **kwargs))
+        request = self._request(args, kwargs)
+        return change_on_sync(self.opener, self._job.connection, lambda at: at.create(self._actor, request))
+
+    def put_sync(self, /, *args: P.args, **kwargs: P.kwargs) -> ScheduleSummary:
+        """`put` for code that is not async."""
+        refuse_in_event_loop("put_sync", "await job.scheduled.put(…)")
+        if self._job.connection is None:
+            return self.opener.blocking(self.put(*args, **kwargs))
+        request = self._request(args, kwargs)
+        return change_on_sync(self.opener, self._job.connection, lambda at: at.put(self._actor, request))
 
     @property
     def _actor(self) -> Actor:

@@ -116,6 +116,10 @@ class Definitions:
             line_id, _ = await jobs.line_in_known_queue(connection, line, tenant_id=actor.tenant)
         return definition, _registered(self._installation, name, reference, line, line_id)
 
+    def known_of_jobs(self, names: dict[int, str]) -> str:
+        """What whoever uses the numbers of these jobs takes for granted, for the database to compare."""
+        return known_document(self._installation, names, {})
+
     # ── another installation ────────────────────────────────────────────────────────────────────────────────
 
     async def known_anew(self, act: Callable[[], Awaitable[T]]) -> T:

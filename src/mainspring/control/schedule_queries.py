@@ -47,7 +47,7 @@ class ScheduleQueries:
     async def find(self, actor: Actor, name: str) -> ScheduleSummary:
         """A schedule by its name."""
         async with self._database.acquire() as connection:
-            return (await self.summaries(connection, actor, [await self.row(connection, actor, name)]))[0]
+            return await self.find_on(connection, actor, name)
 
     async def history(
         self,
@@ -100,6 +100,9 @@ class ScheduleQueries:
 
     def lane(self, actor: Actor, name: str) -> int:
         return lane_of_key(actor.tenant, checked_name(name, "schedule"), self._lanes)
+
+    async def find_on(self, connection: Connection, actor: Actor, name: str) -> ScheduleSummary:
+        return (await self.summaries(connection, actor, [await self.row(connection, actor, name)]))[0]
 
     async def row(self, connection: Connection, actor: Actor, name: str) -> Record:
         row = await schedules.find(connection, self.lane(actor, name), name, tenant_id=actor.tenant)

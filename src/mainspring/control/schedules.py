@@ -30,7 +30,7 @@ from mainspring.store.connection import snapshot, transaction
 from mainspring.store.submissions import new_run_ids
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping
     from datetime import datetime
     from uuid import UUID
 
@@ -82,11 +82,8 @@ class Schedules:
     async def create(self, actor: Actor, request: ScheduleRequest) -> ScheduleSummary:
         """Make a schedule; its name must be free."""
         content = await self.content(actor, request)
-        lane = self._queries.lane(actor, request.name)
         async with self._database.acquire() as connection, transaction(connection):
-            if not await self._create(connection, actor, lane, request, content):
-                raise schedule_exists(request.name)
-        return await self._queries.find(actor, request.name)
+            return await self.create_on(connection, actor, request, content)
 
     async def put(
         self, actor: Actor, request: ScheduleRequest, *, expected_version: int | None = None
@@ -137,14 +134,8 @@ class Schedules:
         expected_id: UUID | None = None,
     ) -> ScheduleSummary:
         content = await self.content(actor, request)
-        lane = self._queries.lane(actor, request.name)
         async with self._database.acquire() as connection, transaction(connection):
-            is_new = expected_version is None and await self._create(connection, actor, lane, request, content)
-            if not is_new:
-                schedule = await self._locked(connection, actor, request.name, expected_version, expected_id)
-                if content_of(schedule.row) != content:
-                    await self._replace(connection, actor, lane, schedule, request, content, action)
-        return await self._queries.find(actor, request.name)
+            return await self.put_on(connection, actor, request, content, expected_version, expected_id, action)
 
     async def pause(
         self, actor: Actor, name: str, *, reason: str = "", until: datetime | None = None
@@ -169,15 +160,45 @@ class Schedules:
 
     async def delete(self, actor: Actor, name: str, *, expected_version: int | None = None) -> None:
         """Remove a schedule. Runs it has made, and what is recorded of it, stay."""
-        async with self._changing(actor, name, "delete", expected_version=expected_version) as schedule:
-            await schedule.settle(self._firer, self._clock)
-            await schedule.delete(tenant_id=actor.tenant)
+        async with self._database.acquire() as connection, transaction(connection):
+            await self.delete_on(connection, actor, name, expected_version)
 
     async def trigger(self, actor: Actor, name: str) -> UUID:
         """Submit one run of a schedule now, besides those at its instants."""
         row, job = await self._present(actor, name)
         options = options_of(options_document(row) | {"tags": row["tags"], "headers": {"schedule": name}})
         return await self._submissions.submit_payload(actor, job, row["payload"], options)
+
+    # ── inside an open transaction ──────────────────────────────────────────────────────────────────────────
+
+    async def create_on(
+        self, connection: Connection, actor: Actor, request: ScheduleRequest, content: Content
+    ) -> ScheduleSummary:
+        if not await self._create(connection, actor, request, content):
+            raise schedule_exists(request.name)
+        return await self._queries.find_on(connection, actor, request.name)
+
+    async def put_on(
+        self,
+        connection: Connection,
+        actor: Actor,
+        request: ScheduleRequest,
+        content: Content,
+        expected_version: int | None,
+        expected_id: UUID | None = None,
+        action: str = "replace",
+    ) -> ScheduleSummary:
+        is_new = expected_version is None and await self._create(connection, actor, request, content)
+        if not is_new:
+            schedule = await self._locked(connection, actor, request.name, expected_version, expected_id)
+            if content_of(schedule.row) != content:
+                await self._replace(connection, actor, schedule, request, content, action)
+        return await self._queries.find_on(connection, actor, request.name)
+
+    async def delete_on(self, connection: Connection, actor: Actor, name: str, expected_version: int | None) -> None:
+        async with self._changing_on(connection, actor, name, "delete", expected_version=expected_version) as schedule:
+            await schedule.settle(self._firer, self._clock)
+            await schedule.delete(tenant_id=actor.tenant)
 
     # ── inside ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -203,10 +224,9 @@ class Schedules:
             found = await self._calendars.resolved(connection, actor, request.schedule)
         return replace(request, schedule=fired(found.schedule, request.name))
 
-    async def _create(
-        self, connection: Connection, actor: Actor, lane: int, request: ScheduleRequest, content: Content
-    ) -> bool:
+    async def _create(self, connection: Connection, actor: Actor, request: ScheduleRequest, content: Content) -> bool:
         """Inside a transaction; answers whether the name was free."""
+        lane = self._queries.lane(actor, request.name)
         schedule_id = new_run_ids(1, lane, instant(self._clock))[0]
         resolved, first = await self._first(connection, actor, request)
         is_new = await schedules.create(
@@ -239,12 +259,12 @@ class Schedules:
         self,
         connection: Connection,
         actor: Actor,
-        lane: int,
         schedule: LockedSchedule,
         request: ScheduleRequest,
         content: Content,
         action: str,
     ) -> None:
+        lane = self._queries.lane(actor, request.name)
         resolved, _ = await self._first(connection, actor, request)  # refuses one that is over
         await schedule.settle(self._firer, self._clock)
         await schedules.keep_version(connection, lane, schedule.id, tenant_id=actor.tenant)
@@ -274,24 +294,40 @@ class Schedules:
         return schedule
 
     @asynccontextmanager
-    async def _changing(
-        self, actor: Actor, name: str, action: str, *, expected_version: int | None = None, **detail: object
-    ) -> AsyncIterator[LockedSchedule]:
-        """One transaction around what is done to a schedule, with its row of audit."""
-        lane = self._queries.lane(actor, name)
-        async with self._database.acquire() as connection, transaction(connection):
-            schedule = await self._locked(connection, actor, name, expected_version)
+    async def _changing(self, actor: Actor, name: str, action: str, **detail: object) -> AsyncIterator[LockedSchedule]:
+        """One transaction around what is done to a schedule."""
+        async with (
+            self._database.acquire() as connection,
+            transaction(connection),
+            self._changing_on(connection, actor, name, action, detail=detail) as schedule,
+        ):
             yield schedule
-            await schedules.audit(
-                connection,
-                lane,
-                schedule.id,
-                action,
-                tenant_id=actor.tenant,
-                actor=actor.name,
-                detail={"name": name, **detail},
-            )
-            notify.send(connection, [notify.schedule(lane)])
+
+    @asynccontextmanager
+    async def _changing_on(
+        self,
+        connection: Connection,
+        actor: Actor,
+        name: str,
+        action: str,
+        *,
+        expected_version: int | None = None,
+        detail: Mapping[str, object] | None = None,
+    ) -> AsyncIterator[LockedSchedule]:
+        """What is done to a schedule, with its row of audit."""
+        lane = self._queries.lane(actor, name)
+        schedule = await self._locked(connection, actor, name, expected_version)
+        yield schedule
+        await schedules.audit(
+            connection,
+            lane,
+            schedule.id,
+            action,
+            tenant_id=actor.tenant,
+            actor=actor.name,
+            detail={"name": name, **(detail or {})},
+        )
+        notify.send(connection, [notify.schedule(lane)])
 
     async def _audit(
         self, connection: Connection, actor: Actor, lane: int, schedule_id: UUID, action: str, request: ScheduleRequest

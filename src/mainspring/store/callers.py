@@ -39,33 +39,33 @@ class CallersConnection:
 
     async def submit(self, ids: Sequence[UUID], runs: Sequence[NewRun], known: str) -> list[Verdict]:
         items = items_as_json(ids, runs)
-        with _our_refusals():
+        with our_refusals():
             while True:
-                answers = verdicts(await _settled(self._call(SUBMIT, items, known, None)))
+                answers = verdicts(await _settled(self.call(SUBMIT, items, known, None)))
                 if not _is_any_gone(answers):
                     return answers
 
     def submit_sync(self, ids: Sequence[UUID], runs: Sequence[NewRun], known: str) -> list[Verdict]:
         items = items_as_json(ids, runs)
-        with _our_refusals():
+        with our_refusals():
             while True:
-                answers = verdicts(_checked_blocking(self._call(SUBMIT, items, known, None)).fetchall())
+                answers = verdicts(_checked_blocking(self.call(SUBMIT, items, known, None)).fetchall())
                 if not _is_any_gone(answers):
                     return answers
 
     async def finish(self, *values: str | None) -> None:
         """Finish a run; raises LeaseLost or RunCancelled, and then nothing of this transaction will happen."""
-        self._check_transaction()
-        with _our_refusals(values[0]):
-            await _settled(self._call(FINISH, *values))
+        self.check_transaction()
+        with our_refusals(values[0]):
+            await _settled(self.call(FINISH, *values))
 
     def finish_sync(self, *values: str | None) -> None:
-        self._check_transaction()
-        with _our_refusals(values[0]):
-            _checked_blocking(self._call(FINISH, *values)).fetchall()
+        self.check_transaction()
+        with our_refusals(values[0]):
+            _checked_blocking(self.call(FINISH, *values)).fetchall()
 
-    def _check_transaction(self) -> None:
-        """By itself, a finished run would say nothing about what was done elsewhere."""
+    def check_transaction(self) -> None:
+        """By itself, what is done would say nothing about what was done elsewhere."""
         if self._driver == "asyncpg":
             is_open = self._connection.is_in_transaction()
         elif self._driver == "psycopg":
@@ -74,13 +74,13 @@ class CallersConnection:
             is_open = True  # SQLAlchemy begins one by itself
         if not is_open:
             raise InvalidInput(
-                "A run is finished inside a transaction, and this connection has none open.",
+                "This is done inside a transaction, and the connection has none open.",
                 code="no-transaction",
-                hint="Call finish inside `connection.transaction()`, where the work is done.",
+                hint="Call it inside `connection.transaction()`, where the work is done.",
                 field="connection",
             )
 
-    def _call(self, statement: str, *values: str | None) -> Any:
+    def call(self, statement: str, *values: str | None) -> Any:
         count = range(1, len(values) + 1)
         if self._driver == "asyncpg":
             return self._connection.fetch(statement.format(*(f"${number}" for number in count)), *values)
@@ -97,7 +97,7 @@ class CallersConnection:
 
 
 @contextmanager
-def _our_refusals(run_id: str | None = None) -> Iterator[None]:
+def our_refusals(run_id: str | None = None) -> Iterator[None]:
     """Say in our words what concerns us. What concerns the caller's transaction stays an error of its driver."""
     try:
         yield
@@ -162,6 +162,26 @@ async def _settled(answer: Any) -> Any:
         return answer
     rows = fetch_all()
     return await rows if inspect.isawaitable(rows) else rows
+
+
+async def rows_of(answer: Any, *, is_blocking: bool) -> list[dict[str, Any]]:
+    """The rows behind whatever a driver's call returned, by the names of their columns."""
+    if is_blocking:
+        _checked_blocking(answer)
+    elif inspect.isawaitable(answer):
+        answer = await answer
+    if isinstance(answer, list):  # asyncpg
+        return [dict(row) for row in answer]
+    if hasattr(answer, "description"):  # psycopg
+        names = [column.name for column in answer.description or ()]
+    else:
+        names = list(answer.keys()) if answer.returns_rows else []
+    rows = (await _settled(answer)) if names else []
+    return [dict(zip(names, map(_plain, row), strict=True)) for row in rows]
+
+
+def _plain(value: Any) -> Any:
+    return bytes(value) if isinstance(value, memoryview) else value
 
 
 def callers_connection(connection: object) -> CallersConnection:

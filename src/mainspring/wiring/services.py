@@ -24,6 +24,7 @@ from mainspring.control.runs import Runs
 from mainspring.control.schedule_batches import ScheduleBatches
 from mainspring.control.schedule_lists import ScheduleLists
 from mainspring.control.schedule_queries import ScheduleQueries
+from mainspring.control.schedule_transactions import ScheduleTransactions
 from mainspring.control.schedules import Schedules
 from mainspring.control.submissions import Submissions
 from mainspring.control.submitter import Submitter
@@ -61,6 +62,7 @@ class Services:
     schedule_lists: ScheduleLists
     schedule_batches: ScheduleBatches
     backfills: Backfills
+    schedule_transactions: ScheduleTransactions
     declared: DeclaredSchedules
     forecasts: Forecasts
     calendars: Calendars
@@ -129,6 +131,7 @@ def services(store: Store, clock: Clock, application: Application) -> Services:
             database=database, clock=clock, queries=schedule_queries, schedules=schedules, calendars=calendars
         ),
         backfills=Backfills(database=database, queries=schedule_queries, operations=operations),
+        schedule_transactions=ScheduleTransactions(schedules=schedules, definitions=definitions),
         declared=DeclaredSchedules(
             database=database, lanes=lanes, application=application, schedules=schedules, calendars=calendars
         ),
