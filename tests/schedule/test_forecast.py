@@ -81,11 +81,28 @@ def test_of_many_different_ones_some_are_walked_each_by_its_weight() -> None:
 
 def test_when_enough_occurrences_were_looked_at_these_stand_for_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mainspring.schedule.forecast.MAX_WALKED", 3_000)
+    monkeypatch.setattr("mainspring.schedule.forecast.LEAST_SPECS", 0)
     rare = [said(f"* * * * * ends={year}-01-01T00:00:00Z") for year in range(2030, 2040)]
     found = of_a_day(*rare, said("0 9 * * *", 100, "frequent"))
 
     assert (found.schedules, found.is_estimate) == (110, True)
     assert (set(found.counts), at(found, "09:00")) == ({10, 110}, 110)
+
+
+def test_rare_intervals_come_last_and_fall_evenly_on_all_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mainspring.schedule.forecast.MAX_WALKED", 0)
+    intervals = [said(f"PT1M30S/2026-11-16T00:00:{second:02}Z", 10) for second in range(60)]
+    found = of_a_day(*intervals, said("30 9 * * *", 5, "daily"))
+
+    assert found.is_estimate
+    assert {round(count, 2) for count in found.counts} == {400, 405}, "two thirds of them in each"
+    assert round(at(found, "09:30"), 2) == 405
+
+
+def test_a_frequent_interval_is_walked_and_does_not_keep_others_from_being_counted() -> None:
+    found = of_a_day(said("PT1S", 100, "often"), said("PT30M/2026-11-16T00:00:00Z", 50, "half"), said("15 9 * * *", 2))
+
+    assert [at(found, clock) for clock in ("09:00", "09:01", "09:15")] == [6_050, 6_000, 6_002]
 
 
 def test_what_cannot_be_decided_is_left_out() -> None:

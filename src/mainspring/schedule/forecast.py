@@ -3,6 +3,8 @@
 The schedules come counted, equal ones together (`SpecCount`), and may be a sample of all there are. The work is
 bounded: of many different ones `MAX_SPECS` are walked, each chosen as often as its share of all schedules is, the most
 frequent first; and when `MAX_WALKED` occurrences were looked at, the last ones that were walked stand for the rest.
+Rare intervals, of which there is one for each instant that somebody counts from, come last, and fall evenly on all
+minutes.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from mainspring.errors import InvalidSchedule
+from mainspring.schedule.interval import Interval
 from mainspring.schedule.load import MAX_SEEDS, NO_TIME, STEPS, Load
 from mainspring.schedule.walls import TICK
 
@@ -27,7 +30,9 @@ if TYPE_CHECKING:
 
 MAX_SPECS = 1_500  # a spec for each minute of a day is counted as it is
 MAX_WALKED = 20_000
+LEAST_SPECS = 20
 STAND_INS = 200
+OFTEN = timedelta(hours=1)
 MAX_MAKERS = 3
 FEW = 10  # runs in one minute: nothing that would have to be flattened
 SPREADS = tuple(timedelta(minutes=number) for number in (1, 2, 5, 10, 15, 30, 60, 120, 240, 480))
@@ -124,7 +129,8 @@ def _chosen(specs: Sequence[SpecCount]) -> list[SpecCount]:
             for each, (first, last) in zip(mixed, pairwise(picks), strict=True)
             if last > first
         ]
-    return sorted(specs, key=lambda each: -each.count)
+    few = sum(each.count for each in specs) / 50
+    return sorted(specs, key=lambda each: (each.count < few and _interval(each.schedule) is not None, -each.count))
 
 
 @dataclass(slots=True)
@@ -137,7 +143,8 @@ class _Counter:
 
     def count(self, specs: Sequence[SpecCount]) -> None:
         for place, each in enumerate(specs):
-            if self.load.walked > MAX_WALKED:
+            # A first one that fires every second must not leave all others uncounted.
+            if self.load.walked > (MAX_WALKED if place >= LEAST_SPECS else 10 * MAX_WALKED):
                 self._let_stand_in(specs[place:])
                 return
             try:
@@ -148,8 +155,12 @@ class _Counter:
 
     def _let_stand_in(self, rest: Sequence[SpecCount]) -> None:
         """Count, for those that are not walked, the rarest that were: what is frequent was walked for itself."""
-        rarest = self.herds[-1][0].count
-        stand_ins = [herd for herd in self.herds if herd[0].count == rarest][-STAND_INS:]
+        for each in rest:
+            if (every := _interval(each.schedule)) is not None:
+                self.load.add_evenly(every, weight=each.count)
+        rest = [each for each in rest if _interval(each.schedule) is None]
+        walked = [herd for herd in self.herds if _interval(herd[0].schedule) is None]
+        stand_ins = [herd for herd in walked if herd[0].count == walked[-1][0].count][-STAND_INS:]
         for place, (each, herd) in enumerate(stand_ins):
             weight = sum(other.count for other in rest[place :: len(stand_ins)])
             if weight:
@@ -218,6 +229,12 @@ def busiest_second(found: Forecast, schedule: Schedule, *, name: str) -> AddedLo
 
 
 # ── inside ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _interval(schedule: Schedule) -> timedelta | None:
+    """How often a schedule fires that counts elapsed time, if that is many times a day."""
+    when = schedule.when
+    return when.elapsed if isinstance(when, Interval) and NO_TIME < when.elapsed <= OFTEN else None
 
 
 def _until_next(schedule: Schedule, at: datetime) -> timedelta:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections import Counter, OrderedDict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from itertools import accumulate
 from math import prod
@@ -62,6 +62,14 @@ class Group:
     schedule: Schedule
     job: str
     choices: int = 1
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Groups are looked up over and over, and a schedule has many fields to hash."""
+        object.__setattr__(self, "_hash", hash((self.schedule, self.job, self.choices)))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     @staticmethod
     def of(schedule: Schedule, job: str) -> Group:
@@ -110,6 +118,12 @@ class Load:
             first, last, share = windows[place : place + 3]
             changes[first] += share * weight
             changes[last] -= share * weight
+
+    def add_evenly(self, every: timedelta, *, weight: int = 1) -> None:
+        """Count schedules that fire as often as that, each from another instant on: as many in every bucket."""
+        shares = weight * (WHOLE * self.step // every)
+        self._changes[0] += shares
+        self._changes[self.size] -= shares
 
     @property
     def schedules(self) -> int:
