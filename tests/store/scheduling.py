@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mainspring import Calendar
 from mainspring.scheduler.batch import Batch, Cursor
-from mainspring.store import schedules
+from mainspring.store import schedule_firing
 from mainspring.store.submissions import new_run_ids
 from mainspring.wiring.scheduler import lane_firer
 
@@ -45,7 +45,7 @@ class Firing:
         """Decide what is due in each lane, and carry nothing out yet."""
         batches = {}
         for lane in range(LANES):
-            rows = await schedules.due(self._connection, lane, horizon, 100)
+            rows = await schedule_firing.due(self._connection, lane, horizon, 100)
             batches[lane] = Batch(new_run_ids(len(rows), lane, NEW_YEAR))
             for row in rows:
                 cursor = Cursor(row["schedule_id"], row["revision"], row["nominal_at"], row["due_at"])

@@ -12,7 +12,7 @@ from tests.waiting import PATIENCE
 
 from mainspring import State
 from mainspring.keeper.reranker import Reranker
-from mainspring.store import health, schedules
+from mainspring.store import health, schedule_firing
 from mainspring.testing import FrozenClock, run_until_idle
 
 from .scheduling import HOUR, LANES, MINUTE, NEW_YEAR, Firing, outcomes, remind
@@ -201,8 +201,8 @@ async def test_a_host_whose_clock_is_wrong_fires_nothing_else(
         await clock.advance(10 * MINUTE)
         await wrong.advance(10 * MINUTE)
         if by_the_host:
-            text = schedules.DUE.text.replace("clock_now()", f"timestamptz '{wrong.at.isoformat()}'")
-            monkeypatch.setattr(schedules.DUE, "text", text)
+            text = schedule_firing.DUE.text.replace("clock_now()", f"timestamptz '{wrong.at.isoformat()}'")
+            monkeypatch.setattr(schedule_firing.DUE, "text", text)
         await firing.fire()
         monkeypatch.undo()
     expected = instants(EVERY_TEN_MINUTES, after=NEW_YEAR, until=clock.at)

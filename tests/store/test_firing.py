@@ -12,7 +12,7 @@ from tests.registering import registered_worker
 from mainspring import CatchUp, Context, Mainspring, State
 from mainspring.scheduler.horizon import CALM, Horizon
 from mainspring.scheduler.scheduler import LaneAssignment, SchedulerIdentity
-from mainspring.store import leases, schedules
+from mainspring.store import leases, schedule_firing
 from mainspring.store.statements import Statement
 from mainspring.testing import run_until_idle
 
@@ -155,7 +155,7 @@ async def test_the_horizon_sees_a_herd_that_is_a_minute_away(
     for number in range(40):
         await job.scheduled(f"herd-{number}", "0 * * * *").create(number)
     await clock.advance(59 * MINUTE + timedelta(seconds=10))
-    announced = [await schedules.announced(connection, lane, (30.0, 60.0), most=100) for lane in range(LANES)]
+    announced = [await schedule_firing.announced(connection, lane, (30.0, 60.0), most=100) for lane in range(LANES)]
     assert sum(each[30.0] for each in announced) == 0
     assert sum(each[60.0] for each in announced) == 40
 

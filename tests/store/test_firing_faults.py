@@ -16,7 +16,7 @@ from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.ids import lane_of_key
 from mainspring.schedule.schedule import Schedule
 from mainspring.schedule.timeline import GapPolicy, RepeatPolicy
-from mainspring.store import schedules
+from mainspring.store import schedule_firing, schedules
 from mainspring.wiring.scheduler import lane_firer
 
 from .scheduling import DROP_COMPARISON, HOUR, LANES, MINUTE, NEW_YEAR, Firing, remind, replace_in_function
@@ -102,7 +102,7 @@ async def test_a_scheduler_that_moves_cursors_by_an_act_of_its_own_repeats_itsel
         connection, "set nominal_at = excluded.nominal_at, due_at = excluded.due_at, tzdata", "set tzdata"
     )
     await connection.execute("alter table occurrence drop constraint occurrence_pkey")
-    fire = schedules.fire
+    fire = schedule_firing.fire
 
     async def fire_and_then_move(through: Connection, lane: int, firings: list[Any], *rest: Any) -> list[Any]:
         groups = await fire(through, lane, firings, *rest)
@@ -111,7 +111,7 @@ async def test_a_scheduler_that_moves_cursors_by_an_act_of_its_own_repeats_itsel
                 await schedules.set_cursor(through, lane, each.schedule_id, each.following, each.following_due, "")
         return groups
 
-    monkeypatch.setattr(schedules, "fire", fire_and_then_move)
+    monkeypatch.setattr(schedule_firing, "fire", fire_and_then_move)
     assert any(each.extra for each in await verdicts(frozen_app, clock, connection, database))
 
 

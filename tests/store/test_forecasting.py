@@ -9,7 +9,7 @@ import pytest
 
 from mainspring.errors import InvalidInput
 from mainspring.model.actor import DEFAULT_TENANT
-from mainspring.store import schedules
+from mainspring.store import schedule_reading
 
 from .scheduling import LANES, MINUTE, NEW_YEAR, remind
 
@@ -74,11 +74,11 @@ async def test_of_many_schedules_a_sample_is_counted(frozen_app: Mainspring, con
 
 async def test_a_sample_reads_few_pages_of_a_large_table(connection: Connection) -> None:
     await connection.execute(FILL)
-    _, pages = await schedules.extent(connection, LANES, 1, tenant_id=DEFAULT_TENANT)
-    rows = await schedules.sample_specs(connection, 100 / pages, tenant_id=DEFAULT_TENANT)
+    _, pages = await schedule_reading.extent(connection, LANES, 1, tenant_id=DEFAULT_TENANT)
+    rows = await schedule_reading.sample_specs(connection, 100 / pages, tenant_id=DEFAULT_TENANT)
 
     assert 0 < sum(row["count"] for row in rows) < MANY / 10
-    assert (await schedules.extent(connection, LANES, 50, tenant_id=DEFAULT_TENANT))[0] == 50
+    assert (await schedule_reading.extent(connection, LANES, 50, tenant_id=DEFAULT_TENANT))[0] == 50
 
 
 async def test_a_tenant_with_few_schedules_among_many_has_them_counted_one_by_one(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tests.waiting import PATIENCE
 
 from mainspring import Context, Mainspring, RetryPolicy
-from mainspring.store import schedules
+from mainspring.store import schedule_reading
 from mainspring.testing import inline, run_until_idle, travel
 
 from .scheduling import DAY, HOUR, NEW_YEAR, remind
@@ -131,14 +131,14 @@ async def test_a_run_that_is_no_occurrence_has_none_before(frozen_app: Mainsprin
 async def test_only_the_last_thousand_are_looked_at(
     frozen_app: Mainspring, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(schedules, "LOOKED_BACK", 3)
+    monkeypatch.setattr(schedule_reading, "LOOKED_BACK", 3)
     await remind(frozen_app).scheduled("daily", "every day at 09:00").create(1)
     await travel(frozen_app, DAY)
     fired = await travel(frozen_app, 3 * DAY, run=False)
     lane = await connection.fetchval("select lane from schedule")
 
     async def before(instant: datetime) -> datetime | None:
-        return await schedules.previous_success(connection, lane, "daily", instant, tenant_id=1)
+        return await schedule_reading.previous_success(connection, lane, "daily", instant, tenant_id=1)
 
     assert await before(fired[-1].nominal_at) == NINE[0]
     assert await before(fired[-1].nominal_at + DAY) is None

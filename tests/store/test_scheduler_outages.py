@@ -15,7 +15,7 @@ from mainspring import Mainspring
 from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.ids import lane_of_key
 from mainspring.scheduler.scheduler import FiringLoop
-from mainspring.store import schedules
+from mainspring.store import schedule_firing
 from mainspring.wiring.scheduler import LOOPS, scheduler
 
 from .scheduling import HOUR, LANES, MINUTE, NEW_YEAR, remind
@@ -77,14 +77,14 @@ async def test_a_scheduler_that_keeps_its_place_in_its_memory_would_forget_what_
     frozen_app: Mainspring, clock: FrozenClock, connection: Connection, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The control."""
-    due, seen = schedules.due, set[Any]()
+    due, seen = schedule_firing.due, set[Any]()
 
     async def due_and_not_seen(*question: Any) -> list[Any]:
         rows = [row for row in await due(*question) if (row["schedule_id"], row["nominal_at"]) not in seen]
         seen.update((row["schedule_id"], row["nominal_at"]) for row in rows)
         return rows
 
-    monkeypatch.setattr(schedules, "due", due_and_not_seen)
+    monkeypatch.setattr(schedule_firing, "due", due_and_not_seen)
     await lose_an_answer(frozen_app, clock, connection, proxy, Mode.HOLD, "firing", ELSEWHERE)
     expected = instants("0 * * * *", after=NEW_YEAR, until=clock.at)
     found = await verdict(connection, dict.fromkeys(NAMES, expected))

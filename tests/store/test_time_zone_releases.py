@@ -12,7 +12,7 @@ import structlog
 from mainspring.schedule.zones import TZDATA_VERSION
 from mainspring.scheduler import recomputing
 from mainspring.scheduler.recomputing import recompute
-from mainspring.store import schedules
+from mainspring.store import schedule_firing
 
 from .scheduling import DAY, HOUR, LANES, MINUTE, NEW_YEAR, Firing, next_at, outcomes, remind, run_ids
 
@@ -44,7 +44,7 @@ async def computed_by_old_release(connection: Connection, shift: timedelta) -> N
 
 
 async def releases(connection: Connection) -> set[str]:
-    return {row["tzdata"] for row in await schedules.computed_by(connection, range(LANES))}
+    return {row["tzdata"] for row in await schedule_firing.computed_by(connection, range(LANES))}
 
 
 async def moves(connection: Connection) -> list[dict[str, Any]]:
@@ -90,7 +90,7 @@ async def test_the_same_release_costs_one_look(
     async def never(*_: Any, **__: Any) -> Any:
         raise AssertionError("it is the same release")
 
-    monkeypatch.setattr(schedules, "of_older_tzdata", never)
+    monkeypatch.setattr(schedule_firing, "of_older_tzdata", never)
     await recompute(connection, range(LANES))
 
 
@@ -102,7 +102,7 @@ async def test_an_older_program_undoes_nothing(
     await connection.execute("update lane set tzdata = '9999z'")
     await recompute(connection, range(LANES))
     assert await next_at(frozen_app) == EIGHT + HOUR
-    await schedules.note_tzdata(connection, 0, TZDATA_VERSION)
+    await schedule_firing.note_tzdata(connection, 0, TZDATA_VERSION)
     assert await releases(connection) == {"9999z"}
 
 

@@ -16,7 +16,7 @@ from mainspring.control.backfill_range import read_range, standing
 from mainspring.errors import ScheduleNotFound
 from mainspring.model.backfill import MOST_OCCURRENCES, OVER, backfill_of
 from mainspring.scheduler.templates import RunKind
-from mainspring.store import backfills, dead, lists, notify, operations, runs, schedules
+from mainspring.store import backfills, dead, lists, notify, operations, runs, schedule_reading, schedules
 from mainspring.store.connection import snapshot, transaction, uncancelled
 from mainspring.store.submissions import new_run_ids
 
@@ -122,7 +122,7 @@ class Backfilling:
 
     async def _runs_of_range(self, connection: Connection) -> set[UUID]:
         asked = self._backfill
-        found = await schedules.occurrences(
+        found = await schedule_reading.occurrences(
             connection, self._lane, asked.schedule_id, asked.before, asked.since, 2 * MOST_OCCURRENCES
         )
         run_ids = [row["run_id"] for row in found]

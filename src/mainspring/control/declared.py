@@ -17,7 +17,7 @@ from mainspring.control.schedule_rows import content_of
 from mainspring.errors import ScheduleExists, ScheduleNotFound, ScheduleVersionConflict
 from mainspring.model.ids import lane_of_key
 from mainspring.scheduler.batch import schedule_if_readable
-from mainspring.store import jobs, schedules, workers
+from mainspring.store import jobs, schedule_reading, schedules, workers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -157,14 +157,14 @@ class DeclaredSchedules:
     async def _older(self, connection: Connection, actor: Actor, row: Record) -> list[Content]:
         """What this schedule was before."""
         name = row["name"]
-        older = await schedules.versions(
+        older = await schedule_reading.versions(
             connection, self._lane(actor, name), name, tenant_id=actor.tenant, count=MOST_VERSIONS
         )
         return [content_of(each) for each in older if each["schedule_id"] == row["id"]]
 
     async def _removed(self, connection: Connection, actor: Actor, declared: set[str]) -> list[DeclaredDifference]:
         """Declared before and not any more: of our jobs, or of jobs that no worker knows."""
-        rows = await schedules.declared(connection, self._lanes, tenant_id=actor.tenant)
+        rows = await schedule_reading.declared(connection, self._lanes, tenant_id=actor.tenant)
         rows = [row for row in rows if row["name"] not in declared]
         names = await jobs.names_of(connection, {row["job_id"] for row in rows}, tenant_id=actor.tenant)
         known = {handler for server in await workers.servers(connection) for handler in server.handlers}

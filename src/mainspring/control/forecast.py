@@ -15,7 +15,7 @@ from mainspring.schedule.forecast import SpecCount, busiest_second, forecast
 from mainspring.schedule.load import STEPS
 from mainspring.scheduler.batch import schedule_from
 from mainspring.scheduler.calendars import resolved
-from mainspring.store import calendars, schedules
+from mainspring.store import calendars, schedule_reading, schedules
 from mainspring.store.connection import snapshot
 
 if TYPE_CHECKING:
@@ -79,11 +79,11 @@ class Forecasts:
 
     async def _specs(self, connection: Connection, actor: Actor) -> tuple[list[Record], float]:
         """What schedules say, of all of them or of a share."""
-        count, pages = await schedules.extent(connection, self._lanes, MOST_COUNTED + 1, tenant_id=actor.tenant)
+        count, pages = await schedule_reading.extent(connection, self._lanes, MOST_COUNTED + 1, tenant_id=actor.tenant)
         if count <= MOST_COUNTED or pages <= SAMPLED_PAGES:
-            return await schedules.specs(connection, self._lanes, MOST_COUNTED, tenant_id=actor.tenant), 1.0
+            return await schedule_reading.specs(connection, self._lanes, MOST_COUNTED, tenant_id=actor.tenant), 1.0
         share = SAMPLED_PAGES / pages
-        return await schedules.sample_specs(connection, share, tenant_id=actor.tenant), share
+        return await schedule_reading.sample_specs(connection, share, tenant_id=actor.tenant), share
 
 
 def _foretold(

@@ -18,9 +18,9 @@ from mainspring.errors import InvalidInput
 from mainspring.model.job import MAX_NAME_LENGTH, checked_at, checked_tags, checked_text
 from mainspring.model.listing import checked_limit
 from mainspring.model.scheduling import SchedulePage, checked_state
-from mainspring.store import jobs, schedules
+from mainspring.store import jobs, schedule_reading
 from mainspring.store.connection import snapshot
-from mainspring.store.schedules import ScheduleFilter
+from mainspring.store.schedule_reading import ScheduleFilter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -134,8 +134,8 @@ class ScheduleLists:
     ) -> tuple[Sequence[Record], str | None]:
         end = None
         if chosen.is_sparse:
-            end = await schedules.scan_end(connection, self._lanes, chosen, after=after, scan=SCAN)
-        rows = await schedules.listed(connection, self._lanes, chosen, after=after, until=end, count=count)
+            end = await schedule_reading.scan_end(connection, self._lanes, chosen, after=after, scan=SCAN)
+        rows = await schedule_reading.listed(connection, self._lanes, chosen, after=after, until=end, count=count)
         return rows, rows[-1]["name"] if len(rows) == count else end
 
     async def _by_due(
@@ -148,7 +148,9 @@ class ScheduleLists:
     ) -> tuple[Sequence[Record], DuePosition | None]:
         begin = since or DuePosition(datetime.min.replace(tzinfo=UTC), FIRST_ID)
         scan = count if chosen.is_everything else max(count, SCAN_DUE)
-        looked_at = await schedules.listed_due(connection, self._lanes, chosen, before=before, since=begin, count=scan)
+        looked_at = await schedule_reading.listed_due(
+            connection, self._lanes, chosen, before=before, since=begin, count=scan
+        )
         rows = [row for row in looked_at if row["id"] is not None][:count]
         last = rows[-1] if len(rows) == count else looked_at[-1] if len(looked_at) == scan else None
         return rows, None if last is None else DuePosition(last["due_at"], last["schedule_id"])

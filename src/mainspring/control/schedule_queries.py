@@ -16,9 +16,9 @@ from mainspring.schedule.timeline import EARLIEST, LATEST
 from mainspring.schedule.walls import TICK
 from mainspring.scheduler.batch import schedule_from, schedule_if_readable
 from mainspring.scheduler.calendars import resolve
-from mainspring.store import jobs, lists, schedules
+from mainspring.store import jobs, lists, schedule_reading, schedules
 from mainspring.store.connection import snapshot
-from mainspring.store.schedules import ScheduleFilter
+from mainspring.store.schedule_reading import ScheduleFilter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,8 +70,8 @@ class ScheduleQueries:
             fired, skipped = [], []
             specs = specs_of(await self.all_versions(connection, actor, lane, name))
             for each in tuple(specs)[:MOST_OF_ONE_NAME]:
-                fired += await schedules.occurrences(connection, lane, each, end, begin, count, late_by=late_by)
-                for row in await schedules.skipped(connection, lane, each, end, begin, count):
+                fired += await schedule_reading.occurrences(connection, lane, each, end, begin, count, late_by=late_by)
+                for row in await schedule_reading.skipped(connection, lane, each, end, begin, count):
                     made_up = await self._made_up_for(connection, lane, each, row, end, count)
                     spec = specs[each].get(row["version"]) if made_up else None
                     skipped += told_once(row, made_up, end, await self._computable(connection, actor, spec), name)
@@ -118,7 +118,7 @@ class ScheduleQueries:
             return present
         row = None
         if 1 <= version < present["version"]:
-            row = await schedules.find_version(connection, lane, present["id"], version, tenant_id=actor.tenant)
+            row = await schedule_reading.find_version(connection, lane, present["id"], version, tenant_id=actor.tenant)
         if row is None:
             raise no_such_version(present["name"], version, present["version"])
         return row
@@ -126,14 +126,14 @@ class ScheduleQueries:
     async def all_versions(self, connection: Connection, actor: Actor, lane: int, name: str) -> Sequence[Record]:
         """The present one first, if there is one."""
         present = await schedules.find(connection, lane, name, tenant_id=actor.tenant)
-        older = await schedules.versions(connection, lane, name, tenant_id=actor.tenant, count=MOST_VERSIONS)
+        older = await schedule_reading.versions(connection, lane, name, tenant_id=actor.tenant, count=MOST_VERSIONS)
         if present is None and not older:
             raise await self.not_found(connection, actor, name)
         return older if present is None else [present, *older]
 
     async def not_found(self, connection: Connection, actor: Actor, name: str) -> ScheduleNotFound:
         alike = ScheduleFilter(actor.tenant, prefix=name[:1])
-        near = await schedules.listed(connection, self._lanes, alike, count=1_000)
+        near = await schedule_reading.listed(connection, self._lanes, alike, count=1_000)
         return no_such_schedule(name, (row["name"] for row in near))
 
     async def summaries(
@@ -158,5 +158,5 @@ class ScheduleQueries:
         if not row["has_backfilled"]:
             return []
         end = min(before, row["last_at"] + TICK)
-        found = await schedules.occurrences(connection, lane, schedule_id, end, row["first_at"], count)
+        found = await schedule_reading.occurrences(connection, lane, schedule_id, end, row["first_at"], count)
         return [each["nominal_at"] for each in found]

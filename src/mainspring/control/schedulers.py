@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mainspring.model.scheduling import SchedulerSummary
 from mainspring.scheduler.lanes import lanes_of
-from mainspring.store import schedulers, schedules
+from mainspring.store import schedule_firing, schedulers
 
 if TYPE_CHECKING:
     from mainspring.store.connection import Connection
@@ -31,7 +31,7 @@ async def firing(connection: Connection, lanes: int) -> FiringStatus:
     live = [row["id"] for row in rows]
     waiting = {
         row["lane"]: -row["seconds"]
-        for row in await schedules.next_due(connection, list(range(lanes)))
+        for row in await schedule_firing.next_due(connection, list(range(lanes)))
         if row["seconds"] is not None
     }
     return FiringStatus(

@@ -12,7 +12,7 @@ from mainspring.schedule.deciding import CatchUp, CatchUpRule, SkipReason
 from mainspring.schedule.document import schedule_of
 from mainspring.schedule.schedule import Occurrence
 from mainspring.schedule.zones import TZDATA_VERSION
-from mainspring.store.schedules import Firing, Skip
+from mainspring.store.schedule_firing import Firing, Skip
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -15,7 +15,7 @@ from mainspring.scheduler.calendars import CalendarCache
 from mainspring.scheduler.changing import bring_up_to_date, locked_if_free
 from mainspring.scheduler.cursors import ACTOR
 from mainspring.scheduler.templates import RunKind
-from mainspring.store import notify, schedules
+from mainspring.store import notify, schedule_firing
 from mainspring.store.connection import transaction
 from mainspring.store.failures import ALL_DATABASE_ERRORS
 from mainspring.store.submissions import new_run_ids
@@ -51,7 +51,7 @@ class LaneFirer:
 
     async def fire(self, connection: Connection, lane: int, horizon: float) -> Fired:
         """Decide what is due within `horizon` seconds, one instant per schedule and a batch of schedules."""
-        rows = await schedules.due(connection, lane, horizon, BATCH)
+        rows = await schedule_firing.due(connection, lane, horizon, BATCH)
         if not rows:
             return Fired(0, 0)
         batch = Batch(new_run_ids(len(rows), lane, instant(self._clock)))
@@ -72,7 +72,7 @@ class LaneFirer:
             raise
         except Exception as error:  # whatever it is, the other schedules must go on
             log.exception("a schedule cannot be decided and is paused", schedule=row["name"], cause=str(error))
-            await schedules.set_aside(
+            await schedule_firing.set_aside(
                 connection, lane, row["schedule_id"], row["revision"], actor=ACTOR, reason=printable(str(error), 1_000)
             )
 
@@ -120,7 +120,9 @@ class LaneFirer:
         """Have the database do what was decided; answers how many runs that made."""
         if not batch.firings:
             return 0
-        groups = await schedules.fire(connection, lane, batch.firings, batch.skips, batch.templates, TZDATA_VERSION)
+        groups = await schedule_firing.fire(
+            connection, lane, batch.firings, batch.skips, batch.templates, TZDATA_VERSION
+        )
         wake_ups = [notify.ready(lane, group["line_id"], group["priority"]) for group in groups]
         notify.send(connection, self._quietener.pass_on(wake_ups))
         return sum(group["runs_fired"] for group in groups)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mainspring.store import schedules
+from mainspring.store import schedule_firing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,7 +37,7 @@ class Horizon:
         if not lanes:
             return CALM
         self._next = (self._next + 1) % len(lanes)
-        announced = await schedules.announced(connection, lanes[self._next], MARKS, MOST_COUNTED)
+        announced = await schedule_firing.announced(connection, lanes[self._next], MARKS, MOST_COUNTED)
         return self.reaching({mark: count * len(lanes) for mark, count in announced.items()})
 
     def reaching(self, announced: Mapping[float, int]) -> float:

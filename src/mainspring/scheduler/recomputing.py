@@ -16,7 +16,7 @@ from mainspring.schedule.zones import TZDATA_VERSION
 from mainspring.scheduler.batch import schedule_from
 from mainspring.scheduler.calendars import resolve
 from mainspring.scheduler.changing import bring_up_to_date
-from mainspring.store import calendars, schedules
+from mainspring.store import calendars, schedule_firing
 from mainspring.store.failures import ALL_DATABASE_ERRORS
 
 if TYPE_CHECKING:
@@ -32,13 +32,13 @@ NIL = UUID(int=0)
 
 async def recompute(connection: Connection, lanes: Sequence[int]) -> None:
     """Bring the cursors of these lanes up to date."""
-    for row in await schedules.computed_by(connection, lanes) if lanes else ():
+    for row in await schedule_firing.computed_by(connection, lanes) if lanes else ():
         if row["calendars_revision"] < row["newest_calendars"]:
             await _walk_after_edits(connection, row["lane"], row["calendars_revision"])
-            await schedules.note_calendars(connection, row["lane"], row["newest_calendars"])
+            await schedule_firing.note_calendars(connection, row["lane"], row["newest_calendars"])
         if row["tzdata"] < TZDATA_VERSION:
             await _walk_after_release(connection, row["lane"], row["tzdata"])
-            await schedules.note_tzdata(connection, row["lane"], TZDATA_VERSION)
+            await schedule_firing.note_tzdata(connection, row["lane"], TZDATA_VERSION)
 
 
 async def _walk_after_edits(connection: Connection, lane: int, since: int) -> None:
@@ -57,7 +57,7 @@ async def _walk_after_edits(connection: Connection, lane: int, since: int) -> No
 async def _walk_after_release(connection: Connection, lane: int, since: str) -> None:
     """Move the cursors that stand at no instant of their schedules any more, by our release."""
     checked, moved, past = 0, 0, NIL
-    while rows := await schedules.of_older_tzdata(connection, lane, TZDATA_VERSION, past, BATCH):
+    while rows := await schedule_firing.of_older_tzdata(connection, lane, TZDATA_VERSION, past, BATCH):
         for row in rows:
             moved += await _unless_broken(_follow_release(connection, lane, row), row["name"])
         checked, past = checked + len(rows), rows[-1]["schedule_id"]

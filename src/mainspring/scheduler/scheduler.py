@@ -15,7 +15,7 @@ import structlog
 from mainspring.scheduler.horizon import Horizon
 from mainspring.scheduler.lanes import LiveSchedulers, lanes_of
 from mainspring.scheduler.recomputing import recompute
-from mainspring.store import notify, schedulers, schedules
+from mainspring.store import notify, schedule_firing, schedulers
 from mainspring.store.failures import ALL_DATABASE_ERRORS
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class LaneAssignment:
         now = own.clock.monotonic()
         self._live.hear({row["id"]: row["beat"] for row in rows}, now)
         self._share(lanes_of(own.id, self._live.live(now), own.lanes))
-        may_stage = await schedules.may_stage(connection)
+        may_stage = await schedule_firing.may_stage(connection)
         self.horizon = await self.ahead.seconds(connection, self.lanes) if may_stage else 0.0
         if forgotten := self._live.forgotten(now):
             await schedulers.remove(connection, forgotten)
@@ -154,7 +154,7 @@ class FiringLoop(LaneLoop):
             return POLL_SECONDS
         pauses = {
             row["lane"]: row["seconds"] - horizon
-            for row in await schedules.next_due(connection, lanes)
+            for row in await schedule_firing.next_due(connection, lanes)
             if row["seconds"] is not None
         }
         due = [lane for lane, seconds in pauses.items() if seconds <= 0]

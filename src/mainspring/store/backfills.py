@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from mainspring.store.schedules import template_document
+from mainspring.store.schedule_firing import template_document
 from mainspring.store.statements import load
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from mainspring.model.payload import quoted
 from mainspring.scheduler.firing import LaneFirer
 from mainspring.scheduler.recomputing import recompute
 from mainspring.scheduler.templates import Templates
-from mainspring.store import lists, schedules
+from mainspring.store import lists, schedule_firing, schedule_reading, schedules
 from mainspring.testing.idle import frozen_clock_of, in_time, working
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ class _Journey:
         return _Stop(run_due_at, ())
 
     async def _next_firing(self) -> _Stop | None:
-        rows = await schedules.next_due(self._connection, self._lanes)
+        rows = await schedule_firing.next_due(self._connection, self._lanes)
         instants = {
             row["lane"]: row["now"] + timedelta(seconds=row["seconds"]) for row in rows if row["seconds"] is not None
         }
@@ -192,7 +192,7 @@ class _Journey:
 
 
 async def _fired(app: Mainspring, connection: Connection, since: datetime) -> list[Record]:
-    return await schedules.fired_since(connection, since, tenant_id=app.actor.tenant)
+    return await schedule_reading.fired_since(connection, since, tenant_id=app.actor.tenant)
 
 
 async def _occurrences(app: Mainspring, connection: Connection, rows: Sequence[Record]) -> list[FiredOccurrence]:

@@ -15,7 +15,7 @@ import structlog
 
 from mainspring.errors import StoreError, ValueNotStorable
 from mainspring.model.payload import decode
-from mainspring.store import reports, schedules
+from mainspring.store import reports, schedule_reading
 from mainspring.store.columns import ATTEMPT, FENCE, HEADERS, ID
 from mainspring.store.failures import DATABASE_ERRORS
 from mainspring.store.reports import Checkpoint, LeasedAttempt
@@ -115,7 +115,9 @@ class Reporter:
             return None
         name, before = occurrence.schedule, occurrence.nominal_at
         return await self._looked_up(
-            lambda connection: schedules.previous_success(connection, lane, name, before, tenant_id=self._tenant_id)
+            lambda connection: schedule_reading.previous_success(
+                connection, lane, name, before, tenant_id=self._tenant_id
+            )
         )
 
     async def _looked_up(self, look: Callable[[Connection], Awaitable[T]]) -> T:

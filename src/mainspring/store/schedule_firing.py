@@ -1,0 +1,129 @@
+"""What schedulers ask of the database: which cursors are due or to be computed again, and the one act that fires."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from mainspring.store.statements import load
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+    from uuid import UUID
+
+    from mainspring.model.run import NewRun
+    from mainspring.store.connection import Connection, Record
+
+DUE = load("schedules/due")
+FIRE = load("schedules/fire")
+
+
+class Skip(NamedTuple):
+    """Instants of one schedule that become no run of their own."""
+
+    first_at: datetime
+    last_at: datetime
+    reason: str
+    run_id: UUID | None  # into which they are collapsed
+
+
+class Firing(NamedTuple):
+    """The decision about one schedule, as the database takes it. What is None does not happen."""
+
+    schedule_id: UUID
+    revision: int
+    expected: datetime  # where the cursor stood
+    fired: datetime | None
+    due: datetime | None
+    previous: datetime | None  # the instant before the one that fires
+    run_id: UUID | None
+    template: int | None  # which of the templates the run follows
+    following: datetime | None  # None: the schedule is over
+    following_due: datetime | None
+
+
+async def due(connection: Connection, lane: int, horizon: float, count: int) -> list[Record]:
+    """Schedules whose next instant is due within so many seconds: those that are due first."""
+    return await DUE.fetch(connection, lane=lane, horizon=horizon, count=count)
+
+
+async def next_due(connection: Connection, lanes: Sequence[int]) -> list[Record]:
+    return await load("schedules/next_due").fetch(connection, lanes=lanes)
+
+
+async def announced(connection: Connection, lane: int, marks: Sequence[float], most: int) -> dict[float, int]:
+    """How many schedules of a lane are due within so many seconds, for each mark; at most so many are counted."""
+    rows = await load("schedules/announced").fetch(connection, lane=lane, marks=marks, most=most)
+    return {row["seconds"]: row["schedules"] for row in rows}
+
+
+async def computed_by(connection: Connection, lanes: Sequence[int]) -> list[Record]:
+    """By which calendars and time zones the cursors of these lanes were computed, at least."""
+    return await load("schedules/computed_by").fetch(connection, lanes=lanes)
+
+
+async def note_calendars(connection: Connection, lane: int, revision: int) -> None:
+    """All cursors of a lane are computed by the calendars of this revision, or newer ones."""
+    await load("schedules/note_calendars").execute(connection, lane=lane, revision=revision)
+
+
+async def of_older_tzdata(connection: Connection, lane: int, tzdata: str, past: UUID, count: int) -> list[Record]:
+    """Schedules whose cursors an older release of the time zone database computed, in the order of their ids."""
+    return await load("schedules/of_older_tzdata").fetch(connection, lane=lane, tzdata=tzdata, past=past, count=count)
+
+
+async def note_tzdata(connection: Connection, lane: int, tzdata: str) -> None:
+    """All cursors of a lane are as this release has them, or a newer one."""
+    await load("schedules/note_tzdata").execute(connection, lane=lane, tzdata=tzdata)
+
+
+async def may_stage(connection: Connection) -> bool:
+    return bool(await load("schedules/may_stage").fetchval(connection))
+
+
+async def fire(
+    connection: Connection,
+    lane: int,
+    firings: Sequence[Firing],
+    skips: Sequence[tuple[UUID, Skip]],
+    templates: Sequence[NewRun],
+    tzdata: str,
+) -> list[Record]:
+    """Carry out decisions about schedules of one lane; answers with the lines that got runs.
+
+    What does not fit any more, since somebody else decided or changed the schedule, is passed over without a word.
+    """
+    columns = zip(*firings, strict=True)
+    names = ("schedules", "revisions", "expected", "fired", "due", "previous", "runs", "chosen")
+    values: dict[str, Any] = dict(zip((*names, "following", "following_due"), columns, strict=True))
+    return await FIRE.fetch(
+        connection,
+        lane=lane,
+        templates=msgspec.json.encode([template_document(each) for each in templates]).decode(),
+        skips=msgspec.json.encode([{"schedule_id": schedule, **skip._asdict()} for schedule, skip in skips]).decode(),
+        tzdata=tzdata,
+        **values,
+    )
+
+
+def template_document(run: NewRun) -> dict[str, Any]:
+    return {
+        "job_version": run.job_version,
+        "line_id": run.line_id,
+        "priority": run.priority,
+        "max_age": run.max_age,
+        "start_within": run.start_within,
+        "overrides": None if run.overrides is None else msgspec.Raw(run.overrides.encode()),
+        "headers": None if run.headers is None else msgspec.Raw(run.headers.encode()),
+    }
+
+
+async def set_aside(
+    connection: Connection, lane: int, schedule_id: UUID, revision: int, *, actor: str, reason: str
+) -> None:
+    """Pause a schedule that cannot be decided."""
+    await load("schedules/set_aside").execute(
+        connection, lane=lane, schedule=schedule_id, revision=revision, actor=actor, reason=reason
+    )
