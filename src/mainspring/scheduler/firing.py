@@ -62,7 +62,8 @@ class LaneFirer:
     async def _decide(self, connection: Connection, lane: int, row: Record, batch: Batch) -> None:
         try:
             if row["is_paused"]:
-                await self._resume(connection, lane, row)
+                if row["due_at"] <= row["now"]:  # the pause ends at its instant, not a horizon ahead of it
+                    await self._resume(connection, lane, row)
             elif await self._is_stale(connection, row):
                 await bring_up_to_date(connection, lane, row["name"], tenant_id=row["tenant_id"], waits=False)
             else:
