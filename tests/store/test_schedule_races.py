@@ -59,7 +59,7 @@ class Party:
             application=template._application,
             submissions=template._submissions,
             calendars=template._calendars,
-            firer=lane_firer(clock),
+            acts=template._acts,
         )
 
     async def fire(self) -> None:

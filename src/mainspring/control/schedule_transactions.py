@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from mainspring.control.definitions import Definitions
+    from mainspring.control.schedule_acts import ScheduleActs
     from mainspring.control.schedule_requests import ScheduleRequest
     from mainspring.control.schedules import Schedules
     from mainspring.model.actor import Actor
@@ -51,15 +52,16 @@ class PreparedChange(Generic[T]):
 class ScheduleTransactions:
     """Prepares changes of schedules for a caller's own transaction."""
 
-    def __init__(self, *, schedules: Schedules, definitions: Definitions) -> None:
+    def __init__(self, *, schedules: Schedules, acts: ScheduleActs, definitions: Definitions) -> None:
         self._schedules = schedules
+        self._acts = acts
         self.definitions = definitions
 
     async def create(self, actor: Actor, request: ScheduleRequest) -> PreparedChange[ScheduleSummary]:
         content = await self._schedules.content(actor, request)
 
         async def act(connection: Connection) -> ScheduleSummary:
-            return await self._schedules.create_on(connection, actor, request, content)
+            return await self._acts.create(connection, actor, request, content)
 
         return PreparedChange(known=self.definitions.known_of_jobs({content.job: request.job}), act=act)
 
@@ -69,12 +71,12 @@ class ScheduleTransactions:
         content = await self._schedules.content(actor, request)
 
         async def act(connection: Connection) -> ScheduleSummary:
-            return await self._schedules.put_on(connection, actor, request, content, expected_version)
+            return await self._acts.put(connection, actor, request, content, expected_version)
 
         return PreparedChange(known=self.definitions.known_of_jobs({content.job: request.job}), act=act)
 
     async def delete(self, actor: Actor, name: str, *, expected_version: int | None = None) -> PreparedChange[None]:
         async def act(connection: Connection) -> None:
-            await self._schedules.delete_on(connection, actor, name, expected_version)
+            await self._acts.delete(connection, actor, name, expected_version)
 
         return PreparedChange(known=self.definitions.known_of_jobs({}), act=act)

@@ -21,6 +21,7 @@ from mainspring.control.reruns import Reruns
 from mainspring.control.restored import Restoration
 from mainspring.control.results import Results
 from mainspring.control.runs import Runs
+from mainspring.control.schedule_acts import ScheduleActs
 from mainspring.control.schedule_batches import ScheduleBatches
 from mainspring.control.schedule_lists import ScheduleLists
 from mainspring.control.schedule_queries import ScheduleQueries
@@ -91,6 +92,7 @@ def services(store: Store, clock: Clock, application: Application) -> Services:
     )
     schedule_queries = ScheduleQueries(database=database, lanes=lanes)
     calendars = Calendars(database=database, clock=clock, lanes=lanes)
+    acts = ScheduleActs(clock=clock, queries=schedule_queries, calendars=calendars, firer=lane_firer(clock))
     schedules = Schedules(
         database=database,
         clock=clock,
@@ -99,7 +101,7 @@ def services(store: Store, clock: Clock, application: Application) -> Services:
         application=application,
         submissions=submissions,
         calendars=calendars,
-        firer=lane_firer(clock),
+        acts=acts,
     )
     backfilling = partial(
         Backfilling,
@@ -131,7 +133,7 @@ def services(store: Store, clock: Clock, application: Application) -> Services:
             database=database, clock=clock, queries=schedule_queries, schedules=schedules, calendars=calendars
         ),
         backfills=Backfills(database=database, queries=schedule_queries, operations=operations),
-        schedule_transactions=ScheduleTransactions(schedules=schedules, definitions=definitions),
+        schedule_transactions=ScheduleTransactions(schedules=schedules, acts=acts, definitions=definitions),
         declared=DeclaredSchedules(
             database=database, lanes=lanes, application=application, schedules=schedules, calendars=calendars
         ),
