@@ -168,8 +168,8 @@ async def test_doctor_says_what_a_role_is_enough_for(
 
     permissions = next(each for each in findings if each.check == "permissions")
     assert (permissions.level, permissions.says) == (Level.OK, f"the role {role} is enough for {says}")
-    # A scheduler reads no runs, and a worker no schedules.
-    unseen = {RoleKind.SCHEDULER: ["lanes", "workers"], RoleKind.WORKER: ["schedulers", "schedules"]}
+    # A scheduler reads nothing of workers, and a worker no schedules.
+    unseen = {RoleKind.SCHEDULER: ["workers"], RoleKind.WORKER: ["schedulers", "schedules"]}
     assert [each.check for each in findings if "could not be looked at" in each.says] == (
         unseen.get(kinds[0], []) if len(kinds) == 1 else []
     )

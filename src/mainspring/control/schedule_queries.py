@@ -73,7 +73,7 @@ class ScheduleQueries:
                 fired += await schedule_reading.occurrences(connection, lane, each, end, begin, count, late_by=late_by)
                 for row in await schedule_reading.skipped(connection, lane, each, end, begin, count):
                     made_up = await self._made_up_for(connection, lane, each, row, end, count)
-                    spec = specs[each].get(row["version"]) if made_up else None
+                    spec = specs[each].get(row["version"]) if row["has_backfilled"] else None
                     skipped += told_once(row, made_up, end, await self._computable(connection, actor, spec), name)
             run_ids = {row["run_id"] for row in fired} | {each.row["run_id"] for each in skipped}
             states = await lists.states_of(connection, list(run_ids - {None}), tenant_id=actor.tenant)
