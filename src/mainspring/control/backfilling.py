@@ -38,14 +38,14 @@ LOOKED_AT = 1_000  # instants that one batch looks at, at most
 LOOK_SECONDS = 0.5
 
 
-class Position(NamedTuple):
+class BackfillPosition(NamedTuple):
     """How far a backfill got, as its operation's cursor says: the last instant, and how many runs came of its batch."""
 
     at: datetime
     runs: int
 
     @classmethod
-    def read(cls, cursor: str | None) -> Position | None:
+    def read(cls, cursor: str | None) -> BackfillPosition | None:
         if cursor is None:
             return None
         at, runs = cursor.split()
@@ -99,7 +99,7 @@ class Backfilling:
 
     async def _wait_for_turn(self, operation: Operation, rate: float) -> None:
         """Until the runs of the last batch have had their time, whoever made them."""
-        position = Position.read(operation.cursor)
+        position = BackfillPosition.read(operation.cursor)
         if position is None:
             return
         turn_at = operation.worked_at + timedelta(seconds=position.runs / rate)
@@ -136,7 +136,7 @@ class Backfilling:
             if not await operations.lock_if_at(connection, operation.id, operation.cursor, tenant_id=tenant_id):
                 return False  # someone else worked this batch off
             past = await read_range(connection, self._queries, self._actor, self._backfill, await self._row(connection))
-            position = Position.read(operation.cursor)
+            position = BackfillPosition.read(operation.cursor)
             after = None if position is None else position.at
             seen = await past.look(connection, after, LOOKED_AT, tenant_id=tenant_id)
             meant = [each for each in seen if past.is_meant(each)]
@@ -147,7 +147,7 @@ class Backfilling:
                 connection,
                 operation.id,
                 tenant_id=tenant_id,
-                cursor=operation.cursor if last is None else str(Position(last.nominal_at, len(made))),
+                cursor=operation.cursor if last is None else str(BackfillPosition(last.nominal_at, len(made))),
                 done=len(made),
                 skipped=len(chosen) - len(made),
                 is_over=len(seen) < LOOKED_AT and len(chosen) == len(meant),

@@ -98,7 +98,7 @@ def forecast(
     unread: int = 0,
 ) -> Forecast:
     """The forecast over all schedules, of which `specs` are the given share; `unread` more cannot be read."""
-    counter = _Counter(Load(begin, end, step=step))
+    counter = _SpecCounter(Load(begin, end, step=step))
     chosen = _chosen(specs)
     counter.count(chosen)
     counts = counter.load.counts()
@@ -134,7 +134,7 @@ def _chosen(specs: Sequence[SpecCount]) -> list[SpecCount]:
 
 
 @dataclass(slots=True)
-class _Counter:
+class _SpecCounter:
     load: Load
     herds: list[tuple[SpecCount, Counter[Group]]] = field(default_factory=list)
     undecided: int = 0  # specs

@@ -67,7 +67,7 @@ def frozen_clock_of(app: Mainspring) -> FrozenClock:
 
 
 @asynccontextmanager
-async def working(app: Mainspring, queues: Iterable[str] | None) -> AsyncIterator[Work]:
+async def working(app: Mainspring, queues: Iterable[str] | None) -> AsyncIterator[WaitingWork]:
     """A worker that works when told to, and is gone afterwards."""
     store = (await app.services()).store
     settings = WorkerSettings(
@@ -81,7 +81,7 @@ async def working(app: Mainspring, queues: Iterable[str] | None) -> AsyncIterato
         ending.push_async_callback(worker.drain, grace=0.0)
         connection = await store.database.connect("run until idle")
         ending.push_async_callback(connection.close)
-        yield Work(app, worker, connection, store.lanes)
+        yield WaitingWork(app, worker, connection, store.lanes)
 
 
 async def _all_labels(app: Mainspring, store: wiring.Store) -> tuple[str, ...]:
@@ -104,7 +104,7 @@ async def _wait_on() -> None:
     """For handlers that take their time."""
 
 
-class Work:
+class WaitingWork:
     """What is left to do for one worker."""
 
     def __init__(self, app: Mainspring, worker: RunningWorker, connection: Connection, lanes: int) -> None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mainspring.model.lifecycle import State
     from mainspring.store.connection import Connection, Record
     from mainspring.testing.frozen import FrozenClock
-    from mainspring.testing.idle import Work
+    from mainspring.testing.idle import WaitingWork
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +127,7 @@ class _Journey:
     """The way of a clock, from one due instant to the next."""
 
     def __init__(
-        self, clock: FrozenClock, connection: Connection, lanes: int, until: datetime, work: Work | None
+        self, clock: FrozenClock, connection: Connection, lanes: int, until: datetime, work: WaitingWork | None
     ) -> None:
         self._clock = clock
         self._connection = connection
