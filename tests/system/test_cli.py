@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 from contextlib import closing
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,8 @@ from uuid import uuid4
 
 import pytest
 from tests.waiting import PATIENCE
+
+from .command_server import Answer, run_command
 
 if TYPE_CHECKING:
     import asyncpg
@@ -30,34 +31,11 @@ NOWHERE = "postgresql://127.0.0.1:1/nowhere"
 HOSTILE = "\x1b[31mred \x1b]0;title\x07 [bold]markup[/bold] [/] \x9b2J \u202eback\nnew line"
 
 
-@dataclass(frozen=True)
-class Answer:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def document(self) -> Any:
-        return json.loads(self.out)
-
-    @property
-    def error(self) -> dict[str, Any]:
-        error: dict[str, Any] = json.loads(self.err.splitlines()[-1])["error"]
-        return error
-
-
 def mainspring(*words: str, cwd: Path = ROOT, environment: dict[str, str] | None = None) -> Answer:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("MAINSPRING_")}
-    done = subprocess.run(
-        [sys.executable, "-m", "mainspring.cli", *words],
-        cwd=cwd,
-        env=inherited | (environment or {}),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-    )
-    assert not any(line.startswith("Traceback") for line in done.stderr.splitlines()), done.stderr
-    return Answer(done.returncode, done.stdout, done.stderr)
+    answer = run_command(words, cwd=cwd, environment=inherited | (environment or {}), timeout=PATIENCE)
+    assert not any(line.startswith("Traceback") for line in answer.err.splitlines()), answer.err
+    return answer
 
 
 def refused(*words: str, environment: dict[str, str] | None = None) -> dict[str, Any]:

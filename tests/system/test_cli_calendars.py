@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from .test_cli import NOWHERE, Answer, mainspring, refused
+from .test_cli import NOWHERE, mainspring, refused
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from mainspring import Mainspring
+
+    from .command_server import Answer
 
 FILE = """BEGIN:VCALENDAR
 BEGIN:VEVENT

@@ -11,11 +11,13 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.waiting import PATIENCE
 
 from mainspring import Mainspring, RetryPolicy, RunFilter
 from mainspring.model.lifecycle import State
 from mainspring.testing import run_until_idle
 
+from .command_server import Order, command_server
 from .test_cli import HOSTILE, NO_RUN, NOWHERE, ROOT, mainspring, refused
 
 if TYPE_CHECKING:
@@ -148,14 +150,9 @@ async def test_ids_are_shortened_where_there_is_no_room_and_understood_as_they_a
 def on_a_terminal(columns: int, *words: str) -> list[str]:
     """What a command prints on a terminal, without its colours."""
     ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "mainspring.cli", *words],
-        cwd=ROOT,
-        stdout=theirs,
-        stderr=theirs,
-        stdin=theirs,
-        env=os.environ | {"COLUMNS": str(columns)},
-    )
+    order = Order(list(words), str(ROOT), os.environ | {"COLUMNS": str(columns)})
+    server = command_server()
+    server.start(order, [theirs, theirs, theirs])
     os.close(theirs)
     printed = b""
     try:
@@ -163,7 +160,7 @@ def on_a_terminal(columns: int, *words: str) -> list[str]:
             printed += some
     except OSError:  # the other side was closed
         pass
-    assert process.wait() == 0, printed
+    assert server.wait(PATIENCE) == 0, printed
     os.close(ours)
     return re.sub(r"\x1b\[[0-9;]*m", "", printed.decode()).replace("\r", "").splitlines()
 

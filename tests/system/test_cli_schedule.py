@@ -13,10 +13,12 @@ import icalendar
 import pytest
 from tests.waiting import PATIENCE
 
-from .test_cli import HOSTILE, Answer, mainspring, refused
+from .test_cli import HOSTILE, mainspring, refused
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from .command_server import Answer
 
 HOLIDAYS = """\
 BEGIN:VCALENDAR

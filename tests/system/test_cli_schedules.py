@@ -15,13 +15,15 @@ from tests.store.scheduling import Firing
 from mainspring import Mainspring
 from mainspring.testing import FrozenClock
 
-from .test_cli import HOSTILE, NOWHERE, ROOT, Answer, mainspring, refused
+from .test_cli import HOSTILE, NOWHERE, ROOT, mainspring, refused
 from .test_cli_lists import on_a_terminal
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from mainspring.store.connection import Connection
+
+    from .command_server import Answer
 
 EVENING = datetime(2031, 1, 6, 19, 30, tzinfo=UTC)  # a Monday; half past eight in Berlin
 
