@@ -31,18 +31,19 @@ BENCHMARKS = {
     "peers": Benchmark("the same work through other job queues, eight minutes", 3, "benchmarks.peers.comparison"),
     "schedules-maths": Benchmark("the next instant: cold, and in a herd", 3, "benchmarks.schedules_maths"),
     "schedules": Benchmark("edits, firing and lateness with a million schedules", 60),
+    "schedulers": Benchmark("two and four schedulers, one of which is killed", 20),
     "herd": Benchmark("200,000 schedules due in the same second, at once and spread", 120),
     "lists": Benchmark("pages of runs out of a million ready ones and ten million attempts", 20),
 }
 ALL = "all"
-LONG = ("peers", "schedules", "herd", "lists")  # not among all: each takes minutes
+LONG = ("peers", "schedules", "schedulers", "herd", "lists")  # not among all: each takes minutes
 WISHES = {
     "only": ("peers",),
     "jobs": ("peers",),
     "rounds": ("peers", "herd"),
     "small": ("lists",),
     "count": ("schedules", "herd"),
-    "due": ("schedules",),
+    "due": ("schedules", "schedulers"),
 }
 
 
@@ -66,7 +67,12 @@ def main() -> None:
     parser.add_argument(
         "--count", type=_positive, metavar="N", help="schedules, herd: so many schedules, if not 1,000,000 or 200,000"
     )
-    parser.add_argument("--due", type=_positive, metavar="N", help="schedules: so many due per second, if not 5,000")
+    parser.add_argument(
+        "--due",
+        type=_positive,
+        metavar="N",
+        help="schedules, schedulers: so many due per second, if not 5,000 or 1,000",
+    )
     options = parser.parse_args()
     if options.name is None:
         parser.print_help()

@@ -23,7 +23,8 @@ where occurrence.nominal_at >= $1 and occurrence.nominal_at < $2 and schedule.na
 RUNS = """
 select headers ->> 'schedule' as name, (headers ->> 'occurrence')::timestamptz as nominal_at, due_at, started_at
 from attempt
-where due_at >= $1 and due_at < $2 and headers ->> 'schedule' like $3 || '-%' and started_at is not null"""
+where due_at >= $1 and headers ->> 'schedule' like $3 || '-%' and started_at is not null
+  and (headers ->> 'occurrence')::timestamptz >= $1 and (headers ->> 'occurrence')::timestamptz < $2"""
 
 
 class Started(NamedTuple):

@@ -62,15 +62,18 @@ def resting(count: int, now: datetime) -> Iterator[Plan]:
     hours = 20 * 24
     for number in range(count):
         at = begin + timedelta(hours=number * hours // count)
-        yield Plan(f"resting-{number}", _spec(f"{at.minute} {at.hour} {at.day} * *", "UTC"), at, at)
+        spec = _as_text(_parsed(f"{at.minute} {at.hour} {at.day} * *", "UTC"))
+        yield Plan(f"resting-{number}", spec, at, at)
 
 
-def minutely(prefix: str, per_second: int, begin: datetime) -> Iterator[Plan]:
-    """Schedules that run once a minute, so that as many as that are due in each second."""
+def minutely(prefix: str, per_second: int, begin: datetime, spread: timedelta | None = None) -> Iterator[Plan]:
+    """Schedules that run once a minute, so that as many as that are due in each second: at once, or spread."""
     for number in range(MINUTE * per_second):
-        at = first_of(number, begin)
-        spec = _spec(f"{at.second} * * * * *", ZONES[number // MINUTE % len(ZONES)])
-        yield Plan(f"{prefix}-{number}", spec, at, at)
+        name, at = f"{prefix}-{number}", first_of(number, begin)
+        schedule = _parsed(f"{at.second} * * * * *", ZONES[number // MINUTE % len(ZONES)], spread)
+        first = schedule.next_after(at - TICK, job=name)
+        assert first is not None
+        yield Plan(name, _as_text(schedule), at, first.due_at)
 
 
 def first_of(number: int, begin: datetime) -> datetime:
@@ -97,10 +100,11 @@ def _texts(at: datetime, zone: str) -> list[str]:
 
 
 @lru_cache(maxsize=1_000)
-def _spec(text: str, zone: str) -> str:
-    return _as_text(Schedule.parse(text, zone=zone))
+def _parsed(text: str, zone: str, spread: timedelta | None = None) -> Schedule:
+    return Schedule.parse(text, zone=zone, spread=spread)
 
 
+@lru_cache(maxsize=1_000)
 def _as_text(schedule: Schedule) -> str:
     return msgspec.json.encode(schedule.as_document()).decode()
 

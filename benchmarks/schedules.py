@@ -1,8 +1,9 @@
 """Schedules: what many of them at rest cost, what an edit takes, how fast they fire, and how late their runs start.
 
-First they are loaded. Then, one after the other: a tick with nothing due; edits of one schedule while others fire; many
-that are due at once, fired by one scheduler without workers; and an even load with workers. Those that fire come on top
-of those at rest.
+First they are loaded. Then, one after the other: a tick with nothing due; a forecast; edits of one schedule while
+others fire; many that are due at once, fired by one scheduler without workers; and, with workers, so many due per
+second, evenly (`lateness_…`: what the engine adds) and all of them at each whole second (`bursts_…`: there a run also
+waits for those of its instant that start before it). Those that fire come on top of those at rest.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 FIELDS = (
     "load_per_s",
     "idle_tick_ms",
+    "forecast_ms",
     "rss_mb",
     "edit_p50_ms",
     "edit_p99_ms",
@@ -58,18 +60,29 @@ FIELDS = (
     "lateness_p50_ms",
     "lateness_p95_ms",
     "lateness_p99_ms",
+    "bursts_p50_ms",
+    "bursts_p95_ms",
+    "bursts_p99_ms",
     "missing",
     "extra",
     "early",
 )
 COUNT, DUE = 1_000_000, 5_000
 TICKS = 300
+FORECASTS = 7
 FIRED_ALONE = 200_000  # or as many as are at rest, if those are fewer
 FIRING_DURING_EDITS, EDITS_PER_SECOND = 2_000, 50
 WARM_UP = 3  # seconds of an even load that do not count
+EVENLY = timedelta(seconds=1)  # a spread of so much makes what is due in each second even
 PATIENCE = 180.0
+SHARES = (50, 95, 99)
+FAULTS = ("missing", "extra", "early")
+ADDED = (*FAULTS, "rss_mb")  # over all that is measured
 
-STARTED = "select count(*) from attempt where due_at >= $1 and due_at < $2 and started_at is not null"
+STARTED = """
+select count(*) from attempt
+where due_at >= $1 and started_at is not null and headers ->> 'schedule' like $3 || '-%'
+  and (headers ->> 'occurrence')::timestamptz >= $1 and (headers ->> 'occurrence')::timestamptz < $2"""
 FIRED_BETWEEN = "select count(*) from occurrence where nominal_at >= $1 and nominal_at < $2 and fired_at < $2"
 # Others with the same instant were staged before it; these are due before the scheduler starts.
 ALONE = "from occurrence where nominal_at = $1 and fired_at >= $1"
@@ -84,16 +97,20 @@ async def run(seconds: float, *, count: int = COUNT, due: int = DUE) -> Numbers:
     async with durable_server() as server:
         url = await fresh_database(server, "schedules")
         async with observer(url) as looker:
-            numbers = await _load(url, looker, count) | await _idle_tick(url)
-            # The forecast over all schedules at rest (forecast_ms) belongs here, while nothing fires.
+            numbers = await _load(url, looker, count) | await _idle_tick(url) | await _forecast(url)
             firing = [
                 await _edits(url, looker, max(1.0, seconds / 3), min(due, FIRING_DURING_EDITS)),
                 await _fired_alone(url, looker, min(count, FIRED_ALONE)),
-                await _even_load(url, looker, max(1, int(seconds)), due),
+                await _load_of("even", url, looker, max(1, int(seconds)), due, EVENLY),
+                await _load_of("bursts", url, looker, max(1, int(seconds / 3)), due, None),
             ]
     for each in firing:
-        numbers |= each | {"rss_mb": max(each["rss_mb"], numbers.get("rss_mb", 0.0))}
-    return numbers
+        numbers |= {name: value for name, value in each.items() if name not in ADDED}
+    return (
+        numbers
+        | {name: sum(each.get(name, 0) for each in firing) for name in FAULTS}
+        | {"rss_mb": max(each["rss_mb"] for each in firing)}
+    )
 
 
 # ── at rest ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -130,11 +147,25 @@ async def _tick(loop: FiringLoop, connection: Connection) -> float:
     return 1000 * (time.monotonic() - began)
 
 
+async def _forecast(url: str) -> Numbers:
+    """The median of forecasts over a day; the first one is said apart: its process knows no schedule yet."""
+    async with Mainspring(url) as client:
+        spans = [await _span_ms(client.schedules.forecast) for _ in range(1 + FORECASTS)]
+    say(f"a forecast: {statistics.median(spans[1:]):.0f} ms, the first one {spans[0]:.0f} ms")
+    return {"forecast_ms": statistics.median(spans[1:])}
+
+
+async def _span_ms(act: Callable[[], Awaitable[object]]) -> float:
+    began = time.monotonic()
+    await act()
+    return 1000 * (time.monotonic() - began)
+
+
 # ── edits ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 async def _edits(url: str, looker: Looker, seconds: float, per_second: int) -> Numbers:
-    """How long it takes to create, replace, pause and delete one schedule, one act at a time, while others fire."""
+    """How long it takes to create, update, pause and delete one schedule, one act at a time, while others fire."""
     with Scheduler(url) as scheduler, Worker(url):
         await until_alive(looker)
         begin = await filling.load_ahead(
@@ -161,9 +192,7 @@ async def _edited(url: str, seconds: float) -> dict[str, list[float]]:
             while time.monotonic() < began + seconds:
                 for act, edit in _acts(client, f"edited-{count}"):
                     await asyncio.sleep(max(0.0, began + count / EDITS_PER_SECOND - time.monotonic()))
-                    act_began = time.monotonic()
-                    await edit()
-                    spans[act].append(1000 * (time.monotonic() - act_began))
+                    spans[act].append(await _span_ms(edit))
                     count += 1
                     advance(1)
     return spans
@@ -174,7 +203,7 @@ def _acts(client: Mainspring, name: str) -> list[tuple[str, Callable[[], Awaitab
     schedules = client.schedules
     return [
         ("create", lambda: schedules.create(name, noop.name, "* * * * * *", CALL)),
-        ("put", lambda: schedules.put(name, noop.name, "*/2 * * * * *", CALL)),
+        ("update", lambda: schedules.update(name, when="*/2 * * * * *")),
         ("pause", lambda: schedules.pause(name, reason="benchmark")),
         ("delete", lambda: schedules.delete(name)),
     ]
@@ -202,43 +231,45 @@ async def _fired_alone(url: str, looker: Looker, count: int) -> Numbers:
     return {"fired_per_s": fired_per_s, "rss_mb": rss_mb}
 
 
-async def _even_load(url: str, looker: Looker, seconds: int, due: int) -> Numbers:
+async def _load_of(prefix: str, url: str, looker: Looker, seconds: int, due: int, spread: timedelta | None) -> Numbers:
     """How late handlers start with so many runs due in each second; what is missing, or should not be there."""
     with Scheduler(url) as scheduler, Worker(url):
         await until_alive(looker)
         at = await filling.load_ahead(
-            url, looker, "even", filling.MINUTE * due, lambda at: filling.minutely("even", due, at)
+            url, looker, prefix, filling.MINUTE * due, lambda at: filling.minutely(prefix, due, at, spread)
         )
         begin = at + timedelta(seconds=WARM_UP)
         end = begin + timedelta(seconds=seconds)
-        await until(looker, end, f"{due:,} due per second")
-        await _until_started(looker, begin, end, due * seconds)
+        await until(looker, end + (spread or timedelta(0)), f"{due:,} due per second ({prefix})")
+        await _until_started(looker, prefix, begin, end, due * seconds)
         rss_mb = scheduler.peak_memory_mb()
-    ledger, started = await checking.recorded(looker, "even", begin, end)
-    expected = list(checking.expected_of_minutely("even", due, begin, end))
+    ledger, started = await checking.recorded(looker, prefix, begin, end)
+    expected = list(checking.expected_of_minutely(prefix, due, begin, end))
     found = checking.faults(expected, ledger, started)
-    lateness = checking.percentiles(checking.lateness_ms(started), "lateness")
-    say(f"{len(started):,} of {len(expected):,} runs started")
+    lateness = checking.percentiles(checking.lateness_ms(started), "lateness" if spread else prefix)
+    await filling.remove(looker, prefix)
+    say(f"{prefix}: {len(started):,} of {len(expected):,} runs started")
     return lateness | found | {"rss_mb": rss_mb}
 
 
-async def _until_started(looker: Looker, begin: datetime, end: datetime, count: int) -> None:
+async def _until_started(looker: Looker, prefix: str, begin: datetime, end: datetime, count: int) -> None:
     async def have_started() -> bool:
-        return int(await looker.fetchval(STARTED, begin, end)) >= count
+        return int(await looker.fetchval(STARTED, begin, end, prefix)) >= count
 
     if not await wait_until(have_started, seconds=PATIENCE, every=1.0):  # counting takes processor time
         say(f"not all runs have started {PATIENCE:.0f} s after the last was due; those are missing")
 
 
 def show(numbers: Numbers) -> str:
-    late = [numbers[f"lateness_p{share}_ms"] for share in (50, 95, 99)]
+    late = {f"{name} p{share}": numbers[f"{name}_p{share}_ms"] for name in ("lateness", "bursts") for share in SHARES}
     return "\n".join(
         [
             bar("loaded", numbers["load_per_s"], max(numbers["load_per_s"], numbers["fired_per_s"]), "schedules/s"),
             bar("fired", numbers["fired_per_s"], max(numbers["load_per_s"], numbers["fired_per_s"]), "schedules/s"),
-            *(bar(f"lateness p{share}", each, max(late), "ms") for share, each in zip((50, 95, 99), late, strict=True)),
+            *(bar(name, each, max(late.values()), "ms") for name, each in late.items()),
             f"  missing {numbers['missing']:.0f} · extra {numbers['extra']:.0f} · early {numbers['early']:.0f}",
             f"  an edit: p50 {numbers['edit_p50_ms']:.1f} ms, p99 {numbers['edit_p99_ms']:.1f} ms"
-            f" · an idle tick: {numbers['idle_tick_ms']:.2f} ms · scheduler: {numbers['rss_mb']:.0f} MB",
+            f" · an idle tick: {numbers['idle_tick_ms']:.2f} ms",
+            f"  a forecast: {numbers['forecast_ms']:.0f} ms · scheduler: {numbers['rss_mb']:.0f} MB",
         ]
     )
