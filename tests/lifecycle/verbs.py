@@ -277,7 +277,6 @@ async def change(actor: Party, subject: Subject, seen: State | None) -> None:
 async def withdraw(actor: Party, subject: Subject, seen: State | None) -> None:
     """Someone changes the schedule, and takes back what was fired ahead."""
     async with transaction(actor.plain):
-        await schedules.lock_cursor(actor.plain, subject.lane, subject.schedule_id)
         await schedules.withdraw(actor.plain, subject.lane, subject.schedule_id, AN_HOUR_AGO)
 
 

@@ -19,15 +19,14 @@ _FUNCTION = re.compile(
 )
 _VARIABLE = re.compile(r"(\w+) ([a-z ]+?(?:\[\])?)(?= :=|,|;|$)")
 _COMMENT = re.compile(r"--[^\n]*")
-_BEFORE_A_QUERY = re.compile(
-    r"\s*(?:if\b.*?\bthen\b|loop\b|exit when|return query|for \w+ in|\w+ :=|perform)\s*", re.DOTALL
-)
+_BEFORE_A_QUERY = re.compile(r"\s*(?:if\b.*?\bthen\b|loop\b|exit when|return query|for \w+ in|\w+ :=)\s*", re.DOTALL)
 _QUERY = re.compile(r"(?:select|insert|update|delete|with)\b")
 
 
 def inside(statement: Statement) -> list[Statement]:
-    """The statements inside the functions that a statement calls; none if it calls none."""
-    return [each for name, found in _functions().items() if f"{name}(" in statement.text for each in found]
+    """The statements inside the functions that a statement calls, and inside what these call; none if it calls none."""
+    called = [each for name, found in _functions().items() if f"{name}(" in statement.text for each in found]
+    return called + [each for inner in called for each in inside(inner)]
 
 
 @cache
@@ -41,8 +40,9 @@ def _statements(function: re.Match[str]) -> list[Statement]:
     variables = dict(_VARIABLE.findall(function["takes"])) | dict(_VARIABLE.findall(declared.partition("declare")[2]))
     queries = [query for query in map(_query_of, body.split(";")) if query]
     for name, kind in variables.items():
-        as_written = _as_written(name, kind, function)
-        queries = [re.sub(as_written, _parameter(name, kind), query) for query in queries]
+        as_written, parameter = _as_written(name, kind, function), _parameter(name, kind)
+        queries = [re.sub(rf"{as_written}(?=\[)", f"({parameter})", query) for query in queries]  # one of its elements
+        queries = [re.sub(as_written, parameter, query) for query in queries]
     return [Statement(f"{function['name']} {number}", query) for number, query in enumerate(queries, start=1)]
 
 
@@ -50,6 +50,7 @@ def _query_of(piece: str) -> str:
     """The query in a piece of a function's body: nothing if there is none."""
     while before := _BEFORE_A_QUERY.match(piece):
         piece = piece[before.end() :]
+    piece = re.sub(r"^\s*perform\b", "select", piece)
     piece = re.sub(r"\s+loop\b.*|(?<!insert )\binto [\w\s,]+?(?=\s+from\b)", "", piece, flags=re.DOTALL).strip()
     is_expression = piece.startswith(("array(", "not exists"))
     return f"select {piece}" if is_expression else piece if _QUERY.match(piece) else ""

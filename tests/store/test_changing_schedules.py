@@ -484,6 +484,6 @@ async def _is_waiting(database: Database) -> bool:
     async with database.acquire() as connection:
         return bool(
             await connection.fetchval(
-                "select exists (select from pg_stat_activity where wait_event_type = 'Lock' and query ~ 'cursor')"
+                "select exists (select from pg_stat_activity where wait_event_type = 'Lock' and query ~ 'withdraw')"
             )
         )

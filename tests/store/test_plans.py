@@ -192,6 +192,13 @@ SAMPLES = {
     "tzdata": "'2026a'",
     "until": "'2099-01-01'",
     "after": "'2020-01-01'",
+    "job_versions": "'{1}'",
+    "line_ids": "'{1}'",
+    "max_ages": "'{null}'",
+    "start_limits": "'{null}'",
+    "template_overrides": "'{null}'",
+    "template_headers": "'{null}'",
+    "is_all_ours": "false",
     "versions": "'{1,1,1}'",
     "worker": f"'{WORKER}'",
 }

@@ -27,9 +27,11 @@ from .scheduling import DROP_COMPARISON, HOUR, LANES, MINUTE, NEW_YEAR, remind, 
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
+    from datetime import datetime
+    from uuid import UUID
 
     from mainspring import Mainspring
-    from mainspring.store.connection import Connection
+    from mainspring.store.connection import Connection, Record
     from mainspring.store.database import Database
     from mainspring.testing import FrozenClock
 
@@ -255,5 +257,5 @@ async def test_a_pause_rests_on_taking_back_and_on_comparing(
     assert await runs_after_a_pause(stage) == (1 if mechanism else 0)
 
 
-async def _withdraw_nothing(*_: object) -> int:
-    return 0
+async def _withdraw_nothing(connection: Connection, lane: int, schedule_id: UUID, since: datetime) -> Record | None:
+    return await schedules.lock_cursor(connection, lane, schedule_id)

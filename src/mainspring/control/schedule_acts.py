@@ -17,6 +17,7 @@ from mainspring.store.submissions import new_run_ids
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
+    from datetime import datetime
     from uuid import UUID
 
     from mainspring.clock import Clock
@@ -107,7 +108,7 @@ class ScheduleActs:
         """Inside a transaction; answers whether the name was free."""
         lane = self._queries.lane(actor, request.name)
         schedule_id = new_run_ids(1, lane, instant(self._clock))[0]
-        resolved, first = await self._first(connection, actor, request)
+        resolved, first = await self._first(connection, actor, request, await schedules.now(connection))
         is_new = await schedules.create(
             connection,
             lane,
@@ -126,13 +127,13 @@ class ScheduleActs:
         return is_new
 
     async def _first(
-        self, connection: Connection, actor: Actor, request: ScheduleRequest
+        self, connection: Connection, actor: Actor, request: ScheduleRequest, now: datetime
     ) -> tuple[ResolvedSchedule, Occurrence]:
         """Its first instant: a schedule never fires for what was before it. Its calendars stay as they are."""
         found = await self._calendars.resolved(connection, actor, request.schedule, holds=True)
         if found.stored:  # else that was known when it was asked for
             fired(found.schedule, request.name)
-        return found, request.first_after(await schedules.now(connection), found.schedule)
+        return found, request.first_after(now, found.schedule)
 
     async def _replace(
         self,
@@ -144,7 +145,7 @@ class ScheduleActs:
         action: str,
     ) -> None:
         lane = self._queries.lane(actor, request.name)
-        resolved, _ = await self._first(connection, actor, request)  # refuses one that is over
+        resolved, _ = await self._first(connection, actor, request, schedule.now)  # refuses one that is over
         await self.settle(schedule)
         await schedules.keep_version(connection, lane, schedule.id, tenant_id=actor.tenant)
         state = ScheduleState.PAUSED if schedule.is_paused else ScheduleState.ACTIVE

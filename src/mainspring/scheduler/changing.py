@@ -135,9 +135,7 @@ class UnreadableSchedule(LockedSchedule):
     """One that this program cannot read. It can be replaced or deleted; nothing of it can be decided."""
 
     async def settle(self, firer: LaneFirer, clock: Clock) -> None:
-        await self.read_cursor()
-        await schedules.withdraw(self._connection, self._lane, self.id, self.now - LONGEST_SPREAD)
-        await self.read_cursor()
+        await self._withdraw(LONGEST_SPREAD)
 
     async def end_pause_if_over(self) -> None:
         schedule_from(self.row["spec"])  # raises: that is why it was paused
@@ -167,11 +165,10 @@ async def locked_if_free(connection: Connection, lane: int, name: str, *, tenant
 async def _locked(connection: Connection, lane: int, row: Record | None) -> LockedSchedule | None:
     if row is None:
         return None
-    schedule, now = schedule_if_readable(row["spec"]), await schedules.now(connection)
+    schedule = schedule_if_readable(row["spec"])
     if schedule is None:
-        return UnreadableSchedule(connection, lane, row, UNREADABLE, now)
-    resolved = await resolve(connection, schedule, tenant_id=row["tenant_id"])
-    return LockedSchedule(connection, lane, row, resolved, now)
+        return UnreadableSchedule(connection, lane, row, UNREADABLE)
+    return LockedSchedule(connection, lane, row, await resolve(connection, schedule, tenant_id=row["tenant_id"]))
 
 
 async def bring_up_to_date(connection: Connection, lane: int, name: str, *, tenant_id: int, waits: bool) -> bool:

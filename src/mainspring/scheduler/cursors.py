@@ -29,13 +29,11 @@ ACTOR = "scheduler"  # as the audit names what no person did
 class LockedCursor:
     """A schedule and its cursor, which nobody else moves until the transaction ends."""
 
-    def __init__(
-        self, connection: Connection, lane: int, row: Record, resolved: ResolvedSchedule, now: datetime
-    ) -> None:
+    def __init__(self, connection: Connection, lane: int, row: Record, resolved: ResolvedSchedule) -> None:
         self._connection = connection
         self._lane = lane
         self.row = row
-        self.now = now
+        self.now: datetime = row["now"]  # the transaction's: it stays
         self._resolved = resolved
         self.schedule = resolved.schedule
         self.cursor: Cursor | None = None  # None: it is over
@@ -51,13 +49,16 @@ class LockedCursor:
 
     async def take_back(self) -> None:
         """Withdraw what is staged and nobody has claimed."""
-        spread = self.schedule.spread or timedelta(0)
-        await self.read_cursor()
-        await schedules.withdraw(self._connection, self._lane, self.id, self.now - spread)
-        await self.read_cursor()
+        await self._withdraw(self.schedule.spread or timedelta(0))
+
+    async def _withdraw(self, spread: timedelta) -> None:
+        """`spread`: how long after its nominal instant a run may be due, at most."""
+        self._stand_at(await schedules.withdraw(self._connection, self._lane, self.id, self.now - spread))
 
     async def read_cursor(self) -> None:
-        row = await schedules.lock_cursor(self._connection, self._lane, self.id)
+        self._stand_at(await schedules.lock_cursor(self._connection, self._lane, self.id))
+
+    def _stand_at(self, row: Record | None) -> None:
         self.cursor = None
         if row is not None:
             at, by = (row["nominal_at"], row["due_at"]), (row["tzdata"], row["calendars_revision"])

@@ -133,6 +133,7 @@ FUNCTIONS = {
     "instant_text(timestamp with time zone)": (RoleKind.SCHEDULER, RoleKind.CLIENT),
     f"backfill_schedule({_BACKFILL})": (RoleKind.CLIENT,),
     "withdraw_staged(integer, uuid, timestamp with time zone)": (RoleKind.SCHEDULER, RoleKind.CLIENT),
+    "withdraw_and_lock(integer, uuid, timestamp with time zone)": (RoleKind.SCHEDULER, RoleKind.CLIENT),
     "finish_run(uuid, integer, integer, uuid, integer, uuid, timestamp with time zone, text)": (RoleKind.WORKER,),
 }
 

@@ -38,9 +38,12 @@ async def lock_cursor(connection: Connection, lane: int, schedule_id: UUID) -> R
     return await load("schedules/lock_cursor").fetchrow(connection, lane=lane, schedule=schedule_id)
 
 
-async def withdraw(connection: Connection, lane: int, schedule_id: UUID, since: datetime) -> int:
-    """Take back what is staged; the cursor must be locked. `since`: no instant before is due only now."""
-    return int(await load("schedules/withdraw").fetchval(connection, lane=lane, schedule=schedule_id, since=since))
+async def withdraw(connection: Connection, lane: int, schedule_id: UUID, since: datetime) -> Record | None:
+    """Lock the cursor and take back what is staged; answers where the cursor stands then, None if it is over.
+
+    `since`: no instant before is due only now.
+    """
+    return await load("schedules/withdraw").fetchrow(connection, lane=lane, schedule=schedule_id, since=since)
 
 
 async def set_cursor(

@@ -796,6 +796,16 @@ declare
     past date[];
     ending uuid[] := '{}';
     ended uuid[];
+    job_versions int[];
+    line_ids int[];
+    priorities smallint[];
+    max_ages double precision[];
+    start_limits double precision[];
+    template_overrides jsonb[];
+    template_headers jsonb[];
+    past_written bigint := 0;
+    written bigint;
+    is_all_ours boolean;
 begin
     -- What is over after this is changed itself: so it is locked before its cursor, as by everybody who changes a schedule.
     if array_position(following, null) is not null then
@@ -825,6 +835,17 @@ begin
         return;
     end if;
 
+    -- What runs have in common is read once, not once per run.
+    select array_agg(template.job_version order by place), array_agg(template.line_id order by place),
+           array_agg(template.priority order by place), array_agg(template.max_age order by place),
+           array_agg(least(template.max_age, template.start_within) order by place),
+           array_agg(template.overrides order by place), array_agg(template.headers order by place)
+    into job_versions, line_ids, priorities, max_ages, start_limits, template_overrides, template_headers
+    from jsonb_array_elements(templates) with ordinality as document (value, place)
+    cross join lateral jsonb_to_record(document.value) as template (
+        job_version int, line_id int, priority smallint, max_age double precision, start_within double precision,
+        overrides jsonb, headers jsonb);
+
     past := array(
         select day from (select distinct (instant at time zone 'UTC')::date as day from unnest(fired) as instant) as days
         where to_regclass('occurrence_' || to_char(day, 'YYYYMMDD')) is null and day is not null);
@@ -834,6 +855,7 @@ begin
         from unnest(schedules, fired, due, runs, versions) as item (schedule_id, nominal_at, due_at, run_id, version)
         where (item.nominal_at at time zone 'UTC')::date = any (past)
         on conflict do nothing;
+        get diagnostics past_written = row_count;
     end if;
     insert into occurrence (lane, schedule_id, nominal_at, due_at, run_id, version)
     select own, item.schedule_id, item.nominal_at, item.due_at, item.run_id, item.version
@@ -843,30 +865,32 @@ begin
            where occurrence_past.lane = own and occurrence_past.schedule_id = item.schedule_id
              and occurrence_past.nominal_at = item.nominal_at limit 1) is null
     on conflict do nothing;
+    get diagnostics written = row_count;
+    is_all_ours := past_written + written = cardinality(array_remove(fired, null));
 
-    -- Only what the ledger has accepted from us becomes a run.
+    -- Only what the ledger has accepted from us becomes a run: all of it, or else each is looked up.
     insert into ready (lane, id, tenant_id, job_id, job_version, line_id, priority, due_at, expires_at, retry_until,
                        codec, payload, headers, tags, submitted_by, overrides, ready_at, rank)
-    select own, item.run_id, schedule.tenant_id, schedule.job_id, template.job_version, template.line_id,
-           template.priority, item.due_at,
-           item.due_at + least(template.max_age, template.start_within) * interval '1 second',
-           item.due_at + template.max_age * interval '1 second',
+    select own, item.run_id, schedule.tenant_id, schedule.job_id, job_versions[item.template], line_ids[item.template],
+           priorities[item.template], item.due_at,
+           item.due_at + start_limits[item.template] * interval '1 second',
+           item.due_at + max_ages[item.template] * interval '1 second',
            schedule.codec, schedule.payload,
-           coalesce(template.headers, '{}') || jsonb_strip_nulls(jsonb_build_object(
+           coalesce(template_headers[item.template], '{}') || jsonb_strip_nulls(jsonb_build_object(
                'schedule', schedule.name, 'schedule_version', schedule.version::text,
                'occurrence', instant_text(item.nominal_at), 'previous_occurrence', instant_text(item.previous_at))),
-           schedule.tags, 'schedule ' || schedule.name, template.overrides,
+           schedule.tags, 'schedule ' || schedule.name, template_overrides[item.template],
            greatest(item.due_at, clock_now()),
            case when item.due_at > clock_now() then (date_part('epoch', item.due_at) * 1000000)::bigint + 1000
                 else rank_now() end + (item.place - 1) % 1000
-    from unnest(schedules, fired, due, previous, runs, chosen) with ordinality
-        as item (schedule_id, nominal_at, due_at, previous_at, run_id, template, place)
-    cross join lateral jsonb_to_record(templates -> item.template) as template (
-        job_version int, line_id int, priority smallint, max_age double precision, start_within double precision,
-        overrides jsonb, headers jsonb)
+    from (
+        select schedule_id, nominal_at, due_at, previous_at, run_id, number + 1 as template, place
+        from unnest(schedules, fired, due, previous, runs, chosen) with ordinality
+            as each (schedule_id, nominal_at, due_at, previous_at, run_id, number, place)
+        where nominal_at is not null) as item
     cross join lateral (
         select * from schedule where schedule.lane = own and schedule.id = item.schedule_id limit 1) as schedule
-    where item.run_id = any (
+    where is_all_ours or item.run_id = any (
         array(select occurrence.run_id from occurrence
               where occurrence.lane = own and occurrence.schedule_id = item.schedule_id
                 and occurrence.nominal_at = item.nominal_at)
@@ -898,11 +922,10 @@ begin
         set nominal_at = excluded.nominal_at, due_at = excluded.due_at, tzdata = excluded.tzdata;
 
     return query
-    select template.line_id, template.priority, count(*)
+    select line_ids[item.template + 1], priorities[item.template + 1], count(*)
     from unnest(fired, chosen) as item (nominal_at, template)
-    cross join lateral jsonb_to_record(templates -> item.template) as template (line_id int, priority smallint)
     where item.nominal_at is not null
-    group by template.line_id, template.priority;
+    group by line_ids[item.template + 1], priorities[item.template + 1];
 end $$;
 
 -- As headers say an instant: ISO 8601 in UTC. Stable, as to_char is: else it would be a call per run, and no part of a plan.
@@ -1041,6 +1064,23 @@ begin
     on conflict (lane, schedule_id) do update
         set nominal_at = excluded.nominal_at, due_at = excluded.due_at, revision = cursor.revision + 1;
     return cardinality(withdrawn);
+end $$;
+
+-- Lock the cursor of a schedule, take back what is staged of it, and answer where the cursor stands then; no row if the
+-- schedule is over. Whoever calls holds the schedule's lock. Statements of their own: each sees what was committed before.
+create function withdraw_and_lock(lane int, schedule uuid, since timestamptz)
+returns table (revision int, nominal_at timestamptz, due_at timestamptz, tzdata text, calendars_revision bigint)
+language plpgsql set search_path = mainspring, pg_temp as $$
+#variable_conflict use_column
+declare
+    own smallint := withdraw_and_lock.lane::smallint;
+begin
+    perform from cursor where cursor.lane = own and cursor.schedule_id = withdraw_and_lock.schedule for update;
+    perform withdraw_staged(withdraw_and_lock.lane, withdraw_and_lock.schedule, withdraw_and_lock.since);
+    return query
+    select cursor.revision, cursor.nominal_at, cursor.due_at, cursor.tzdata, cursor.calendars_revision from cursor
+    where cursor.lane = own and cursor.schedule_id = withdraw_and_lock.schedule
+    for update;   -- where there was none before, what was taken back has made one
 end $$;
 
 -- ── Finishing on a handler's own connection ─────────────────────────────────────────────────────────────────
