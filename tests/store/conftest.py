@@ -17,6 +17,7 @@ from mainspring.store.migrate import LANES_ON_CITUS, check_schema, migrate
 from mainspring.testing import FrozenClock
 
 from .citus import CITUS_URL
+from .racing import Party, Stage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -50,6 +51,16 @@ async def empty_url(server: EmbeddedServer) -> AsyncIterator[str]:
     yield server.dsn_for(name)
     await admin.execute(f"drop database {name} with (force)")
     await admin.close()
+
+
+@pytest.fixture
+async def stage(frozen_app: Mainspring, clock: FrozenClock, database: Database) -> AsyncIterator[Stage]:
+    """Two parties that meet at any statement, a third, and somebody who looks."""
+    services = await frozen_app.services()
+    connections = [await database.connect(f"party {number}") for number in range(4)]
+    yield Stage(frozen_app, clock, connections[0], [Party(each, services, clock) for each in connections[1:]])
+    for each in connections:
+        await each.close()
 
 
 # ── on a Citus cluster ────────────────────────────────────────────────────────────────────────────────────────────────
