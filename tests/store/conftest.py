@@ -58,7 +58,9 @@ async def stage(frozen_app: Mainspring, clock: FrozenClock, database: Database) 
     """Two parties that meet at any statement, a third, and somebody who looks."""
     services = await frozen_app.services()
     connections = [await database.connect(f"party {number}") for number in range(4)]
-    yield Stage(frozen_app, clock, connections[0], [Party(each, services, clock) for each in connections[1:]])
+    parties = [Party(each, services, clock) for each in connections[1:]]
+    async with clock.travelling():  # each meeting sets the clock, and nothing is to be planned anew for that
+        yield Stage(frozen_app, clock, connections[0], parties)
     for each in connections:
         await each.close()
 
