@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.lifecycle.stepping import Died
 from tests.occurrences import NOTHING_WRONG, verdict
 
 from mainspring.app.scheduling import requested
+from mainspring.control.schedule_acts import ScheduleActs
 from mainspring.store import schedules
+from mainspring.store.statements import load
 
-from .racing import HOURLY, INSTANT, NAME, ONCE, TESTER, Party, Stage, change_arguments, delete, fire, pause
-from .scheduling import DROP_COMPARISON, replace_in_function
+from .racing import HOURLY, INSTANT, LANE, NAME, ONCE, TESTER, Party, Stage, change_arguments, delete, fire, pause
+from .scheduling import DAY, DROP_COMPARISON, replace_in_function
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -32,6 +34,10 @@ if TYPE_CHECKING:
 async def pause_and_resume(party: Party) -> None:
     await party.schedules.pause(TESTER, NAME)
     await party.schedules.resume(TESTER, NAME)
+
+
+async def pause_for_a_day(party: Party) -> None:
+    await party.schedules.pause(TESTER, NAME, until=INSTANT + DAY)
 
 
 async def trigger(party: Party) -> None:
@@ -91,6 +97,58 @@ async def test_who_dies_half_way_through_a_change_has_changed_nothing(stage: Sta
         assert await verdict(stage.observer, {NAME: [INSTANT]}) == NOTHING_WRONG, meeting.title
 
 
+# ── two changes ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def stage_a_run(stage: Stage) -> None:
+    await stage.set_up(HOURLY, is_staging=True)
+    await stage.later.fire(LANE)
+
+
+async def tag(party: Party) -> None:
+    await party.schedules.update(TESTER, NAME, tags=["b"])
+
+
+async def tag_version_1(party: Party) -> None:
+    await party.schedules.update(TESTER, NAME, tags=["b"], expected_version=1)
+
+
+async def change_arguments_of_version_1(party: Party) -> None:
+    await party.schedules.update(TESTER, NAME, arguments={"customer": 2}, expected_version=1)
+
+
+async def contents(stage: Stage) -> list[tuple[str, int, list[str] | None, bytes]]:
+    """State, version, tags and arguments of what there is."""
+    rows = await stage.observer.fetch("select state::text, version, tags, payload from schedule")
+    return [tuple(row) for row in rows]
+
+
+@pytest.mark.parametrize("act", [pause, delete])
+async def test_an_update_undoes_neither_a_pause_nor_a_deletion_that_it_meets(stage: Stage, act: Act) -> None:
+    wanted = [("paused", 2, None, b'{"customer":2}')] if act is pause else []
+    for first, second in ((change_arguments, act), (act, change_arguments)):
+        async for meeting in stage.meetings(first, second, partial(stage_a_run, stage)):
+            assert set(meeting.refusals) <= ({"schedule-not-found"} if act is delete else set()), meeting.title
+            assert (await stage.customers(), await contents(stage)) == ([], wanted), meeting.title
+            await stage.settle()
+            assert await verdict(stage.observer, {NAME: [INSTANT]}) == NOTHING_WRONG, meeting.title
+
+
+async def test_two_updates_that_meet_both_happen(stage: Stage) -> None:
+    async for meeting in stage.meetings(tag, change_arguments, partial(stage_a_run, stage)):
+        assert (meeting.refusals, await stage.customers()) == ([], [2]), meeting.title
+        assert await contents(stage) == [("active", 3, ["b"], b'{"customer":2}')], meeting.title
+
+
+async def test_of_two_updates_that_expect_the_same_version_one_happens(stage: Stage) -> None:
+    async for meeting in stage.meetings(tag_version_1, change_arguments_of_version_1, partial(stage_a_run, stage)):
+        assert meeting.refusals == ["schedule-version-conflict"], meeting.title
+        is_tagged = meeting.first is None
+        content = (["b"], b'{"customer":1}') if is_tagged else (None, b'{"customer":2}')
+        assert await contents(stage) == [("active", 2, *content)], meeting.title
+        assert await stage.customers() == [1 if is_tagged else 2], meeting.title
+
+
 # ── controls ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -114,3 +172,25 @@ async def test_a_pause_rests_on_taking_back_and_on_comparing(
 
 async def _withdraw_nothing(connection: Connection, lane: int, schedule_id: UUID, since: datetime) -> Record | None:
     return await schedules.lock_cursor(connection, lane, schedule_id)
+
+
+async def test_an_update_that_locks_nothing_would_undo_a_pause(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The control: without the lock, and without the constraint that would refuse it."""
+    await stage.observer.execute("alter table schedule drop constraint a_pause_says_who")
+    lock = load("schedules/lock")
+    monkeypatch.setattr(lock, "text", lock.text.replace("for update", ""))
+    meetings = stage.meetings(change_arguments, pause_for_a_day, partial(stage_a_run, stage))
+    assert any([await stage.customers() async for _ in meetings])
+
+
+async def test_an_update_that_compares_no_version_would_be_lost(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The control."""
+    locked = ScheduleActs._locked
+
+    async def locked_whatever_it_is(self: ScheduleActs, connection: Any, actor: Any, name: str, *_: Any) -> Any:
+        return await locked(self, connection, actor, name, None)
+
+    monkeypatch.setattr(ScheduleActs, "_locked", locked_whatever_it_is)
+    meetings = stage.meetings(tag, change_arguments, partial(stage_a_run, stage))
+    found = [(await contents(stage))[0][2:] async for _ in meetings]
+    assert (None, b'{"customer":2}') in found
