@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.occurrences import NOTHING_WRONG, fired, instants, verdict
+from tests.occurrences import NOTHING_WRONG, Instant, fired, instants, verdict
 from tests.unit.hands import HandClock
 from tests.waiting import PATIENCE
 
@@ -176,6 +176,19 @@ async def test_a_clock_that_is_set_forward_is_caught_up_with_by_the_rules(
     expected = instants(EVERY_TEN_MINUTES, after=NEW_YEAR, until=clock.at)
     assert await verdict(connection, {"often": expected}) == NOTHING_WRONG
     assert (await outcomes(frozen_app, "often"))[-1] == (clock.at, clock.at, "fired")
+
+
+async def test_a_scheduler_that_goes_by_the_clock_would_pass_over_an_hour_that_it_was_set_forward(
+    frozen_app: Mainspring, clock: FrozenClock, connection: Connection, firing: Firing
+) -> None:
+    """The control: from what the clock says, and not from where it was."""
+    await remind(frozen_app).scheduled("often", EVERY_TEN_MINUTES, catch_up="all").create(1)
+    await clock.advance(65 * MINUTE)
+    await forget_place(connection)
+    await firing.fire()
+    expected = instants(EVERY_TEN_MINUTES, after=NEW_YEAR, until=clock.at)
+    found = await verdict(connection, {"often": expected})
+    assert found.missing == [Instant("often", at) for at in expected[:-1]]
 
 
 # ── a host's clock ──────────────────────────────────────────────────────────────────────────────────────────────

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pytest
+from tests.occurrences import NOTHING_WRONG, Instant, fired, instants, verdict
 from tests.registering import registered_worker
 
 from mainspring import CatchUp, Context, Mainspring, State
@@ -24,13 +25,14 @@ from .scheduling import (
     MINUTE,
     NEW_YEAR,
     Firing,
-    outcomes,
     remind,
     replace_in_function,
     run_ids,
 )
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from mainspring.store.connection import Connection
     from mainspring.testing import FrozenClock
 
@@ -168,30 +170,59 @@ async def test_the_horizon_sees_a_herd_that_is_a_minute_away(
 # ── downtime ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("down", [timedelta(minutes=61), 5 * HOUR, 30 * DAY], ids=str)
-@pytest.mark.parametrize("rule", ["latest", "earliest", "all", "none"])
+# How often a schedule fires, how long nobody is there, and how far back is caught up: what is at most a minute late is
+# on time, and fires whatever the rule.
+DOWNTIMES = {
+    "a minute": ("*/10 * * * * *", MINUTE, timedelta(seconds=30)),
+    "an hour": ("* * * * *", HOUR + MINUTE / 2, HOUR / 2),
+    "a day": ("0 * * * *", DAY + HOUR / 2, 3 * HOUR),
+    "a month": ("0 * * * *", 30 * DAY + HOUR / 2, 3 * HOUR),
+}
+RULES = ["latest", "earliest", "all", "none"]
+
+
+async def go_down(
+    app: Mainspring, clock: FrozenClock, firing: Firing, down: str, rule: str
+) -> tuple[datetime, list[datetime]]:
+    """A schedule fires once on time, and then nobody is there for a while; answers with that instant, and all since."""
+    when, absence, window = DOWNTIMES[down]
+    catch_up = CatchUp(rule=rule, window=window)  # type: ignore[arg-type]
+    made = await remind(app).scheduled("often", when, catch_up=catch_up).create(1)
+    assert made.next_at is not None
+    await clock.set(made.next_at)
+    await firing.fire()
+    await clock.advance(absence)
+    return made.next_at, instants(when, after=made.next_at, until=clock.at)
+
+
+@pytest.mark.parametrize("down", DOWNTIMES)
+@pytest.mark.parametrize("rule", RULES)
 async def test_every_instant_of_a_downtime_has_one_outcome(
-    frozen_app: Mainspring, clock: FrozenClock, firing: Firing, rule: str, down: timedelta
+    frozen_app: Mainspring, clock: FrozenClock, connection: Connection, firing: Firing, rule: str, down: str
 ) -> None:
-    catch_up = CatchUp(rule=rule, window=3 * HOUR)  # type: ignore[arg-type]
-    await remind(frozen_app).scheduled("hourly", "0 * * * *", catch_up=catch_up).create(1)
-    await clock.advance(down)
-    await clock.advance(30 * MINUTE)
+    on_time, missed = await go_down(frozen_app, clock, firing, down, rule)
     await firing.fire()
 
-    instants = [NEW_YEAR + hours * HOUR for hours in range(1, down // HOUR + 1)]
-    told = [
-        (at, what)
-        for first, last, what in await outcomes(frozen_app, "hourly")
-        for at in instants
-        if first <= at <= last
-    ]
-    assert [at for at, _ in told] == instants, "each has one outcome, in order"
-    recent = [at for at in instants if at >= clock.at - 3 * HOUR]
-    fired = {"latest": recent[-1:], "earliest": recent[:1], "all": recent, "none": []}[rule]
-    assert [at for at, what in told if what == "fired"] == fired
-    assert len(await run_ids(frozen_app)) == len(fired)
-    assert (await frozen_app.schedules.find("hourly")).next_at == instants[-1] + HOUR
+    recent = [at for at in missed if at >= clock.at - DOWNTIMES[down][2]]
+    by_the_rule = {"latest": recent[-1:], "earliest": recent[:1], "all": recent, "none": []}[rule]
+    wanted = missed if clock.at - missed[0] <= MINUTE else by_the_rule
+    assert await fired(connection) == {"often": [on_time, *wanted]}
+    assert await verdict(connection, {"often": [on_time, *missed]}) == NOTHING_WRONG
+    assert (await frozen_app.schedules.find("often")).next_at == missed[-1] + (missed[-1] - missed[-2])
+
+
+@pytest.mark.parametrize("down", DOWNTIMES)
+async def test_a_scheduler_that_began_with_the_present_would_forget_a_downtime(
+    frozen_app: Mainspring, clock: FrozenClock, connection: Connection, firing: Firing, down: str
+) -> None:
+    """The control: one that keeps in its memory what comes next."""
+    on_time, missed = await go_down(frozen_app, clock, firing, down, "all")
+    following = missed[-1] + (missed[-1] - missed[-2])
+    await connection.execute("update cursor set nominal_at = $1, due_at = $1", following)
+    await clock.set(following)
+    await firing.fire()
+    found = await verdict(connection, {"often": [on_time, *missed, following]})
+    assert found.missing == [Instant("often", at) for at in missed]
 
 
 async def test_a_schedule_ends_with_its_last_instant(
