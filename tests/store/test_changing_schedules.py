@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.occurrences import NOTHING_WRONG, fired, instants, verdict
+from tests.occurrences import NOTHING_WRONG, Instant, fired, instants, verdict
 from tests.waiting import until
 
 from mainspring import State
+from mainspring.control.schedule_requests import ScheduleRequest
 from mainspring.errors import (
     InvalidArguments,
     InvalidInput,
@@ -22,6 +23,7 @@ from mainspring.errors import (
 )
 from mainspring.model.ids import lane_of_key
 from mainspring.schedule.calendar import Calendar
+from mainspring.scheduler.changing import LockedSchedule
 from mainspring.store.connection import transaction
 from mainspring.testing import run_until_idle
 
@@ -29,8 +31,10 @@ from .scheduling import HOUR, LANES, MINUTE, NEW_YEAR, Firing, outcomes, remind,
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import datetime
 
     from mainspring import Mainspring
+    from mainspring.schedule.schedule import Occurrence
     from mainspring.store.connection import Connection
     from mainspring.store.database import Database
     from mainspring.testing import FrozenClock
@@ -136,6 +140,31 @@ async def test_a_schedule_made_again_does_not_fire_what_was_before(
     assert await firing.fire() == 0
     assert [row["schedule_id"] for row in await connection.fetch("select schedule_id from occurrence")] == [old.id]
     assert await verdict(connection, {"midnight": [NEW_YEAR + 24 * HOUR]}) == NOTHING_WRONG
+
+
+async def test_a_schedule_that_began_with_its_last_instant_would_fire_it_again(
+    frozen_app: Mainspring,
+    clock: FrozenClock,
+    connection: Connection,
+    firing: Firing,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The control."""
+    first_after = ScheduleRequest.first_after
+
+    def first_since_yesterday(self: ScheduleRequest, now: datetime, *rest: Any) -> Occurrence:
+        return first_after(self, now - 24 * HOUR, *rest)
+
+    job, midnight = remind(frozen_app), NEW_YEAR + 24 * HOUR
+    await job.scheduled("midnight", "every day at 00:00").create(1)
+    await clock.set(midnight)
+    await firing.fire()
+    await clock.advance(5 * MINUTE)
+    await frozen_app.schedules.delete("midnight")
+    monkeypatch.setattr(ScheduleRequest, "first_after", first_since_yesterday)
+    await job.scheduled("midnight", "every day at 00:00").create(1)
+    await firing.fire()
+    assert (await verdict(connection, {"midnight": [midnight]})).extra == [Instant("midnight", midnight)]
 
 
 async def test_what_became_of_a_deleted_schedule_can_be_asked(
@@ -337,22 +366,44 @@ async def test_a_schedule_that_cannot_be_decided_can_be_mended_or_deleted(
 # ── what is overdue is decided first ────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("act", ["pause", "put", "delete"])
+async def change_after_two_hours(app: Mainspring, clock: FrozenClock, act: str) -> list[datetime]:
+    """Nobody was there to fire, and then somebody changes the schedule; answers with what was overdue."""
+    await remind(app).scheduled("hourly", "0 * * * *", catch_up="all").create(1)
+    await clock.advance(2 * HOUR + MINUTE)
+    match act:
+        case "put":
+            await app.schedules.put("hourly", "remind", "every day at 09:00", {"customer": 2})
+        case "update":
+            await app.schedules.update("hourly", when="every day at 09:00", arguments={"customer": 2})
+        case _:
+            await getattr(app.schedules, act)("hourly")
+    return instants("0 * * * *", after=NEW_YEAR, until=clock.at)
+
+
+@pytest.mark.parametrize("act", ["pause", "put", "update", "delete"])
 async def test_nothing_that_was_overdue_vanishes(
     frozen_app: Mainspring, clock: FrozenClock, connection: Connection, act: str
 ) -> None:
     """After two hours without a scheduler, somebody changes the schedule: what was due fires by its old rules."""
-    await remind(frozen_app).scheduled("hourly", "0 * * * *", catch_up="all").create(1)
-    await clock.advance(2 * HOUR + MINUTE)
-    match act:
-        case "pause":
-            await frozen_app.schedules.pause("hourly")
-        case "put":
-            await frozen_app.schedules.put("hourly", "remind", "every day at 09:00", {"customer": 2})
-        case _:
-            await frozen_app.schedules.delete("hourly")
+    overdue = await change_after_two_hours(frozen_app, clock, act)
+    assert await fired(connection) == {"hourly": overdue}
+    assert await verdict(connection, {"hourly": overdue}) == NOTHING_WRONG
     payloads = [(await frozen_app.runs.find(run_id)).payload for run_id in await run_ids(frozen_app)]
     assert payloads == [{"customer": 1}] * 2
+
+
+@pytest.mark.parametrize("act", ["put", "update", "delete"])
+async def test_a_change_that_does_not_decide_first_would_let_vanish_what_was_overdue(
+    frozen_app: Mainspring, clock: FrozenClock, connection: Connection, monkeypatch: pytest.MonkeyPatch, act: str
+) -> None:
+    """The control."""
+
+    async def only_take_back(self: LockedSchedule, *_: object) -> None:
+        await self.take_back()
+
+    monkeypatch.setattr(LockedSchedule, "settle", only_take_back)
+    overdue = await change_after_two_hours(frozen_app, clock, act)
+    assert Instant("hourly", overdue[-1]) in (await verdict(connection, {"hourly": overdue})).missing
 
 
 @pytest.mark.parametrize("act", ["resume", "pause", "put", "delete"])
