@@ -1,6 +1,7 @@
 """A herd: very many schedules due in the same second, beside as many runs that simply lie in line; and spread.
 
-While it is drained, somebody else submits a run now and then to another queue of the same worker.
+While it is drained, somebody else submits a run now and then to another queue of the same worker. Before each drain
+there is a checkpoint: filling the tables writes so much that one would else fall into some of them, and slow them down.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ OF_JOB = "from attempt where job_id = (select id from job where name = $1 limit 
 STARTED = f"select count(*) >= $2 {OF_JOB} and started_at >= $3"
 STARTS = f"select min(started_at), max(started_at) {OF_JOB} and started_at >= $2"
 STAGED = "select count(*) from occurrence where nominal_at = $1 and fired_at < nominal_at"
+ARE_STAGED = "select clock_timestamp() >= $1 or (select count(*) from occurrence where nominal_at = $1) >= $2"
 STRANGERS_WAIT = """
 select exists (select from ready where job_id = (select id from job where name = $1 limit 1) and submitted_at <= $2)"""
 # The caller notes the moment of its call in the payload, as for `latency`.
@@ -128,6 +130,7 @@ class Herd:
         await self._client.queues.pause(QUEUE, reason="benchmark")
         say(f"filling the line with {self._count:,} plain runs")
         await fill(self._url, self._count)
+        await self._looker.execute("checkpoint")
         since: datetime = await self._looker.fetchval("select clock_timestamp()")
         await self._client.queues.resume(QUEUE)
         first_at, last_at = await self._drained(since)
@@ -143,8 +146,18 @@ class Herd:
             lambda at: filling.herd(prefix, count, at, spread),
             lead=filling.LEAD + count / SLOWEST_FIRING,
         )
+        await self._staged(at)
+        await self._looker.execute("checkpoint")
         await filling.until(self._looker, at, "until the herd is due")
         return at
+
+    async def _staged(self, at: datetime) -> None:
+        """Wait until all of them are in line, or their instant has come."""
+
+        async def are_staged() -> bool:
+            return bool(await self._looker.fetchval(ARE_STAGED, at, self._count))
+
+        await wait_until(are_staged, seconds=self._patience, every=0.5)
 
     async def _drained(self, since: datetime) -> tuple[datetime, datetime]:
         """When the first of them started and when the last."""

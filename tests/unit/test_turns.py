@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from mainspring.worker.turns import Turns
+from mainspring.worker.turns import ASKED_PER_SECOND, SHORTEST_PAUSE, StagedPairs, Turns
+
+from .hands import HandClock
 
 if TYPE_CHECKING:
     from mainspring.worker.turns import Pair
@@ -129,3 +131,39 @@ def test_who_may_not_be_asked_keeps_its_place_and_lets_the_others_pass(weights: 
     assert turns.take(lambda pair: False) is None
     assert list(turns.pairs()) == [(0, LINES[MAIL])]
     assert turns.take(anyone) == (0, LINES[MAIL])
+
+
+# ── pairs whose next run is staged ──────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_pair_is_asked_when_its_next_run_is_due_as_a_look_has_found() -> None:
+    clock = HandClock()
+    staged = StagedPairs(clock)
+    staged.learn({(0, 1): 0.5, (1, 1): 2.0})
+
+    assert staged.take_due() == []
+    assert staged.next_at == clock.monotonic() + 0.5
+    clock.now += 0.5
+    assert staged.take_due() == [(0, 1)]
+    assert staged.take_due() == []
+
+
+def test_a_pair_that_gave_a_staged_run_is_asked_again_before_anybody_looks() -> None:
+    clock = HandClock()
+    staged = StagedPairs(clock)
+    staged.come_again((0, 1))
+
+    assert staged.next_at == clock.monotonic() + SHORTEST_PAUSE
+    clock.now += SHORTEST_PAUSE
+    assert staged.take_due() == [(0, 1)]
+    assert staged.next_at == float("inf")
+
+
+def test_many_pairs_with_staged_runs_are_asked_no_more_often_in_all() -> None:
+    clock, count = HandClock(), 10 * ASKED_PER_SECOND
+    staged = StagedPairs(clock)
+    for line in range(count):
+        staged.come_again((0, line))
+
+    clock.now += 1.0
+    assert len(staged.take_due()) <= ASKED_PER_SECOND

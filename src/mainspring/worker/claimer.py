@@ -20,6 +20,7 @@ import structlog
 
 from mainspring.model.run import LEAST_URGENT, PRIORITIES
 from mainspring.store import leases, runs
+from mainspring.store.columns import DUE_AT, SUBMITTED_AT
 from mainspring.store.confirming import confirm
 from mainspring.store.failures import ALL_DATABASE_ERRORS
 from mainspring.store.leases import Lease
@@ -29,6 +30,7 @@ from mainspring.worker.turns import (
     LOOK_SHARE,
     OLDEST_FIRST_EVERY,
     Front,
+    StagedPairs,
     ThreadQuota,
     Turns,
     pause_after,
@@ -89,7 +91,7 @@ class Claimer:
         self._urgent: dict[Pair, int] = {}  # to ask out of turn, for this priority and more urgent ones
         self._urgent_claims = 0  # since the last turn
         self._seen: set[Pair] = set()  # a look found something there
-        self._staged: dict[Pair, float] = {}  # when to ask pairs whose next run waits for its instant
+        self._staged = StagedPairs(worker.clock)
         self._front_look_at = 0.0  # when some pair may be looked at from the very front again
         self._look_at = 0.0  # when to look at all lines again
         self._looked_at = float("-inf")
@@ -136,8 +138,8 @@ class Claimer:
     async def _step(self) -> None:
         for pair in self._quota.worth_asking(self._urgent):
             self._hot.add(pair, self._lines[pair[1]].queue)
-        if self._staged:
-            self._ask_whose_instant_came()
+        for pair in self._staged.take_due():
+            self._ask_whose_instant_came(pair)
         if self._kept is not None and self._capacity.free_slots() > 0 and self._unsettled_room() > 0:
             await self._claim_one(self._kept)
         elif self._room() <= 0:
@@ -149,16 +151,13 @@ class Claimer:
         elif (next_pair := self._hot.take(self._may_ask)) is not None:
             await self._claim_next(next_pair)
         else:
-            wake_at = min([self._look_at, self._quota.next_at, *self._staged.values()])
+            wake_at = min(self._look_at, self._quota.next_at, self._staged.next_at)
             await self._rest(max(0.0, wake_at - self._clock.monotonic()))
 
-    def _ask_whose_instant_came(self) -> None:
-        now = self._clock.monotonic()
-        for pair in [pair for pair, at in self._staged.items() if at <= now]:
-            del self._staged[pair]
-            if pair != self._kept:
-                self._hot.add(pair, self._lines[pair[1]].queue)
-            self._look_soon()  # when does the next one follow?
+    def _ask_whose_instant_came(self, pair: Pair) -> None:
+        if pair != self._kept:
+            self._hot.add(pair, self._lines[pair[1]].queue)
+        self._look_soon()  # when does the next one follow?
 
     def _next_urgent(self) -> Pair | None:
         if not self._urgent or (self._urgent_claims >= URGENT_PER_TURN and self._hot):
@@ -196,9 +195,7 @@ class Claimer:
         self._looked_at = self._clock.monotonic()
         self._look_cost = self._looked_at - began
         self._look_at = self._looked_at + max(self._poll_interval, pause_after(self._look_cost))
-        self._staged = {
-            (row["lane"], row["line"]): self._looked_at + row["seconds"] for row in rows if row["seconds"] > 0
-        }
+        self._staged.learn({(row["lane"], row["line"]): row["seconds"] for row in rows if row["seconds"] > 0})
         found = [(row["lane"], row["line"]) for row in rows if row["seconds"] <= 0]
         self._seen.update(found)
         for pair in found:
@@ -238,23 +235,25 @@ class Claimer:
         """One turn of a pair, and another one later if it gave all that was wanted."""
         front = self._fronts.setdefault(pair, Front(random.randrange(OLDEST_FIRST_EVERY)))  # not all at once
         from_the_front = self._is_front_look_due(front)
-        count = await self._claim_turn(pair, front, wanted, from_the_front=from_the_front)
-        if count == 0 and not from_the_front and pair in self._seen and not self._quota.has_left(pair):
+        rows = await self._claim_turn(pair, front, wanted, from_the_front=from_the_front)
+        if not rows and not from_the_front and pair in self._seen and not self._quota.has_left(pair):
             # Something is there, yet not behind the hints: it went back to the front of the line.
-            count = await self._claim_turn(pair, front, wanted, from_the_front=True)
+            rows = await self._claim_turn(pair, front, wanted, from_the_front=True)
         self._seen.discard(pair)
         queue = self._lines[pair[1]].queue
-        self._hot.charge(queue, count)
-        if count >= wanted:
+        self._hot.charge(queue, len(rows))
+        if len(rows) >= wanted:
             self._hot.add(pair, queue)
+        elif rows and rows[-1][SUBMITTED_AT] < rows[-1][DUE_AT]:
+            self._staged.come_again(pair)
 
-    async def _claim_turn(self, pair: Pair, front: Front, count: int, *, from_the_front: bool) -> int:
+    async def _claim_turn(self, pair: Pair, front: Front, count: int, *, from_the_front: bool) -> list[Record]:
         began, order = self._clock.monotonic(), front.order()
         rows, passed = await self._claim(pair, front, order, count, from_the_front=from_the_front)
         front.learn(passed, from_the_front=from_the_front, began=began, now=self._clock.monotonic())
         if from_the_front:
             self._front_look_at = front.looked_at + min(LOOK_AT_LEAST_EVERY, front.extra_cost / LOOK_SHARE)
-        return len(rows)
+        return rows
 
     def _is_front_look_due(self, front: Front) -> bool:
         """Looks at the very front share one budget: a small share for each of many pairs would be most of the time."""

@@ -77,6 +77,42 @@ class Turns:
         return any(self._waiting.values())
 
 
+SHORTEST_PAUSE = 0.02  # seconds until a pair that had a staged run is asked for the next one
+ASKED_PER_SECOND = 400  # and in all, such pairs are asked no more often than that
+
+
+class StagedPairs:
+    """When to ask pairs whose next run waits for its instant."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._at: dict[Pair, float] = {}
+
+    def learn(self, seconds: Mapping[Pair, float]) -> None:
+        """A look has found in how many seconds the next run of each is due."""
+        now = self._clock.monotonic()
+        self._at = {pair: now + left for pair, left in seconds.items()}
+
+    def come_again(self, pair: Pair) -> None:
+        """It gave a staged run and no more: others may be due at any moment, sooner than somebody looks again."""
+        pause = max(SHORTEST_PAUSE, (1 + len(self._at)) / ASKED_PER_SECOND)
+        self._at[pair] = self._clock.monotonic() + pause
+
+    def take_due(self) -> list[Pair]:
+        """Pairs whose time has come; they do not wait any longer."""
+        if not self._at:
+            return []
+        now = self._clock.monotonic()
+        due = [pair for pair, at in self._at.items() if at <= now]
+        for pair in due:
+            del self._at[pair]
+        return due
+
+    @property
+    def next_at(self) -> float:
+        return min(self._at.values(), default=float("inf"))
+
+
 OLDEST_FIRST_EVERY = 16  # one claim in so many starts with whoever waits longest, so that nothing starves
 LOOK_SHARE = 0.05  # looks at the very front may cost this much of the time …
 LOOK_AT_MOST_EVERY, LOOK_AT_LEAST_EVERY = 0.02, 2.0  # … and are so far apart, in seconds
