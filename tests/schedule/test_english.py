@@ -275,6 +275,27 @@ REFUSED = [
         "not every such month",
         "'every year on the last day of june at 09:00'",
     ),
+    ("every 1.5 seconds", 6, "not a whole number of seconds", "'every 1 second' or 'every 2 seconds'"),
+    ("every second and a half", 6, "not a whole number of seconds", "'every 2 seconds'"),
+    ("every 1.5 days", 6, "days are counted whole", "'every 36 hours'"),
+    ("every day and a half", 6, "days are counted whole", "'every 36 hours'"),
+    ("every 1.5 months on the 1st at 9am", 6, "months are counted whole", "'every 10 days at 09:00'"),
+    ("every 0.0 hours", 6, "out of range", "1 to 10,000"),
+    ("every day at 9.30", 13, "a colon", "'every day at 9:30'"),
+    ("tomorrow at 9am or 5pm", 16, "which of the two", "'tomorrow at 9am and 5pm' or 'tomorrow at 9am'"),
+    ("in 5 minutes or in 10 minutes", 13, "which of the two", "'in 5 minutes and in 10 minutes'"),
+    ("once a day at 9am or 5pm", 0, "says once a day, and 2 are named", "'twice a day at 09:00 and 17:00'"),
+    ("every hour for 10 days until 2027-03-01", 0, "says twice when it ends", "'every hour for 10 days'"),
+    ("every hour for 9999 years", 0, "after the year 2999", "leave out 'for 9999 years'"),
+    ("tomorrow at 9am for 10 days", 0, "that is one day", "'every day at 09:00 starting 2026-11-17, for 10 days'"),
+    ("tomorrow at 9am, 10 times", 0, "that is one day", "'every day at 09:00 starting 2026-11-17, 10 times'"),
+    ("in 5 minutes for 10 days", 24, "is a moment already", "'in 15 minutes'"),
+    (
+        "every day at 9am for 10 days and every sunday at 11:00",
+        0,
+        "begins and ends as a whole",
+        "until 2027-03-01'",
+    ),
     ("every second hour", 6, "may count hours", "'every 2 hours'"),
     ("every couple of hours", 6, "no number", "'every 2 hours'"),
     ("every hour until 2027-03-01 at 09:00", 11, "may or may not", "'every hour until before 2027-03-01 at 09:00'"),
@@ -334,7 +355,24 @@ def test_the_words_for_a_sentence_say_the_same_sentence(form: str) -> None:
 
 # ── hostile input ───────────────────────────────────────────────────────────────────────────────────────────
 
-OTHERS = ("1", "2", "15", "9am", "5pm", "09:00", "2027-01-01", "1st", "15th", ",", "UTC", "Europe/Berlin")
+OTHERS = (
+    "or",
+    "for",
+    "1.5",
+    "½",
+    "1",
+    "2",
+    "15",
+    "9am",
+    "5pm",
+    "09:00",
+    "2027-01-01",
+    "1st",
+    "15th",
+    ",",
+    "UTC",
+    "Europe/Berlin",
+)
 WORDS = st.sampled_from([*sorted(EVERYTHING), *OTHERS])
 
 

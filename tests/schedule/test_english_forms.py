@@ -36,6 +36,13 @@ INSTANTS = [
     ("every 1 hour and 30 minutes", "26-11-16 05:37, 26-11-16 07:07, 26-11-16 08:37"),
     ("every hour and a half", "26-11-16 05:37, 26-11-16 07:07, 26-11-16 08:37"),
     ("every 2 and a half hours", "26-11-16 06:37, 26-11-16 09:07, 26-11-16 11:37"),
+    ("every 1.5 hours", "26-11-16 05:37, 26-11-16 07:07, 26-11-16 08:37"),
+    ("every 1½ hours", "26-11-16 05:37, 26-11-16 07:07, 26-11-16 08:37"),
+    ("every 1h and a half", "26-11-16 05:37, 26-11-16 07:07, 26-11-16 08:37"),
+    ("every 2.5 minutes", "26-11-16 04:09:30, 26-11-16 04:12, 26-11-16 04:14:30"),
+    ("every 0.5 hours", "26-11-16 04:30, 26-11-16 05:00, 26-11-16 05:30"),
+    ("every half minute", "26-11-16 04:08, 26-11-16 04:08:30, 26-11-16 04:09"),
+    ("every 2.5 hours between 9am and 5pm on weekdays", "26-11-16 09:00, 26-11-16 11:30, 26-11-16 14:00"),
     ("every thirty minutes", "26-11-16 04:30, 26-11-16 05:00, 26-11-16 05:30"),
     ("every twenty minutes", "26-11-16 04:20, 26-11-16 04:40, 26-11-16 05:00"),
     ("every forty-five minutes", "26-11-16 04:52, 26-11-16 05:37, 26-11-16 06:22"),
@@ -95,6 +102,11 @@ INSTANTS = [
     ("At 09:00, Monday through Friday", "26-11-16 09:00, 26-11-17 09:00, 26-11-18 09:00"),
     ("every mon/wed/fri at 9am", "26-11-16 09:00, 26-11-18 09:00, 26-11-20 09:00"),
     ("every mon wed fri at 9am", "26-11-16 09:00, 26-11-18 09:00, 26-11-20 09:00"),
+    ("tuesdays or thursdays at 9am", "26-11-17 09:00, 26-11-19 09:00, 26-11-24 09:00"),
+    ("on mondays or fridays at 9am", "26-11-16 09:00, 26-11-20 09:00, 26-11-23 09:00"),
+    ("every mon, wed or fri at 9am or 5pm", "26-11-16 09:00, 26-11-16 17:00, 26-11-18 09:00"),
+    ("the 1st or 15th of the month at 9am", "26-12-01 09:00, 26-12-15 09:00, 27-01-01 09:00"),
+    ("every monday at 9am or every friday at 5pm", "26-11-16 09:00, 26-11-20 17:00, 26-11-23 09:00"),
     ("every weds at 9am", "26-11-18 09:00, 26-11-25 09:00, 26-12-02 09:00"),
     ("from monday to thursday at 09:00", "26-11-16 09:00, 26-11-17 09:00, 26-11-18 09:00"),
     ("every business day at 09:00", "26-11-16 09:00, 26-11-17 09:00, 26-11-18 09:00"),
@@ -137,6 +149,17 @@ INSTANTS = [
     ("every weekday at 9am, 2 times", "26-11-16 09:00, 26-11-17 09:00, never"),
     ("every hour, 2 times", "26-11-16 05:00, 26-11-16 06:00, never"),
     ("every day at 9am at most 2 times", "26-11-16 09:00, 26-11-17 09:00, never"),
+    ("daily at 9am for 2 days", "26-11-16 09:00, 26-11-17 09:00, never"),
+    ("every hour, for 2 hours", "26-11-16 05:00, 26-11-16 06:00, never"),
+    ("every 10 minutes for 1.5 hours", "26-11-16 04:10, 26-11-16 04:20, 26-11-16 04:30"),
+    ("for the next 2 weeks every monday at 9am", "26-11-16 09:00, 26-11-23 09:00, never"),
+    ("every other tuesday at noon for 4 weeks", "26-11-17 12:00, 26-12-01 12:00, never"),
+    ("every 10 minutes for half an hour starting 2027-01-01 08:00", "27-01-01 08:00, 27-01-01 08:10, 27-01-01 08:20"),
+    (
+        "every other day at 9am counted from 2026-11-02 from 2026-12-01",
+        "26-12-02 09:00, 26-12-04 09:00, 26-12-06 09:00",
+    ),
+    ("in 1.5 hours", "26-11-16 05:37:42, never"),
     ("in 5m", "26-11-16 04:12:42, never"),
     ("in 2 hours and 30 minutes", "26-11-16 06:37:42, never"),
 ]
@@ -195,3 +218,35 @@ def test_so_many_times_are_counted_from_now() -> None:
     assert parse("every hour, 10 times", now=NOW).starts_at == NOW
     with pytest.raises(InvalidSchedule, match="counted from now"):
         parse("every hour, 10 times")
+
+
+def test_so_long_is_counted_from_now_or_from_where_it_starts() -> None:
+    found = parse("every hour for 10 days", now=NOW)
+    assert (found.starts_at, found.ends_at) == (NOW, datetime(2026, 11, 26, 3, 7, 42, tzinfo=UTC))
+    found = parse("every other day at 9am starting 2027-01-01 for 10 days")
+    assert (found.starts_at, found.ends_at) == (
+        datetime(2027, 1, 1, tzinfo=UTC),
+        datetime(2027, 1, 11, tzinfo=UTC),
+    )
+    with pytest.raises(InvalidSchedule, match="counted from now"):
+        parse("every hour for 10 days")
+
+
+@pytest.mark.parametrize(
+    ("text", "ends"),
+    [
+        ("every hour starting 2027-03-27 for 2 days", datetime(2027, 3, 28, 22, tzinfo=UTC)),  # one of 23 hours
+        ("every hour starting 2027-03-27 for 48 hours", datetime(2027, 3, 28, 23, tzinfo=UTC)),
+        ("every hour starting 2027-01-31 for a month", datetime(2027, 2, 27, 23, tzinfo=UTC)),
+        ("every hour starting 2028-02-29 for 1 year", datetime(2029, 2, 27, 23, tzinfo=UTC)),
+        ("every hour starting 2027-01-01 for a fortnight", datetime(2027, 1, 14, 23, tzinfo=UTC)),
+    ],
+)
+def test_days_and_months_end_at_the_time_of_day_at_which_they_began(text: str, ends: datetime) -> None:
+    assert parse(text, zone="Europe/Berlin").ends_at == ends
+
+
+def test_so_many_times_by_twos_are_counted_from_where_it_starts() -> None:
+    found = parse("every other tuesday at noon starting 2027-01-01, 5 times")
+
+    assert (found.starts_at, found.max_runs) == (datetime(2027, 1, 1, tzinfo=UTC), 5)

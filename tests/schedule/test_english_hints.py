@@ -55,7 +55,6 @@ every hour between 9 and 17
 every hour between 9 and 5
 every hour from 9-17
 every minute of every hour
-every 1.5 hours
 every couple of hours
 every few minutes
 every 1w
@@ -81,14 +80,11 @@ mon/wed/fri at 9am
 mon wed fri at 9am
 m-f at 9am
 mwf at 9am
-tuesdays or thursdays at 9am
 every day except on the 1st at 9am
 every day excluding holidays at 9am
 every weekday at 9am until december
 every weekday at 9am until the end of the year
 every weekday at 9am after 2026-12-01
-every day at 9am for 10 days
-every day at 9am for 2 weeks
 every day at 9am 5x
 every day at 9am EST
 every day at 9am in EST

@@ -1,4 +1,4 @@
-"""From when to when, and how often at all: `starting 2026-12-01`, `until 1 march`, `10 times`."""
+"""From when to when, and how often at all: `starting 2026-12-01`, `until 1 march`, `for 10 days`, `10 times`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from mainspring.schedule.english.dates import coming_date, read_date
 from mainspring.schedule.english.days import read_days
 from mainspring.schedule.english.refusals import Refusal, needs_now
-from mainspring.schedule.english.spans import read_count
+from mainspring.schedule.english.spans import A_UNIT, read_count, read_span, read_unit
 from mainspring.schedule.english.times import read_time, read_times
+from mainspring.schedule.interval import Span
 
 if TYPE_CHECKING:
     from datetime import date, time
@@ -35,6 +36,14 @@ class End:
 
     day: date
     at: time | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """How long it goes on, counted from where it starts; and the words that say so."""
+
+    span: Span
+    said: str
 
 
 def read_start(reader: Reader, today: date | None, *, with_time: bool) -> Beginning | None:
@@ -98,6 +107,39 @@ def _day_to_come(reader: Reader, today: date | None) -> date | None:
     if today is None:
         raise needs_now(reader.text, at)
     return coming_date(today, *days.dates[0])
+
+
+def read_length(reader: Reader) -> Length | None:
+    """`for 10 days`, `for the next 2 weeks`, `for an hour and a half`."""
+    first = reader.token
+    if not reader.word("for", want="'for' and a span of time"):
+        return None
+    if reader.skip("the"):
+        reader.skip("next")
+    seconds = reader.attempt(read_span)
+    span = reader.attempt(_days_or_months) if seconds is None else Span(elapsed=timedelta(seconds=seconds))
+    if span is None:
+        return None
+    return Length(span, reader.text[first.at : reader.tokens[reader.place - 1].end])
+
+
+def _days_or_months(reader: Reader) -> Span | None:
+    count = reader.attempt(read_count)
+    if count is None:
+        return None
+    if reader.word("fortnight", "fortnights", want=A_UNIT):
+        return Span(days=14 * count)
+    match reader.attempt(read_unit):
+        case "day":
+            return Span(days=count)
+        case "week":
+            return Span(days=7 * count)
+        case "month":
+            return Span(months=count)
+        case "year":
+            return Span(months=12 * count)
+        case _:
+            return None
 
 
 def read_runs(reader: Reader) -> int | None:

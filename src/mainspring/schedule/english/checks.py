@@ -29,6 +29,9 @@ USUAL = {1: ("09:00", "00:00"), 2: ("09:00 and 17:00",), 3: ("08:00, 12:00 and 1
 
 def check(reader: Reader, clause: Clause, today: date | None) -> None:
     """Refuse a clause that leaves something open."""
+    if clause.ends is not None and clause.lasts is not None:
+        words = f"it says twice when it ends, once as '{clause.lasts.said}'"
+        raise _at(reader, clause, words, examples=("every hour for 10 days", "every hour until 2027-03-01"))
     if clause.delay is not None:
         _refuse_with_delay(reader, clause)
         return
@@ -36,12 +39,13 @@ def check(reader: Reader, clause: Clause, today: date | None) -> None:
         _check_step(reader, clause)
         return
     _check_recurrence(reader, clause, today)
+    _check_one_day(reader, clause)
     _check_days(reader, clause)
     _check_times(reader, clause)
 
 
 def _refuse_with_delay(reader: Reader, clause: Clause) -> None:
-    if clause.times or clause.window or clause.months or clause.minutes_past or clause.part_of_day:
+    if clause.times or clause.window or clause.months or clause.minutes_past or clause.part_of_day or clause.lasts:
         raise _at_end(reader, "a span of minutes or hours from now is a moment already", examples=("in 15 minutes",))
 
 
@@ -85,6 +89,18 @@ def _check_recurrence(reader: Reader, clause: Clause, today: date | None) -> Non
     often = "every" if days.weekdays else "every year on" if days.dates or days.months else "monthly on"
     rewrites = [_with_every(reader, clause, often), *_once(clause, days, today)]
     raise _at(reader, clause, "that day may be meant once, or every time it comes", rewrites=rewrites)
+
+
+def _check_one_day(reader: Reader, clause: Clause) -> None:
+    """`tomorrow at 9am for 10 days`, `tomorrow at 9am, 10 times`: one day is over after its times."""
+    times = clause.times or ()
+    is_most = any(token.text == "most" for token in reader.tokens)
+    too_often = clause.runs is not None and clause.runs > len(times) and not is_most
+    if clause.day is None or not (clause.lasts or too_often):
+        return
+    said = clause.lasts.said if clause.lasts else f"{clause.runs} times"
+    rewrites = [f"every day at {_listed(times)} starting {clause.day}, {said}"] if times else []
+    raise _at(reader, clause, f"'{said}' goes with what recurs, and that is one day", rewrites=rewrites)
 
 
 def _with_every(reader: Reader, clause: Clause, often: str) -> str:
@@ -278,7 +294,8 @@ def _check_how_many(reader: Reader, clause: Clause) -> None:
         "year": len(days.dates) if days else 0,
     }.get(clause.unit or "", wanted)
     if named != wanted:
-        words = f"it says {wanted} times a {clause.unit}, and {named} {'is' if named == 1 else 'are'} named"
+        often = {1: "once", 2: "twice"}.get(wanted, f"{wanted} times")
+        words = f"it says {often} a {clause.unit}, and {named} {'is' if named == 1 else 'are'} named"
         examples = ("twice a day at 09:00 and 17:00", "twice a week on monday and thursday at 09:00")
         raise _at(reader, clause, words, examples=examples)
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from mainspring.schedule.english.bounds import End, read_end, read_runs, read_start, read_stretch
+from mainspring.schedule.english.bounds import (
+    End,
+    Length,
+    read_end,
+    read_length,
+    read_runs,
+    read_start,
+    read_stretch,
+)
 from mainspring.schedule.english.dates import read_date, read_delay
 from mainspring.schedule.english.days import Days, read_days
 from mainspring.schedule.english.months import read_month_names, read_months
@@ -21,7 +29,7 @@ if TYPE_CHECKING:
 
 # What a part may begin with after a comma; a bound comes after a semicolon as well.
 PARTS = ("at", "on", "in", "from", "between", "except", "starting", "counted", "monday", "mon")
-BOUNDS = ("from", "until", "at", "once", "starting", "before")
+BOUNDS = ("from", "until", "for", "at", "once", "starting", "before")
 
 
 @dataclass(slots=True)
@@ -44,6 +52,7 @@ class Clause:
     counted_from: tuple[date, time | None] | None = None
     starts: tuple[date, time | None] | None = None
     ends: End | None = None
+    lasts: Length | None = None
     runs: int | None = None
 
     @property
@@ -269,6 +278,7 @@ def _read_bound(reader: Reader, clause: Clause, today: date | None) -> bool:
         or _read_start(reader, clause, today)
         or _read_end(reader, clause, today)
         or _read_runs(reader, clause)
+        or _read_length(reader, clause)
     )
 
 
@@ -306,3 +316,10 @@ def _read_runs(reader: Reader, clause: Clause) -> bool:
         return False
     clause.runs = reader.attempt(read_runs)
     return clause.runs is not None
+
+
+def _read_length(reader: Reader, clause: Clause) -> bool:
+    if clause.lasts is not None:
+        return False
+    clause.lasts = reader.attempt(read_length)
+    return clause.lasts is not None

@@ -121,9 +121,6 @@ def read_delay(reader: Reader) -> timedelta | None:
     """`in 15 minutes`, `in an hour`, `in 1 hour and 30 minutes`: elapsed time from now on."""
     if not reader.word("in", want="'in' and a span of time"):
         return None
-    if reader.skip("half"):
-        reader.skip("an", "a", "-")
-        return timedelta(minutes=30) if reader.word("hour") else None
     seconds = reader.attempt(read_span)
     return None if seconds is None else timedelta(seconds=seconds)
 

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-TokenKind = Literal["date", "time", "ordinal", "number", "word", "mark", "end"]
+TokenKind = Literal["date", "time", "ordinal", "decimal", "number", "word", "mark", "end"]
 
 _TOKEN = re.compile(
     r"""(?P<date>\d{4}-\d\d?-\d\d?(?!\d))
     | (?P<time>\d\d?:\d\d(?::\d\d)?(?!\d)|\d\d?\.\d\d(?=\s*[ap]\.?m\b))
     | (?P<ordinal>\d\d?(?:st|nd|rd|th)\b)
+    | (?P<decimal>(?<![\d.])\d+\.\d+(?![\d.])|\d*[¼½¾])
     | (?P<number>\d{1,3}(?:,\d{3})+(?![\d,])|\d+)
     | (?P<word>[ap]\.m\.|(?:bi|semi)-[a-z]+|o['’]clock\b|[^\W\d_]+)
     | (?P<mark>\.\.|\S)""",
@@ -45,12 +46,15 @@ def tokens_of(text: str) -> list[Token]:
         if found and match[0].lower() in ("o'clock", "o’clock"):
             found[-1] = replace(found[-1], end=match.end())
             continue
-        found.append(Token(_kind(match), _written(match[0].lower()), match.start(), match.end()))
+        found.append(Token(_kind(match), _written(match), match.start(), match.end()))
     return [*found, Token("end", "", len(text), len(text))]
 
 
-def _written(word: str) -> str:
+def _written(match: re.Match[str]) -> str:
     """One spelling for each word: `a.m.` is am, `bi-weekly` is biweekly, `9.30` before am is 9:30, `1,000` is 1000."""
+    word = match[0].lower()
+    if _kind(match) == "decimal":
+        return word
     if word[:1].isdigit():
         return word.replace(".", ":").replace(",", "")
     return word.replace(".m.", "m").replace("-", "") if len(word) > 1 else word
@@ -162,9 +166,10 @@ class Reader:
 def listed(
     reader: Reader, read: Callable[[Reader], T | None], *, marks: tuple[str, ...] = (",",), loose: bool = False
 ) -> list[T] | None:
-    """One or more, as in `a`, `a and b`, `a, b and c`; `a b c` if that is `loose`.
+    """One or more, as in `a`, `a and b`, `a or b`, `a, b and c`; `a b c` if that is `loose`.
 
-    A mark or an `and` before something else is left alone.
+    A mark or an `and` before something else is left alone. Of what recurs, `mondays or fridays` are both;
+    where one of several would be chosen, the sentence refuses `or`.
     """
     first = reader.attempt(read)
     if first is None:
@@ -177,6 +182,6 @@ def listed(
 
 def _joined(reader: Reader, read: Callable[[Reader], T | None], marks: tuple[str, ...], *, loose: bool) -> T | None:
     mark = reader.skip(*marks)
-    if not reader.word("and", "&") and not mark and not loose:
+    if not reader.word("and", "&", "or") and not mark and not loose:
         return None
     return read(reader)

@@ -129,10 +129,7 @@ def _named_time(reader: Reader) -> Repeat | None:
 
 
 def _every_unit(reader: Reader) -> Repeat | None:
-    """`every hour`, `every 15 minutes`, `every other day`, `every half hour`, `every quarter`."""
-    if reader.word("half", want=A_UNIT):
-        reader.skip("an", "a", "-")
-        return Repeat("minute", 30) if reader.word("hour", "hours") else None
+    """`every hour`, `every 1.5 hours`, `every other day`, `every half hour`, `every quarter`."""
     if reader.word("quarter", want=A_UNIT):
         return reader.attempt(_quarter_hour) or Repeat("quarter")
     if reader.word("other", "alternate", want="'other'"):

@@ -12,6 +12,7 @@ from mainspring.errors import InvalidSchedule
 from mainspring.schedule.cron import Cron
 from mainspring.schedule.english.checks import check
 from mainspring.schedule.english.clause import Clause, read_parts
+from mainspring.schedule.english.dates import LAST_YEAR
 from mainspring.schedule.english.meaning import (
     CronMeaning,
     DelayMeaning,
@@ -31,12 +32,14 @@ from mainspring.schedule.rule import Rule
 from mainspring.schedule.schedule import Schedule
 from mainspring.schedule.sets import union_of
 from mainspring.schedule.timeline import Setting, begin_search
+from mainspring.schedule.walls import month_length
 from mainspring.schedule.zones import instant_of, wall_of, zone_named
 
 if TYPE_CHECKING:
     from datetime import date
     from zoneinfo import ZoneInfo
 
+    from mainspring.schedule.english.bounds import Length
     from mainspring.schedule.sets import When
 
 MAX_LENGTH = 500
@@ -55,6 +58,7 @@ class Sentence:
             self.clauses.append(self._clause(today))
         if not self.reader.is_at_end:
             raise not_understood(self.reader)
+        self._refuse_choice()
         self._share_bounds()
 
     @property
@@ -68,7 +72,7 @@ class Sentence:
         if self._read_zone():
             read_parts(self.reader, clause, today)
         if clause == Clause(begins=clause.begins) or not (
-            self.reader.is_at_end or self.reader.is_next(("and", ";", ","))
+            self.reader.is_at_end or self.reader.is_next(("and", "or", ";", ","))
         ):
             raise not_understood(self.reader)
         check(self.reader, clause, today)
@@ -76,17 +80,26 @@ class Sentence:
 
     def _joins_another(self) -> bool:
         comma = self.reader.word(",", ";", want="the end")
-        joins = bool(self.reader.word("and", want="'and'") or comma)
+        joins = bool(self.reader.word("and", "or", want="'and'") or comma)
         if joins and len(self.clauses) == MAX_CLAUSES:
             words = f"more than {MAX_CLAUSES} parts are joined by 'and'"
             raise Refusal(self.reader.text, self.reader.token.at, words, remedy="Write several schedules.")
         return joins
 
+    def _refuse_choice(self) -> None:
+        """`mondays or fridays` are both; `tomorrow at 9am or 5pm` is one of the two, and nobody says which."""
+        reader = self.reader
+        choice = next((token for token in reader.tokens if token.text == "or"), None)
+        if choice is None or all(clause.day is None and clause.delay is None for clause in self.clauses):
+            return
+        rewrites = [reader.replaced(choice, choice, "and"), reader.text[: choice.at].rstrip(" ,")]
+        raise Refusal(reader.text, choice.at, "'or' leaves open which of the two is meant", rewrites=rewrites)
+
     def _share_bounds(self) -> None:
         """A beginning and an end are those of the whole, and are said once, at the end."""
         last = self.bounds
         for clause in self.clauses[:-1]:
-            for bound in ("starts", "ends", "runs"):
+            for bound in ("starts", "ends", "lasts", "runs"):
                 said = getattr(clause, bound)
                 if said is not None and said != getattr(last, bound):
                     words = "it begins and ends as a whole, so that is said once, after all of its parts"
@@ -153,6 +166,11 @@ def _day(now: datetime | None, zone: ZoneInfo) -> date | None:
     return None if now is None else now.astimezone(zone).date()
 
 
+def _begins_by_itself(clause: Clause) -> bool:
+    """Whether the rule has its beginning from `starting`, and not from `counted from`, which is no bound."""
+    return clause.count > 1 and not clause.is_within_days and clause.counted_from is None
+
+
 class _Reading:
     """One sentence in one zone at one instant."""
 
@@ -171,24 +189,42 @@ class _Reading:
         return [*others, Instants(tuple(once))] if once else others
 
     def starts_at(self) -> datetime | None:
-        """Where the whole begins. What is counted by twos begins by itself; so many times are counted from now."""
+        """Where the whole begins. What is counted by twos begins by itself; spans and runs are counted from now."""
         bounds = self._sentence.bounds
-        by_itself = all(clause.count > 1 and not clause.is_within_days for clause in self._sentence.clauses)
-        if bounds.starts is None or by_itself:
-            return self._at(bounds).replace(microsecond=0) if bounds.runs is not None else None
+        is_counted = bounds.runs is not None or bounds.lasts is not None
+        if bounds.starts is None:
+            return self._at(bounds).replace(microsecond=0) if is_counted else None
+        if not is_counted and all(_begins_by_itself(clause) for clause in self._sentence.clauses):
+            return None
         day, at = bounds.starts
         return instant_of(self._zone, datetime.combine(day, at or time(0)))
 
     def ends_at(self) -> datetime | None:
-        ends = self._sentence.bounds.ends
-        if ends is None:
+        bounds, starts_at = self._sentence.bounds, self.starts_at()
+        if bounds.lasts is not None and starts_at is not None:
+            return self._after(starts_at, bounds.lasts)
+        if bounds.ends is None:
             return None
-        ends_at = instant_of(self._zone, datetime.combine(ends.day, ends.at or time(0)))
-        starts_at = self.starts_at()
+        ends_at = instant_of(self._zone, datetime.combine(bounds.ends.day, bounds.ends.at or time(0)))
         if starts_at is not None and ends_at <= starts_at:
-            text, begins = self._sentence.reader.text, self._sentence.bounds.begins
+            text, begins = self._sentence.reader.text, bounds.begins
             raise Refusal(text, begins, "it ends before it starts", remedy="Let it end after it starts.")
         return ends_at
+
+    def _after(self, starts_at: datetime, length: Length) -> datetime:
+        """So long after an instant. Days and months keep the time of day; the 31st may become the last of a month."""
+        months, days, elapsed = length.span
+        wall = wall_of(self._zone, starts_at) + timedelta(days=days)
+        year, month = divmod(12 * wall.year + wall.month - 1 + months, 12)
+        if year > LAST_YEAR:
+            text, begins = self._sentence.reader.text, self._sentence.bounds.begins
+            remedy = f"Let it end before the year {LAST_YEAR}, or leave out '{length.said}'."
+            raise Refusal(text, begins, f"it ends after the year {LAST_YEAR}", remedy=remedy)
+        if elapsed:
+            return starts_at + elapsed
+        return instant_of(
+            self._zone, wall.replace(year=year, month=month + 1, day=min(wall.day, month_length(year, month + 1)))
+        )
 
     def _when(self, clause: Clause, meaning: Meaning) -> When:
         match meaning:

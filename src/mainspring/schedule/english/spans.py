@@ -1,18 +1,22 @@
-"""Numbers and spans of time: `15 minutes`, `thirty minutes`, `1 hour 30 minutes`, `1h30m`, `an hour and a half`."""
+"""Numbers and spans of time: `15 minutes`, `1.5 hours`, `1 hour 30 minutes`, `1h30m`, `an hour and a half`."""
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from mainspring.schedule.english.refusals import Refusal
 from mainspring.schedule.english.vocabulary import NUMBERS, SHORT_UNITS, TENS, UNIT_WORDS
 
 if TYPE_CHECKING:
-    from mainspring.schedule.english.reader import Reader
+    from mainspring.schedule.english.reader import Reader, Token
 
 MAX_COUNT = 10_000
 A_UNIT = "a unit of time such as minutes"
 SECONDS = {"second": 1, "minute": 60, "hour": 3600}
+SMALLER = {"day": ((24, "hours"),), "week": ((7, "days"), (168, "hours")), "year": ((12, "months"),)}
+HALF = Fraction(1, 2)
+QUARTERS = {"": Fraction(0), "¼": Fraction(1, 4), "½": HALF, "¾": Fraction(3, 4)}
 
 
 def read_count(reader: Reader) -> int | None:
@@ -28,31 +32,48 @@ def read_count(reader: Reader) -> int | None:
     if token is None:
         return None
     if len(token.text) > 9 or not 1 <= int(token.text) <= MAX_COUNT:
-        remedy = f"Write a number from 1 to {MAX_COUNT:,}."
-        raise Refusal(reader.text, token.at, "that number is out of range", remedy=remedy)
+        raise _out_of_range(reader, token)
     return int(token.text)
+
+
+def _out_of_range(reader: Reader, token: Token) -> Refusal:
+    remedy = f"Write a number from 1 to {MAX_COUNT:,}."
+    return Refusal(reader.text, token.at, "that number is out of range", remedy=remedy)
 
 
 def read_unit(reader: Reader) -> str | None:
     """`minutes`, `hrs`; `m` or `h` directly after a figure."""
     before = reader.tokens[reader.place - 1] if reader.place else reader.token
-    if before.kind == "number" and reader.token.text in SHORT_UNITS:
+    if before.kind in ("number", "decimal") and reader.token.text in SHORT_UNITS:
         return reader.one_of(SHORT_UNITS, A_UNIT)
     return reader.one_of(UNIT_WORDS, A_UNIT)
 
 
 def read_span(reader: Reader) -> int | None:
-    """Seconds: hours, minutes and seconds, one after the other."""
+    """Seconds: hours, minutes and seconds, one after the other, `and a half` of the last of them."""
+    first = reader.token
     total = reader.attempt(_piece)
     while total is not None and (more := reader.attempt(_another)) is not None:
         total += more
-    if total is not None and reader.words("and", "a", "half"):
-        unit = UNIT_WORDS.get(reader.tokens[reader.place - 4].text, "second")
-        total += SECONDS.get(unit, 0) // 2
-    return total
+    if total is None:
+        return None
+    last = reader.tokens[reader.place - 1]
+    if reader.words("and", "a", "half"):
+        total += HALF * SECONDS[(UNIT_WORDS | SHORT_UNITS)[last.text]]
+    return _whole(reader, first, total)
 
 
-def _another(reader: Reader) -> int | None:
+def _whole(reader: Reader, first: Token, seconds: Fraction) -> int:
+    if seconds.denominator == 1:
+        return int(seconds)
+    below = int(seconds)
+    last = reader.tokens[reader.place - 1]
+    near = [f"{count} second{'' if count == 1 else 's'}" for count in (below, below + 1) if count]
+    words = "that is not a whole number of seconds"
+    raise Refusal(reader.text, first.at, words, rewrites=[reader.replaced(first, last, each) for each in near])
+
+
+def _another(reader: Reader) -> Fraction | None:
     """One more piece; a number has to be said, and it is not that of `15 minutes past the hour`."""
     reader.skip(",")
     reader.skip("and")
@@ -60,11 +81,49 @@ def _another(reader: Reader) -> int | None:
     return None if reader.is_next(("past", "after")) else piece
 
 
-def _piece(reader: Reader) -> int | None:
-    """`30 minutes`, `2 and a half hours`, `hour` alone, which is one."""
-    count = reader.attempt(read_count)
-    is_half = count is not None and reader.words("and", "a", "half")
+def _piece(reader: Reader) -> Fraction | None:
+    """`30 minutes`, `1.5 hours`, `2 and a half hours`, `half an hour`, `hour` alone, which is one."""
+    first = reader.token
+    count = reader.attempt(_amount)
     unit = read_unit(reader)
-    if unit not in SECONDS:
+    if unit in SECONDS:
+        return SECONDS[unit] * (count or Fraction(1))
+    if unit is not None:
+        _refuse_part_of_unit(reader, first, unit, count or Fraction(1))
+    return None
+
+
+def _amount(reader: Reader) -> Fraction | None:
+    """A number, which need not be whole."""
+    if reader.word("half", want="a number"):
+        reader.skip("an", "a", "-")
+        return HALF
+    if (token := reader.kind("decimal", "a number")) is not None:
+        return _decimal(reader, token)
+    count = reader.attempt(read_count)
+    if count is None:
         return None
-    return SECONDS[unit] * (count or 1) + (SECONDS[unit] // 2 if is_half else 0)
+    return count + (HALF if reader.words("and", "a", "half") else Fraction(0))
+
+
+def _decimal(reader: Reader, token: Token) -> Fraction:
+    """`1.5`, `1½`."""
+    if len(token.text) > 12:
+        raise _out_of_range(reader, token)
+    figures = token.text.rstrip("".join(QUARTERS))
+    found = Fraction(figures or 0) + QUARTERS[token.text[len(figures) :]]
+    if not 0 < found <= MAX_COUNT:
+        raise _out_of_range(reader, token)
+    return found
+
+
+def _refuse_part_of_unit(reader: Reader, first: Token, unit: str, count: Fraction) -> None:
+    """`1.5 days`: a day may have 23 or 25 hours, so half of one is no span of its own."""
+    count += HALF if reader.words("and", "a", "half") else 0
+    if count.denominator == 1:
+        return
+    last = reader.tokens[reader.place - 1]
+    smaller = [(count * number, name) for number, name in SMALLER.get(unit, ())]
+    rewrites = [reader.replaced(first, last, f"{total} {name}") for total, name in smaller if total.denominator == 1]
+    examples = ("every 36 hours", "every 10 days at 09:00")
+    raise Refusal(reader.text, first.at, f"{unit}s are counted whole", rewrites=rewrites[:1], examples=examples)

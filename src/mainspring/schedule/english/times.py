@@ -46,6 +46,8 @@ def read_time(reader: Reader) -> time | None:
         return named
     if token := reader.kind("time", A_TIME):
         return _written(reader, token)
+    if token := reader.kind("decimal", A_TIME):
+        raise _without_colon(reader, token)
     if token := reader.kind("number", A_TIME):
         return _hour(reader, token, int(token.text[:4]))
     if reader.token.text in NUMBERS and reader.after(1).text not in ("times",):
@@ -100,6 +102,13 @@ def _hour(reader: Reader, token: Token, hour: int) -> time | None:
     if reader.is_next((*following, *MONTH_NUMBERS)) or (hour > 24 and len(token.text) != 4):
         return None
     raise _bare_hour(reader, token, hour)
+
+
+def _without_colon(reader: Reader, token: Token) -> Refusal:
+    """`9.30`: a time where a colon is missing, or a number."""
+    rewrites = [reader.replaced(token, token, token.text.replace(".", ":"))]
+    words = "a time has a colon between hours and minutes"
+    return Refusal(reader.text, token.at, words, rewrites=rewrites, examples=("every day at 09:00",))
 
 
 def _bare_hour(reader: Reader, token: Token, hour: int) -> Refusal:

@@ -113,27 +113,16 @@ AMBIGUOUS = {
     "sometimes": Ambiguous("no time in particular", ("every day",), ("every day at 09:00",)),
 }
 
-EVERYTHING = (
-    {*DAY_NUMBERS, *MONTH_NUMBERS, *UNIT_WORDS, *ADVERBS, *NUMBERS, *TENS, *ORDINALS, *PARTS_OF_DAY}
-    | {name + "s" for name in WEEKDAYS}
-    | {"every", "each", "other", "at", "on", "in", "of", "the", "and", "between", "from", "to", "through", "before"}
-    | {
-        "last",
-        "day",
-        "weekday",
-        "weekdays",
-        "weekend",
-        "weekends",
-        "noon",
-        "midnight",
-        "am",
-        "pm",
-        "except",
-        "starting",
-    }
-    | {"today", "tomorrow", "after", "nearest", "past", "half", "utc", "until", "times", "once", "twice", "business"}
-    | {"a", "an", "per", "end", "month", "on", "only", "most"}
+_OTHERS = (
+    "every each other at on in of the and or between from to through before last day weekday weekdays weekend weekends "
+    "noon midnight am pm except starting today tomorrow after nearest past half utc until for times once twice "
+    "business a an per end month only most"
 )
+EVERYTHING = {
+    *(*DAY_NUMBERS, *MONTH_NUMBERS, *UNIT_WORDS, *ADVERBS, *NUMBERS, *TENS, *ORDINALS, *PARTS_OF_DAY),
+    *(f"{name}s" for name in WEEKDAYS),
+    *_OTHERS.split(),
+}
 
 # One of each form; the nearest of them are offered to whoever wrote something else. A test reads them all.
 FORMS = (
@@ -170,6 +159,7 @@ FORMS = (
     "every weekday at 09:00 in Europe/Berlin",
     "every weekday at 09:00 starting 2027-01-01",
     "every weekday at 09:00 until 2027-03-01",
+    "every weekday at 09:00 for 2 weeks",
     "every weekday at 09:00, 10 times",
     "tomorrow at 3pm",
     "today at 18:00",
