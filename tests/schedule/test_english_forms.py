@@ -163,10 +163,50 @@ INSTANTS = [
     ("in 5m", "26-11-16 04:12:42, never"),
     ("in 2 hours and 30 minutes", "26-11-16 06:37:42, never"),
 ]
-SENTENCES = [text for text, _ in INSTANTS]
+MORE_INSTANTS = [
+    # of the clock
+    ("every weekday morning at 8", "26-11-16 08:00, 26-11-17 08:00, 26-11-18 08:00"),
+    ("every evening at half past 8", "26-11-16 20:30, 26-11-17 20:30, 26-11-18 20:30"),
+    ("every day at half past 9 am", "26-11-16 09:30, 26-11-17 09:30, 26-11-18 09:30"),
+    ("every day at a quarter to 9 am", "26-11-16 08:45, 26-11-17 08:45, 26-11-18 08:45"),
+    ("every day at ten past eight pm", "26-11-16 20:10, 26-11-17 20:10, 26-11-18 20:10"),
+    ("every hour at quarter to", "26-11-16 04:45, 26-11-16 05:45, 26-11-16 06:45"),
+    ("10 minutes before every hour", "26-11-16 04:50, 26-11-16 05:50, 26-11-16 06:50"),
+    ("5 past every hour", "26-11-16 05:05, 26-11-16 06:05, 26-11-16 07:05"),
+    ("at minute 30 past every hour", "26-11-16 04:30, 26-11-16 05:30, 26-11-16 06:30"),
+    ("every hour on :30", "26-11-16 04:30, 26-11-16 05:30, 26-11-16 06:30"),
+    ("twice an hour at :00 and :30", "26-11-16 04:30, 26-11-16 05:00, 26-11-16 05:30"),
+    # steps, and where they begin
+    ("every 15 minutes starting 2027-01-01 08:07", "27-01-01 08:07, 27-01-01 08:22, 27-01-01 08:37"),
+    ("every 15 minutes from 2027-01-01 08:07 on", "27-01-01 08:15, 27-01-01 08:30, 27-01-01 08:45"),
+    ("every 15 minutes counted from 2027-01-01 08:07", "26-11-16 04:22, 26-11-16 04:37, 26-11-16 04:52"),
+    ("every 4 hours on weekdays starting 2027-01-01 02:00", "27-01-01 02:00, 27-01-01 06:00, 27-01-01 10:00"),
+    ("every hour starting tomorrow at 8:30", "26-11-17 08:30, 26-11-17 09:30, 26-11-17 10:30"),
+    ("every 30 seconds starting 2027-01-01 08:00:10", "27-01-01 08:00:10, 27-01-01 08:00:40, 27-01-01 08:01:10"),
+    ("every 5 minutes offset by 2 minutes", "26-11-16 04:12, 26-11-16 04:17, 26-11-16 04:22"),
+    ("every 6 hours with an offset of 90 minutes", "26-11-16 07:30, 26-11-16 13:30, 26-11-16 19:30"),
+    ("every 20 minutes, 24/7", "26-11-16 04:20, 26-11-16 04:40, 26-11-16 05:00"),
+    ("every hour around the clock", "26-11-16 05:00, 26-11-16 06:00, 26-11-16 07:00"),
+    ("every minute of every hour", "26-11-16 04:08, 26-11-16 04:09, 26-11-16 04:10"),
+    # days
+    ("at 10:30 on every day", "26-11-16 10:30, 26-11-17 10:30, 26-11-18 10:30"),
+    ("every week day at 9am", "26-11-16 09:00, 26-11-17 09:00, 26-11-18 09:00"),
+    ("at the end of every month at 6pm", "26-11-30 18:00, 26-12-31 18:00, 27-01-31 18:00"),
+    ("every day from june to august at 9am", "27-06-01 09:00, 27-06-02 09:00, 27-06-03 09:00"),
+    ("every day at 9am but not on sundays", "26-11-16 09:00, 26-11-17 09:00, 26-11-18 09:00"),
+    ("every day but not on mondays at 9am", "26-11-17 09:00, 26-11-18 09:00, 26-11-19 09:00"),
+    # once
+    ("tonight at 8pm", "26-11-16 20:00, never"),
+    ("this evening at 8", "26-11-16 20:00, never"),
+    ("tomorrow morning at 8", "26-11-17 08:00, never"),
+    ("in one month at 9am", "26-12-16 09:00, never"),
+    ("in 2 years at 9am", "28-11-16 09:00, never"),
+    ("2026-12-24 6pm", "26-12-24 18:00, never"),
+]
+SENTENCES = [text for text, _ in (*INSTANTS, *MORE_INSTANTS)]
 
 
-@pytest.mark.parametrize(("text", "instants"), INSTANTS)
+@pytest.mark.parametrize(("text", "instants"), [*INSTANTS, *MORE_INSTANTS])
 def test_a_sentence_is_due_at(text: str, instants: str) -> None:
     assert next_three(text) == instants
 
@@ -250,3 +290,17 @@ def test_so_many_times_by_twos_are_counted_from_where_it_starts() -> None:
     found = parse("every other tuesday at noon starting 2027-01-01, 5 times")
 
     assert (found.starts_at, found.max_runs) == (datetime(2027, 1, 1, tzinfo=UTC), 5)
+
+
+def test_steps_that_begin_elsewhere_go_on_through_a_jump_of_the_clock() -> None:
+    found = parse("every 15 minutes starting 2027-03-27 00:07", zone="Europe/Berlin").between(
+        datetime(2027, 3, 28, 0, tzinfo=UTC), datetime(2027, 3, 28, 3, tzinfo=UTC)
+    )
+
+    assert [at.nominal_at.minute for at in found] == [7, 22, 37, 52] * 3
+
+
+def test_but_not_between_two_schedules_is_still_a_set() -> None:
+    assert parse("every day at 9am but not monthly on the 1st at 9am").when.text == "0 9 * * * but not 0 9 1 * *"
+    with pytest.raises(InvalidSchedule, match="'foo' is not understood"):
+        parse("every day at 9am but not on foo")

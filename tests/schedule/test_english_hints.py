@@ -54,7 +54,6 @@ every 15 minutes during working hours
 every hour between 9 and 17
 every hour between 9 and 5
 every hour from 9-17
-every minute of every hour
 every couple of hours
 every few minutes
 every 1w

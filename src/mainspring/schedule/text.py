@@ -47,8 +47,9 @@ _SPAN = re.compile(  # 0 H/2 * * * is none: what follows the slash is a step
 )
 _ENGLISH = re.compile(  # what begins with a digit and is English all the same: 1st of …, 24 december …, 9am …
     r"[0-9]{1,2}(?:st|nd|rd|th)\b|[0-9]{1,2}\s+(?:of\s+)?(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\b"
-    r"|[0-9]{4}-[0-9]{2}-[0-9]{2}\s+at\b|[0-9]{1,2}(?:[:.][0-9]{2})?\s*[ap]\.?m\b"
-    r"|[0-9]{1,2}[/.][0-9]{1,2}[/.][0-9]{4}\b|[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?(?:\s|-|$)|12\s+(?:noon|midnight)\b|[0-9]+\s+(?:times|minutes\s+past)\b",
+    r"|[0-9]{4}-[0-9]{2}-[0-9]{2}\s+(?:at\b|noon\b|[0-9]{1,2}(?::[0-9]{2})?\s*[ap]\.?m\b)|[0-9]{1,2}(?:[:.][0-9]{2})?\s*[ap]\.?m\b"
+    r"|[0-9]{1,2}[/.][0-9]{1,2}[/.][0-9]{4}\b|[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?(?:\s|-|$)|12\s+(?:noon|midnight)\b"
+    r"|[0-9]+\s+(?:times|(?:min(?:ute)?s?\s+)?(?:past|before|to))\b",
     re.IGNORECASE,
 )
 _CRON = re.compile(r"[0-9*?]|H(?:[\s(/,]|$)", re.IGNORECASE)
@@ -77,7 +78,19 @@ class _WhenReader:
             return self._form(0, len(self._text))
         if self._text.count("|") >= MAX_PARTS or self._text.count(" but not ") > MAX_DEPTH:
             raise fault(self._text, 0, f"a union has at most {MAX_PARTS} parts", code="schedule-too-large")
-        return self._set(0, len(self._text), 0)
+        try:
+            return self._set(0, len(self._text), 0)
+        except InvalidSchedule as error:
+            if error.code != "invalid-english" or re.search(r"[|()]", self._text):
+                raise
+            return self._exception(error)
+
+    def _exception(self, error: InvalidSchedule) -> When | Schedule:
+        """`every day but not on sundays at 9am`: one sentence, and not what is left of two schedules."""
+        try:
+            return self._english(self._text, 0)
+        except InvalidSchedule:
+            raise error from None
 
     def _set(self, begin: int, end: int, depth: int) -> When:
         """`A | B`, `A but not B`, `(A)` or a single form; unions bind closer than exclusions."""

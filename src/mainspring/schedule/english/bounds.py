@@ -24,10 +24,14 @@ UNTIL = ("until", "till", "til", "through", "ending", "before")
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """Where it starts; or, for `counted from`, only what it is counted from."""
+    """Where it starts; or, for `counted from`, only what it is counted from.
+
+    `from … on` is a bound and no more, as in the words for a schedule. With `starting …` steps begin there as well.
+    """
 
     at: Start
     is_counted: bool
+    is_bound: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,7 @@ class Length:
 
 def read_start(reader: Reader, today: date | None, *, with_time: bool) -> Beginning | None:
     """`starting 2026-12-01`, `starting tomorrow at 08:00`, `from 1 january 2027 on`, `counted from …`."""
+    first = reader.token
     is_counted = reader.words("counted", "from")
     if not is_counted and not reader.word("starting", "beginning", "from", "since", want="'starting'"):
         return None
@@ -57,8 +62,8 @@ def read_start(reader: Reader, today: date | None, *, with_time: bool) -> Beginn
         return None
     times = reader.attempt(read_times) if with_time else None
     at = reader.attempt(read_time) if times is None else times[0]
-    reader.skip("on", "onwards", "onward")
-    return Beginning((day, at), is_counted)
+    is_bound = reader.skip("on", "onwards", "onward") or first.text == "since"
+    return Beginning((day, at), is_counted, is_bound)
 
 
 def read_stretch(reader: Reader, today: date | None) -> tuple[Start, End] | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mainspring.schedule.english.dates import coming_date
 from mainspring.schedule.english.days import LONGEST
 from mainspring.schedule.english.refusals import Refusal
-from mainspring.schedule.english.vocabulary import MONTHS, PARTS_OF_DAY, PartOfDay
+from mainspring.schedule.english.vocabulary import MONTHS, PARTS_OF_DAY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,6 +23,12 @@ NEEDS_DAYS = {
     "month": ("on which day of the month", "on the 1st"),
     "quarter": ("on which day of the quarter", "on the 1st"),
     "year": ("on which day of the year", "on 24 december"),
+}
+SEVERAL = {  # for so many times a week, month or year
+    ("week", 2): "on monday and thursday",
+    ("week", 3): "on monday, wednesday and friday",
+    ("month", 2): "on the 1st and 15th",
+    ("year", 2): "on 1 january and 1 july",
 }
 USUAL = {1: ("09:00", "00:00"), 2: ("09:00 and 17:00",), 3: ("08:00, 12:00 and 18:00",)}  # for so many times a day
 
@@ -56,9 +62,13 @@ def _check_step(reader: Reader, clause: Clause) -> None:
     if clause.times is not None or clause.part_of_day is not None:
         words = "it says both how often and at which times"
         raise _at(reader, clause, words, examples=("every 15 minutes between 8am and 6pm", "every day at 09:00"))
-    if clause.repeat is not None and (clause.repeat.times_per or 1) > 1:
+    wanted = (clause.repeat.times_per or 1) if clause.repeat is not None else 1
+    if wanted > 1 and (clause.unit != "hour" or len(clause.minutes_past or ()) != wanted):
         words = "it does not say at which minutes"
-        raise _at(reader, clause, words, examples=("every 15 minutes", "hourly at :15 and :45"))
+        said = clause.repeat.said if clause.repeat is not None else None
+        even = said is not None and clause.unit == "hour" and 60 % wanted == 0
+        rewrites = [reader.replaced(*said, f"every {60 // wanted} minutes")] if said is not None and even else []
+        raise _at(reader, clause, words, rewrites=rewrites, examples=("every 15 minutes", "hourly at :15 and :45"))
     if clause.minutes_past is not None and clause.unit != "hour":
         examples = ("every hour at 15 minutes past the hour",)
         raise _at(reader, clause, "minutes past the hour go with hours", examples=examples)
@@ -81,7 +91,8 @@ def _check_recurrence(reader: Reader, clause: Clause, today: date | None) -> Non
         return
     days = clause.days
     if days is None:
-        rewrites = [reader.inserted(clause.begins, each) for each in ("every day", "today", "tomorrow")]
+        missing = ("every day", "today", "tomorrow") if clause.minutes_past is None else ("every hour",)
+        rewrites = [reader.inserted(clause.begins, each) for each in missing]
         examples = ("every day at 09:00", "every 15 minutes between 8am and 6pm")
         raise _at(reader, clause, "it does not say on which days", rewrites=rewrites, examples=examples)
     if days.recurs:
@@ -109,7 +120,7 @@ def _with_every(reader: Reader, clause: Clause, often: str) -> str:
     if often == "of the month":
         return f"{reader.text.rstrip(' .')} {often}"
     return reader.replaced(
-        first, first, often if first.text == "on" else f"{often} {reader.text[first.at : first.end]}"
+        first, first, often if first.text in ("on", "at") else f"{often} {reader.text[first.at : first.end]}"
     )
 
 
@@ -219,7 +230,8 @@ def _needs_days(reader: Reader, clause: Clause, unit: str) -> Refusal:
     which, days = NEEDS_DAYS[unit]
     said = clause.repeat.said if clause.repeat is not None else None
     days = "on 1 january" if unit == "year" and clause.count == 1 and clause.months is None else days
-    with_months = "on the 1st" if clause.months else days
+    often = clause.repeat.times_per or 1 if clause.repeat is not None else 1
+    with_months = SEVERAL.get((unit, often), "on the 1st" if clause.months else days)
     rewrites = [] if said is None else [reader.inserted(said[1].end, with_months)]
     return _at_end(reader, f"it does not say {which}", rewrites=rewrites, examples=_example(unit))
 
@@ -239,22 +251,26 @@ def _check_times(reader: Reader, clause: Clause) -> None:
         example = "every hour from 9am to 5pm on weekdays"
         raise _at_end(reader, "it does not say how often between those times", examples=(example,))
     if not clause.times:
-        part = _part(clause)
+        part = clause.part
         wanted = (clause.repeat.times_per or 1) if clause.repeat is not None and clause.unit == "day" else 1
-        usual = USUAL.get(wanted, ("09:00", "00:00")) if part is None else (part.usual,)
+        usual = USUAL.get(wanted) or _even_times(wanted) if part is None else (part.usual,)
         rewrites = [reader.inserted(_end_of_clause(reader), f"at {each}") for each in usual]
+        if wanted > 1 and 24 % wanted == 0 and clause.repeat is not None and clause.repeat.said is not None:
+            rewrites.append(reader.replaced(*clause.repeat.said, f"every {24 // wanted} hours"))
         raise _at_end(reader, "it does not say at what time", rewrites=rewrites, examples=("every day at 09:00",))
     _check_part_of_day(reader, clause)
     _check_how_many(reader, clause)
     _check_midnight(reader, clause)
 
 
+def _even_times(count: int) -> tuple[str, ...]:
+    """So many times a day at equal distances, where these are whole hours."""
+    hours = range(0, 24, 24 // count) if 24 % count == 0 else ()
+    return (_and([f"{hour:02}:00" for hour in hours]),) if hours else ()
+
+
 def _end_of_clause(reader: Reader) -> int:
     return reader.tokens[reader.place - 1].end
-
-
-def _part(clause: Clause) -> PartOfDay | None:
-    return None if clause.part_of_day is None else PARTS_OF_DAY[_part_name(clause)]
 
 
 def _check_part_of_day(reader: Reader, clause: Clause) -> None:
@@ -262,7 +278,7 @@ def _check_part_of_day(reader: Reader, clause: Clause) -> None:
     token = clause.part_of_day
     if token is None:
         return
-    name = _part_name(clause)
+    name = clause.part_name
     outside = [at for at in clause.times or () if not PARTS_OF_DAY[name].holds(at)]
     if outside:
         words = f"{outside[0]:%H:%M} is not in the {name}" if name != "night" else f"{outside[0]:%H:%M} is not at night"
@@ -273,12 +289,6 @@ def _check_part_of_day(reader: Reader, clause: Clause) -> None:
         raise Refusal(
             reader.text, token.at, words, remedy="Name the day without 'night'.", examples=("every saturday at 02:00",)
         )
-
-
-def _part_name(clause: Clause) -> str:
-    assert clause.part_of_day is not None
-    word = clause.part_of_day.text
-    return "night" if word == "nightly" else word.removesuffix("s")
 
 
 def _check_how_many(reader: Reader, clause: Clause) -> None:

@@ -16,11 +16,20 @@ from mainspring.schedule.english.bounds import (
 )
 from mainspring.schedule.english.dates import read_date, read_delay
 from mainspring.schedule.english.days import Days, read_days
-from mainspring.schedule.english.months import read_month_names, read_months
-from mainspring.schedule.english.refusals import Refusal
+from mainspring.schedule.english.exclusions import read_exclusion
+from mainspring.schedule.english.months import read_months
 from mainspring.schedule.english.repeats import Repeat, read_repeat
-from mainspring.schedule.english.times import TimeWindow, read_minutes_past, read_time, read_times, read_window
-from mainspring.schedule.english.vocabulary import AMBIGUOUS, PARTS_OF_DAY
+from mainspring.schedule.english.spans import read_span
+from mainspring.schedule.english.times import (
+    TimeWindow,
+    read_minutes_past,
+    read_seconds_past,
+    read_time,
+    read_times,
+    read_window,
+)
+from mainspring.schedule.english.vague import refuse_vague
+from mainspring.schedule.english.vocabulary import PARTS_OF_DAY, PartOfDay
 
 if TYPE_CHECKING:
     from datetime import date, time, timedelta
@@ -28,8 +37,17 @@ if TYPE_CHECKING:
     from mainspring.schedule.english.reader import Reader, Token
 
 # What a part may begin with after a comma; a bound comes after a semicolon as well.
-PARTS = ("at", "on", "in", "from", "between", "except", "starting", "counted", "monday", "mon")
+PARTS = ("at", "on", "in", "from", "between", "except", "starting", "beginning", "counted", "monday", "mon")
 BOUNDS = ("from", "until", "for", "at", "once", "starting", "before")
+ALL_DAY = (
+    ("24", "/", "7"),
+    ("around", "the", "clock"),
+    ("round", "the", "clock"),
+    ("day", "and", "night"),
+    ("all", "day", "long"),
+    ("all", "day"),
+    *(("of", each, unit) for each in ("the", "every", "each") for unit in ("day", "hour")),
+)
 
 
 @dataclass(slots=True)
@@ -50,7 +68,9 @@ class Clause:
     except_weekdays: frozenset[int] | None = None
     except_months: frozenset[int] | None = None
     counted_from: tuple[date, time | None] | None = None
+    offset: int | None = None  # seconds after the full hour or day with which steps begin
     starts: tuple[date, time | None] | None = None
+    steps_from: tuple[date, time | None] | None = None  # where it starts, if steps begin there
     ends: End | None = None
     lasts: Length | None = None
     runs: int | None = None
@@ -72,6 +92,16 @@ class Clause:
     @property
     def is_within_days(self) -> bool:
         return self.unit in ("second", "minute", "hour")
+
+    @property
+    def part(self) -> PartOfDay | None:
+        return None if self.part_of_day is None else PARTS_OF_DAY[self.part_name]
+
+    @property
+    def part_name(self) -> str:
+        assert self.part_of_day is not None
+        word = self.part_of_day.text
+        return "night" if word in ("nightly", "tonight") else word.removesuffix("s")
 
     @property
     def anchor(self) -> tuple[date, time | None] | None:
@@ -105,7 +135,8 @@ def _goes_on(reader: Reader, clause: Clause) -> bool:
     if following.kind == "time" or after.text in ("am", "pm", "times"):
         return clause.times is None or after.text == "times"
     is_day = clause.days is None and clause.day is None and _is_days_next(reader, 1)
-    return following.text in PARTS or following.text in BOUNDS or is_day
+    is_filler = clause.is_within_days and following.text in ("24", "around", "round", "all", "day")
+    return following.text in PARTS or following.text in BOUNDS or is_day or is_filler
 
 
 def _is_days_next(reader: Reader, steps: int) -> bool:
@@ -117,7 +148,7 @@ def _is_days_next(reader: Reader, steps: int) -> bool:
 
 
 def _read_part(reader: Reader, clause: Clause, today: date | None) -> bool:
-    refuse_ambiguous(reader)
+    refuse_vague(reader)
     if reader.is_at_end:
         return False
     place = reader.place
@@ -125,10 +156,12 @@ def _read_part(reader: Reader, clause: Clause, today: date | None) -> bool:
         _read_repeat,
         _read_bound,  # before times: `from 1 january 2027`
         _read_time_part,
-        _read_exception,
+        _read_exclusion,
         _read_day_part,
         _read_part_of_day,
         _read_once,
+        _read_offset,
+        _read_all_day,
     ):
         if read(reader, clause, today):
             return True
@@ -136,19 +169,9 @@ def _read_part(reader: Reader, clause: Clause, today: date | None) -> bool:
     return False
 
 
-def refuse_ambiguous(reader: Reader) -> None:
-    token = reader.token
-    if token.kind == "word" and token.text in AMBIGUOUS:
-        found = AMBIGUOUS[token.text]
-        rewrites = [reader.replaced(token, token, each) for each in found.instead]
-        words = f"'{token.text}' means {found.meaning}"
-        raise Refusal(reader.text, token.at, words, rewrites=[*rewrites, *found.examples])
-
-
 def _read_repeat(reader: Reader, clause: Clause, _: date | None) -> bool:
     if clause.repeat is not None:
         return False
-    refuse_ambiguous(reader)
     found = reader.attempt(read_repeat)
     if found is None:
         return False
@@ -172,7 +195,8 @@ def _read_time_part(reader: Reader, clause: Clause, _: date | None) -> bool:
     if clause.times is None and clause.minutes_past is None:
         clause.minutes_past = reader.attempt(read_minutes_past)
         if clause.minutes_past is None:
-            clause.times = reader.attempt(read_times)
+            half = clause.part.half if clause.part is not None else None
+            clause.times = reader.attempt(lambda reader: read_times(reader, half))
         return clause.times is not None or clause.minutes_past is not None
     return False
 
@@ -207,6 +231,7 @@ def _read_day_part(reader: Reader, clause: Clause, today: date | None) -> bool:
 def _read_moment(reader: Reader, clause: Clause, today: date | None) -> bool:
     if clause.unit is not None:
         return False
+    clause.part_of_day = clause.part_of_day or _part_of_today(reader)
     clause.day = reader.attempt(lambda reader: read_date(reader, today))
     if clause.day is not None:
         if clause.times is None and (bare := reader.attempt(read_time)):  # 2026-12-24 18:00
@@ -214,6 +239,14 @@ def _read_moment(reader: Reader, clause: Clause, today: date | None) -> bool:
         return True
     clause.delay = reader.attempt(read_delay)
     return clause.delay is not None
+
+
+def _part_of_today(reader: Reader) -> Token | None:
+    """The part of the day in `tonight` and `this evening`, whose day is read as today's."""
+    if reader.is_next(("tonight",)):
+        return reader.token
+    is_part = reader.is_next(("this",)) and reader.after(1).text in PARTS_OF_DAY
+    return reader.after(1) if is_part else None
 
 
 def _read_plain_days(reader: Reader, clause: Clause) -> bool:
@@ -243,6 +276,27 @@ def _read_once(reader: Reader, _: Clause, __: date | None) -> bool:
     return reader.place == 0 and reader.attempt(read_runs) is not None and reader.skip(",") and _is_date_next(reader)
 
 
+def _read_offset(reader: Reader, clause: Clause, _: date | None) -> bool:
+    """`offset by 2 minutes`, `beginning at 2 minutes past the hour`: where the first step of the hour or the day is."""
+    if not clause.is_within_days or clause.offset is not None:
+        return False
+    clause.offset = reader.attempt(read_seconds_past)
+    if clause.offset is not None:
+        return True
+    reader.skip("with")
+    reader.skip("an")
+    if not reader.skip("offset"):
+        return False
+    reader.skip("by", "of")
+    clause.offset = reader.attempt(read_span)
+    return clause.offset is not None
+
+
+def _read_all_day(reader: Reader, clause: Clause, _: date | None) -> bool:
+    """`every 5 minutes, 24/7`, `every hour of the day`: it adds nothing to steps."""
+    return clause.is_within_days and clause.window is None and any(reader.words(*words) for words in ALL_DAY)
+
+
 def _is_date_next(reader: Reader) -> bool:
     place = reader.place
     day = reader.attempt(lambda reader: read_date(reader, None) if reader.skip("on") else None)
@@ -250,22 +304,12 @@ def _is_date_next(reader: Reader) -> bool:
     return day is not None
 
 
-def _read_exception(reader: Reader, clause: Clause, _: date | None) -> bool:
-    """`except on sundays`, `except in august`, `but not on sundays`."""
-    if not reader.word("except", "excluding", "but", "not", want="'except'"):
+def _read_exclusion(reader: Reader, clause: Clause, _: date | None) -> bool:
+    found = reader.attempt(read_exclusion)
+    if found is None or (found.weekdays and clause.except_weekdays) or (found.months and clause.except_months):
         return False
-    reader.skip("for")
-    reader.skip("not")
-    months = reader.attempt(read_months) or reader.attempt(read_month_names)
-    if months is not None and clause.except_months is None:
-        clause.except_months = months
-        return True
-    reader.skip("on")
-    reader.skip("every", "each")
-    days = reader.attempt(read_days)
-    if days is None or not days.weekdays or clause.except_weekdays is not None:
-        return False
-    clause.except_weekdays = days.weekdays
+    clause.except_weekdays = found.weekdays or clause.except_weekdays
+    clause.except_months = found.months or clause.except_months
     return True
 
 
@@ -300,7 +344,7 @@ def _read_start(reader: Reader, clause: Clause, today: date | None) -> bool:
         return True
     if found.is_counted or clause.starts is not None:
         return False
-    clause.starts = found.at
+    clause.starts, clause.steps_from = found.at, None if found.is_bound else found.at
     return True
 
 

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 from mainspring.schedule.english.days import LONGEST
 from mainspring.schedule.english.refusals import Refusal, needs_now
 from mainspring.schedule.english.spans import read_count, read_span
-from mainspring.schedule.english.vocabulary import DAY_NUMBERS, MONTH_NUMBERS, UNIT_WORDS, WEEKDAYS
+from mainspring.schedule.english.vocabulary import DAY_NUMBERS, MONTH_NUMBERS, PARTS_OF_DAY, UNIT_WORDS, WEEKDAYS
+from mainspring.schedule.walls import month_length
 
 if TYPE_CHECKING:
     from mainspring.schedule.english.reader import Reader, Token
 
 A_DATE = "a date such as 2026-12-24"
 LAST_YEAR = 2999
+DAYS_AND_MORE = {word: unit for word, unit in UNIT_WORDS.items() if unit in ("day", "week", "month", "year")}
 
 
 def read_date(reader: Reader, today: date | None) -> date | None:
@@ -93,7 +95,10 @@ def _near(year: int, month: int, day: int) -> list[date]:
 
 def _relative(reader: Reader, today: date | None) -> date | None:
     at = reader.token.at
-    if reader.word("today"):
+    if reader.word("today") or reader.word("tonight"):
+        return _counted(reader, at, today, 0)
+    if reader.is_next(("this",)) and reader.after(1).text in PARTS_OF_DAY:
+        reader.place += 2
         return _counted(reader, at, today, 0)
     if reader.word("tomorrow"):
         return _counted(reader, at, today, 1)
@@ -108,13 +113,20 @@ def _counted(reader: Reader, at: int, today: date | None, days: int) -> date:
 
 
 def _in_days(reader: Reader, today: date | None) -> date | None:
-    """`in 3 days`, `in a week`."""
+    """`in 3 days`, `in a week`, `in 2 months`: on the same day of the month, or on the last one."""
     at = reader.token.at
     count = reader.attempt(_in_count)
-    unit = None if count is None else reader.one_of(UNIT_WORDS, "days or weeks")
-    if count is None or unit not in ("day", "week"):
+    unit = None if count is None else reader.one_of(DAYS_AND_MORE, "days, weeks or months")
+    if count is None or unit is None:
         return None
-    return _counted(reader, at, today, count * (7 if unit == "week" else 1))
+    if unit in ("day", "week"):
+        return _counted(reader, at, today, count * (7 if unit == "week" else 1))
+    return _months_after(_counted(reader, at, today, 0), count * (12 if unit == "year" else 1))
+
+
+def _months_after(day: date, months: int) -> date:
+    year, month = divmod(12 * day.year + day.month - 1 + months, 12)
+    return date(min(year, LAST_YEAR), month + 1, min(day.day, month_length(year, month + 1)))
 
 
 def read_delay(reader: Reader) -> timedelta | None:

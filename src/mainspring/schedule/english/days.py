@@ -37,7 +37,9 @@ class Days:
 
 
 def read_days(reader: Reader) -> Days | None:
-    """One of the ways to name days. `on` and `the` may come before it."""
+    """One of the ways to name days. `on` and `the` may come before it, and `at` before the end of a month."""
+    if reader.is_next(("at",)) and reader.after(1).text in ("the", "end", "start", "beginning", "month"):
+        reader.place += 1
     reader.skip("on")
     return (
         reader.attempt(_dates)

@@ -150,6 +150,9 @@ def _day_fields(reader: Reader, clause: Clause, days: Days | None) -> Iterator[t
 
 def _steps(reader: Reader, clause: Clause) -> list[Meaning]:
     step = SECONDS[clause.unit or ""] * clause.count
+    if clause.offset is not None and (clause.offset >= step or clause.window is not None):
+        words = "an offset is shorter than the step, and goes without other times"
+        raise Refusal(reader.text, clause.begins, words, examples=("every 5 minutes offset by 2 minutes",))
     if clause.window is not None:
         return _crons(reader, clause, _clocks_in_window(reader, clause, step))
     whole = _whole_day(step, clause)
@@ -159,19 +162,34 @@ def _steps(reader: Reader, clause: Clause) -> list[Meaning]:
         words = "that step does not divide the hour or the day, so it is not clear where each day would begin"
         examples = ("every 30 minutes on weekdays", "every 90 minutes between 8am and 6pm on weekdays")
         raise Refusal(reader.text, clause.begins, words, examples=examples)
+    if clause.offset is not None:
+        words = "an offset goes with steps that divide the hour or the day"
+        raise Refusal(reader.text, clause.begins, words, examples=("every 5 minutes offset by 2 minutes",))
     return [StepMeaning(timedelta(seconds=step), clause.anchor)]
 
 
 def _whole_day(step: int, clause: Clause) -> list[Fields] | None:
     """Steps that divide the minute, the hour or the day are the same every day; others have to be counted."""
+    first = _first_step(step, clause)
+    hour, minute, second = first // 3600, first // 60 % 60, first % 60
     if step < 60 and 60 % step == 0:
-        return [(stepped(set(range(0, 60, step)), 60), "*", "*")]
+        return [(stepped(set(range(second, 60, step)), 60), "*", "*")]
     if step % 60 == 0 and step < 3600 and 3600 % step == 0:
-        return [("0", stepped(set(range(0, 60, step // 60)), 60), "*")]
+        return [(str(second), stepped(set(range(minute, 60, step // 60)), 60), "*")]
     if step % 3600 == 0 and step < 86_400 and 86_400 % step == 0:
-        minutes = field(set(clause.minutes_past or [0]), 0, 59)
-        return [("0", minutes, stepped(set(range(0, 24, step // 3600)), 24))]
+        minutes = field(set(clause.minutes_past or [minute]), 0, 59)
+        return [(str(second), minutes, stepped(set(range(hour, 24, step // 3600)), 24))]
     return None
+
+
+def _first_step(step: int, clause: Clause) -> int:
+    """The second of the day with which steps begin: 0, unless it is said that they begin at another time."""
+    if clause.minutes_past is not None:
+        return 0
+    if clause.offset is not None:
+        return clause.offset
+    begins = clause.counted_from or clause.steps_from
+    return 0 if begins is None or begins[1] is None else second_of(begins[1]) % step
 
 
 def _clocks_in_window(reader: Reader, clause: Clause, step: int) -> list[Fields]:
@@ -198,6 +216,10 @@ def _check_whole_day(reader: Reader, clause: Clause, begin: time, step: int) -> 
         return
     words = f"it does not say up to when after {begin:%H:%M}, and the day does not begin with a step"
     rewrites = [reader.inserted(_end_of_window(reader), "to 23:59")]
+    if DAY_SECONDS % step == 0:  # the same steps on and on
+        first = next(token for token in reader.tokens if token.text in ("from", "starting"))
+        head, tail = reader.text[: first.at], reader.text[_end_of_window(reader) :]
+        rewrites.append(f"{head}from {time_at(second_of(begin) % step).isoformat('minutes')}{tail}")
     raise Refusal(reader.text, clause.begins, words, rewrites=rewrites)
 
 

@@ -6,6 +6,7 @@ from mainspring.schedule.english.reader import Reader, listed
 from mainspring.schedule.english.vocabulary import MONTH_NUMBERS
 
 A_MONTH = "a month"
+TO = ("to", "through", "-", "–")
 
 
 def read_month(reader: Reader) -> int | None:
@@ -13,7 +14,10 @@ def read_month(reader: Reader) -> int | None:
 
 
 def read_months(reader: Reader) -> frozenset[int] | None:
-    """`in june`, `of june and july`, `in june to august`; `of the month` is all of them."""
+    """`in june`, `of june and july`, `in june to august`, `from june to august`; `of the month` is all of them."""
+    if reader.is_next(("from",)) and reader.after(2).text in TO:
+        reader.place += 1
+        return read_month_names(reader)
     if not reader.word("in", "during", "of", want="'in' and a month"):
         return None
     is_any = reader.attempt(_any_month)
@@ -35,6 +39,6 @@ def _some_months(reader: Reader) -> frozenset[int] | None:
     first = read_month(reader)
     if first is None:
         return None
-    last = reader.attempt(lambda reader: read_month(reader) if reader.word("to", "through", "-", "–") else None)
+    last = reader.attempt(lambda reader: read_month(reader) if reader.word(*TO) else None)
     count = 1 if last is None else (last - first) % 12 + 1
     return frozenset((first - 1 + step) % 12 + 1 for step in range(count))

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from mainspring.schedule.english.refusals import Refusal
+from mainspring.schedule.english.vocabulary import NUMBERS
 from mainspring.schedule.zones import zone_names
 
 if TYPE_CHECKING:
@@ -65,6 +66,8 @@ def refuse_unknown_zone(reader: Reader, name: str, *, is_named: bool) -> None:
     city = _city(reader)
     if city is not None and (is_named or reader.tokens[reader.tokens.index(city[0]) + 1].text == "time"):
         raise _instead(reader, token, city[0], f"'{reader.text[token.at : city[0].end]}' is no time zone", city[1])
+    if token.kind == "number" or token.text in NUMBERS:
+        return
     if "/" in name or (is_named and name):
         near = difflib.get_close_matches(lowered[:60], _zones_by_lower_case(), n=2, cutoff=0.75)
         last = _last_of(reader, name)

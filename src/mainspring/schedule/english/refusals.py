@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 MAX_OFFERED = 4
 MAX_TRIED = 16  # offers that are read, however many there would be
 LONGEST_OFFER = 200
+LETTERS = {"mwf": "mon/wed/fri", "tth": "tue/thu", "m": "mon", "w": "wed", "f": "fri"}  # T and S are two days each
 MAX_RESPELLED = 5  # words; a text with more of them is not one with typing errors
 
 
@@ -114,7 +115,8 @@ def _respelled(reader: Reader) -> tuple[str, ...]:
     text = reader.text
     unknown = [token for token in reader.tokens if token.kind == "word" and token.text not in EVERYTHING]
     for token in reversed(unknown[:MAX_RESPELLED]):
-        near = difflib.get_close_matches(token.text[:20], EVERYTHING, n=1, cutoff=0.8)
+        short = [LETTERS[token.text]] if token.text in LETTERS else None
+        near = short or difflib.get_close_matches(token.text[:20], EVERYTHING, n=1, cutoff=0.8)
         if near:
             text = text[: token.at] + near[0] + text[token.end :]
     return (text,) if text != reader.text else ()

@@ -44,6 +44,8 @@ class Repeat:
 
 
 def read_repeat(reader: Reader) -> Repeat | None:
+    if reader.is_next(("on",)) and reader.after(1).text in ("every", "each", "alternate"):
+        reader.place += 1
     first = reader.token
     found = reader.attempt(_adverb) or reader.attempt(_times_per) or reader.attempt(_every)
     return None if found is None else replace(found, said=(first, reader.tokens[reader.place - 1]))

@@ -23,7 +23,7 @@ from mainspring.schedule.english.meaning import (
     meanings_of,
 )
 from mainspring.schedule.english.places import known_zone, refuse_unknown_zone
-from mainspring.schedule.english.reader import Reader
+from mainspring.schedule.english.reader import Reader, Token
 from mainspring.schedule.english.refusals import Refusal, needs_now, not_understood
 from mainspring.schedule.faults import fault
 from mainspring.schedule.instants import Instants
@@ -105,7 +105,7 @@ class Sentence:
                     words = "it begins and ends as a whole, so that is said once, after all of its parts"
                     example = "every weekday at 09:00 and every sunday at 11:00 until 2027-03-01"
                     raise Refusal(self.reader.text, clause.begins, words, examples=(example,))
-            clause.starts = last.starts
+            clause.starts, clause.steps_from = last.starts, last.steps_from
 
     def _read_zone(self) -> bool:
         """`in Europe/Berlin`, `Europe/Berlin time`, `UTC`."""
@@ -251,15 +251,20 @@ class _Reading:
     def _future(self, clause: Clause, wall: datetime) -> datetime:
         """The instant of a wall that was named by a date, or by its distance from today."""
         instant = instant_of(self._zone, wall)
-        if any(token.text == "today" for token in self._sentence.reader.tokens) and instant <= self._at(clause):
+        if self._today() is not None and instant <= self._at(clause):
             words = f"{wall:%Y-%m-%d %H:%M} is over already"
             raise Refusal(self._sentence.reader.text, clause.begins, words, rewrites=self._tomorrow(wall))
         return instant
 
     def _tomorrow(self, wall: datetime) -> list[str]:
-        reader = self._sentence.reader
-        today = next(token for token in reader.tokens if token.text == "today")
+        reader, today = self._sentence.reader, self._today()
+        assert today is not None
         return [reader.replaced(today, today, "tomorrow"), f"tomorrow at {wall:%H:%M}"]
+
+    def _today(self) -> Token | None:
+        """The word that says that it is today's time."""
+        words = ("today", "tonight", "this")
+        return next((token for token in self._sentence.reader.tokens if token.text in words), None)
 
     def _rule(self, clause: Clause, meaning: RuleMeaning) -> Rule:
         """The rule, counted from its first day after now, or from the day that was named."""

@@ -46,6 +46,8 @@ def read_unit(reader: Reader) -> str | None:
     before = reader.tokens[reader.place - 1] if reader.place else reader.token
     if before.kind in ("number", "decimal") and reader.token.text in SHORT_UNITS:
         return reader.one_of(SHORT_UNITS, A_UNIT)
+    if reader.is_next(("week",)) and reader.after(1).text in ("day", "days"):
+        return None  # a weekday
     return reader.one_of(UNIT_WORDS, A_UNIT)
 
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from datetime import time
 from typing import TYPE_CHECKING
 
+from mainspring.schedule.english.clocks import DAY_SECONDS, time_at
 from mainspring.schedule.english.reader import Reader, listed
 from mainspring.schedule.english.refusals import Refusal
-from mainspring.schedule.english.vocabulary import MONTH_NUMBERS, NUMBERS, PARTS_OF_DAY
+from mainspring.schedule.english.vocabulary import MONTH_NUMBERS, NUMBERS, PARTS_OF_DAY, TENS
 
 if TYPE_CHECKING:
     from mainspring.schedule.english.reader import Token
@@ -26,10 +27,13 @@ class TimeWindow:
     has_end: bool = True
 
 
-def read_times(reader: Reader) -> list[time] | None:
-    """`at` and one or more times; without `at` if it can be nothing else, as in `every monday 09:00`."""
+def read_times(reader: Reader, half: str | None = None) -> list[time] | None:
+    """`at` and one or more times; without `at` if it can be nothing else, as in `every monday 09:00`.
+
+    Where the morning was named before, `half` is am: `every morning at 8`.
+    """
     if reader.word("at", "@", want="'at' and a time"):
-        return listed(reader, read_time)
+        return listed(reader, lambda reader: read_time(reader, half))
     return listed(reader, _plain_time)
 
 
@@ -40,8 +44,8 @@ def _plain_time(reader: Reader) -> time | None:
     return read_time(reader) if is_time or is_hour else None
 
 
-def read_time(reader: Reader) -> time | None:
-    named = reader.one_of(NAMED, A_TIME)
+def read_time(reader: Reader, half: str | None = None) -> time | None:
+    named = reader.one_of(NAMED, A_TIME) or reader.attempt(lambda reader: _spoken(reader, half))
     if named is not None:
         return named
     if token := reader.kind("time", A_TIME):
@@ -49,10 +53,43 @@ def read_time(reader: Reader) -> time | None:
     if token := reader.kind("decimal", A_TIME):
         raise _without_colon(reader, token)
     if token := reader.kind("number", A_TIME):
-        return _hour(reader, token, int(token.text[:4]))
+        return _hour(reader, token, int(token.text[:4]), half)
     if reader.token.text in NUMBERS and reader.after(1).text not in ("times",):
-        return _hour(reader, reader.token, reader.one_of(NUMBERS, A_TIME) or 0)
+        return _hour(reader, reader.token, reader.one_of(NUMBERS, A_TIME) or 0, half)
     return None
+
+
+def _spoken(reader: Reader, half: str | None) -> time | None:
+    """`half past nine am`, `a quarter to 9 am`, `10 past 8 pm`."""
+    first = reader.token
+    minutes = _spoken_minutes(reader)
+    sign = None if minutes is None else reader.one_of({"past": 1, "after": 1, "to": -1, "before": -1}, A_TIME)
+    hour = None if sign is None else _spoken_hour(reader)
+    if minutes is None or sign is None or hour is None or not 1 <= hour <= 12:
+        return None
+    found = _half(reader) or (half if hour < 12 else None)
+    halves = ("am", "pm") if found is None else (found,)
+    times = [time_at(((hour % 12 + 12 * (each == "pm")) * 3600 + sign * minutes * 60) % DAY_SECONDS) for each in halves]
+    if len(times) == 1:
+        return times[0]
+    last = reader.tokens[reader.place - 1]
+    words = f"'{reader.text[first.at : last.end]}' may be a time in the morning or in the afternoon"
+    rewrites = [reader.replaced(first, last, f"{at:%H:%M}") for at in times]
+    raise Refusal(reader.text, first.at, words, rewrites=rewrites)
+
+
+def _spoken_minutes(reader: Reader) -> int | None:
+    reader.skip("a")
+    named = reader.one_of({"half": 30, "quarter": 15, **NUMBERS, **TENS}, A_TIME)
+    minutes = reader.attempt(_minute) if named is None else named
+    reader.skip("minutes", "minute", "min")
+    return minutes
+
+
+def _spoken_hour(reader: Reader) -> int | None:
+    named = reader.one_of(NUMBERS, A_TIME)
+    token = reader.kind("number", A_TIME) if named is None else None
+    return int(token.text[:4]) if token is not None else named
 
 
 def _written(reader: Reader, token: Token) -> time:
@@ -92,8 +129,8 @@ def _half(reader: Reader) -> str | None:
     return half
 
 
-def _hour(reader: Reader, token: Token, hour: int) -> time | None:
-    half = _half(reader)
+def _hour(reader: Reader, token: Token, hour: int, given: str | None) -> time | None:
+    half = _half(reader) or (given if 1 <= hour < 12 else None)  # twelve in the morning is anybody's guess
     if half is not None:
         return time(_of_half(reader, token, hour, 0, half))
     if hour == 12 and reader.is_next(NAMED):
@@ -120,6 +157,9 @@ def _bare_hour(reader: Reader, token: Token, hour: int) -> Refusal:
     else:
         written, problem = [f"{hour:02}:00"], f"{hour} may be an hour or a minute"
     last = reader.token if reader.is_next(("h",)) else token
+    minutes = reader.after(1) if last is not token and reader.after(1).at == last.end else token
+    if minutes is not token and minutes.kind == "number" and len(minutes.text) == 2:  # 17h30
+        written, problem, last = [f"{hour:02}:{minutes.text}"], "a time has a colon between hours and minutes", minutes
     rewrites = [reader.replaced(token, last, each) for each in (*written, f":{hour:02}")]
     return Refusal(reader.text, token.at, problem, rewrites=rewrites, examples=("every day at 09:00",))
 
@@ -182,21 +222,29 @@ def read_minutes_past(reader: Reader) -> list[int] | None:
         return [0]
     if reader.words("on", "the", "half", "hour"):
         return [30]
-    if not reader.word("at", want="'at' and a time") and reader.after(1).text not in ("minute", "minutes", "past"):
+    is_past = reader.after(1).text in ("minute", "minutes", "past", "before", "to")
+    if not reader.word("at", want="'at' and a time") and not is_past and not reader.words("on", ":"):
         return None
+    reader.place -= reader.tokens[reader.place - 1].text == ":"
     colons = listed(reader, _colon_minute)
     if colons is not None:
         return colons
     if reader.word("minute"):
-        return listed(reader, _minute)
+        found = listed(reader, _minute)
+        if reader.is_next(("past",)) and reader.after(1).text in ("every", "each"):
+            reader.place += 1
+        return found
     return _past(reader)
 
 
 def _past(reader: Reader) -> list[int] | None:
+    reader.skip("a")
     numbers = [30] if reader.skip("half") else [15] if reader.skip("quarter") else listed(reader, _minute)
     if numbers is None:
         return None
     reader.skip("minutes", "minute", "min")
+    if reader.is_next(("to", "before")):
+        return _before(reader, numbers)
     if not reader.word("past", "after", want="'minutes past the hour'"):
         return None
     if reader.is_next(("every", "each")) and reader.after(1).text == "hour":
@@ -207,6 +255,33 @@ def _past(reader: Reader) -> list[int] | None:
     return (
         numbers if reader.is_at_end or (reader.token.kind in ("word", "mark") and not reader.is_next(NUMBERS)) else None
     )
+
+
+def read_seconds_past(reader: Reader) -> int | None:
+    """`beginning at 7 minutes and 30 seconds past the hour`: in seconds."""
+    if not reader.word("beginning", "starting", want="'starting'") or not reader.word("at"):
+        return None
+    minutes = reader.attempt(lambda reader: _counted(reader, "minutes", "minute"))
+    if minutes is not None:
+        reader.skip("and")
+    seconds = reader.attempt(lambda reader: _counted(reader, "seconds", "second"))
+    if (minutes is None and seconds is None) or not reader.words("past", "the", "hour"):
+        return None
+    return 60 * (minutes or 0) + (seconds or 0)
+
+
+def _counted(reader: Reader, *units: str) -> int | None:
+    number = _minute(reader)
+    return number if number is not None and reader.word(*units) else None
+
+
+def _before(reader: Reader, numbers: list[int]) -> list[int] | None:
+    """`at quarter to`, `10 minutes before the hour`."""
+    minutes = [(60 - number) % 60 for number in numbers]
+    reader.place += 1
+    if reader.is_at_end or (reader.is_next(("every", "each")) and reader.after(1).text == "hour"):
+        return minutes
+    return minutes if reader.words("the", "hour") else None
 
 
 def _colon_minute(reader: Reader) -> int | None:

@@ -109,13 +109,13 @@ AMBIGUOUS = {
     "semiannually": Ambiguous("no days in particular", (), ("every year on 1 january and 1 july at 09:00",)),
     "biannual": Ambiguous("no days in particular", (), ("every year on 1 january and 1 july at 09:00",)),
     "noonish": Ambiguous("no time in particular", ("noon", "at noon"), ("every day at 12:00",)),
-    "tonight": Ambiguous("no time in particular", ("today", "today at 20:00"), ("today at 20:00",)),
+    "eod": Ambiguous("no time in particular", ("at 18:00",), ("every day at 18:00",)),
     "sometimes": Ambiguous("no time in particular", ("every day",), ("every day at 09:00",)),
 }
 
 _OTHERS = (
     "every each other at on in of the and or between from to through before last day weekday weekdays weekend weekends "
-    "noon midnight am pm except starting today tomorrow after nearest past half utc until for times once twice "
+    "noon midnight am pm except starting today tonight tomorrow after nearest past half utc until for times once twice "
     "business a an per end month only most"
 )
 EVERYTHING = {
