@@ -31,6 +31,14 @@ async def test_the_forecast_of_no_schedules_says_so(office: Office) -> None:
     assert shown[-1].startswith("tzdata ")
 
 
+async def test_the_forecast_of_one_schedule_says_one(office: Office) -> None:
+    await office.report.scheduled("daily", "0 12 * * *").create("")
+    shown = office.says("forecast").splitlines()
+
+    assert shown[0] == "1 active schedule"
+    assert shown[1].startswith("1 run due from ")
+
+
 async def test_the_forecast_shows_a_chart_the_peaks_and_what_would_flatten_them(busy: Office) -> None:
     document = busy.run("forecast", "--peaks", "2")
     shown = busy.says("forecast", "--peaks", "2")

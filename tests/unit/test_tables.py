@@ -7,6 +7,7 @@ from rich.text import Text
 
 from mainspring.cli.parsing import is_beginning_of_id, whole_id
 from mainspring.cli.tables import Column, fitted
+from mainspring.cli.text import counted
 from mainspring.errors import InvalidInput
 
 ONE, OTHER = "0199a1b2-c3d4-8005-9f00-0123456789ab", "0199a1b2-ffff-8005-9f00-0123456789ab"
@@ -70,3 +71,11 @@ def test_the_beginning_of_an_id_stands_for_it_if_there_is_only_one() -> None:
 @pytest.mark.parametrize(("text", "is_one"), [("0199", True), ("019", False), (ONE, False), ("mail", False)])
 def test_what_may_be_the_beginning_of_an_id(text: str, is_one: bool) -> None:
     assert is_beginning_of_id(text) is is_one
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [(0, "0 runs"), (1, "1 run"), (1.01, "1 run"), (1.5, "1.5 runs"), (2, "2 runs"), (1_200, "1,200 runs")],
+)
+def test_one_is_singular(count: float, words: str) -> None:
+    assert counted(count, "run") == words

@@ -13,7 +13,7 @@ from mainspring.cli.command import Flag, Invocation, Repeatable, command
 from mainspring.cli.schedule_show import Facts, facts
 from mainspring.cli.schedules import Zone, read_bytes, read_document
 from mainspring.cli.tables import Column, ago, fitted
-from mainspring.cli.text import as_instant, safe
+from mainspring.cli.text import as_instant, counted, safe
 from mainspring.errors import InvalidInput
 from mainspring.model.payload import quoted
 from mainspring.model.scheduling import CalendarSummary
@@ -26,6 +26,7 @@ T = TypeVar("T")
 Name = Annotated[str, Parameter(help="The calendar's name.")]
 ExpectedVersion = Annotated[int | None, Parameter(help="Only if this is its version.")]
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+KINDS = {"dates": "date", "ranges": "range", "yearly": "yearly day", "weekdays": "weekday", "windows": "window"}
 COLUMNS = (
     Column("calendar", least=14),
     Column("days", least=20),
@@ -251,7 +252,7 @@ def _said(kind: str, day: str | int | list[str]) -> str:
 
 
 def _row(calendar: CalendarSummary, now: datetime) -> list[Text]:
-    days = [f"{len(found)} {kind}" for kind, found in calendar.days.items()]
+    days = [counted(len(found), KINDS.get(kind, kind)) for kind, found in calendar.days.items()]
     return [
         Text(safe(calendar.name)),
         Text(", ".join(days)),

@@ -12,7 +12,7 @@ from mainspring.app.mainspring import Mainspring
 from mainspring.app.stored_arguments import unfit_schedules
 from mainspring.cli.bulk import confirm
 from mainspring.cli.command import Flag, Invocation, command
-from mainspring.cli.text import safe
+from mainspring.cli.text import counted, safe
 from mainspring.control.doctor import examine, not_reached
 from mainspring.control.findings import Finding, Level, ok, problem, warning
 from mainspring.control.restored import Outlook, Restored
@@ -104,9 +104,9 @@ def _print_outlook(invocation: Invocation, outlook: Outlook) -> None:
 
 def _sentences(outlook: Outlook) -> tuple[str, ...]:
     return (
-        f"{_number(outlook.workers, 'worker')} listed as live: declared lost, unless they send a heartbeat",
-        f"{_number(outlook.running, 'run')} held by workers: back in line, or lost if delivered at most once",
-        f"{_number(outlook.waiting, 'waiting run')}: fences lifted above any that was handed out",
+        f"{counted(outlook.workers, 'worker')} listed as live: declared lost, unless they send a heartbeat",
+        f"{counted(outlook.running, 'run')} held by workers: back in line, or lost if delivered at most once",
+        f"{counted(outlook.waiting, 'waiting run')}: fences lifted above any that was handed out",
         "this installation: a new id",
     )
 
@@ -134,14 +134,10 @@ def _print_end(invocation: Invocation, done: Restored) -> None:
     ends = ((done.cancelled, "cancelled"), (done.lost, "lost"), (done.buried, "dead"))
     others = "".join(f", {number:,} {what}" for number, what in ends if number)
     invocation.print(
-        f"{_number(done.workers, 'worker')} lost; {_number(done.rescued, 'run')} back in line{others}",
-        f"{_number(done.lifted, 'fence')} lifted to {done.fence:,}",
+        f"{counted(done.workers, 'worker')} lost; {counted(done.rescued, 'run')} back in line{others}",
+        f"{counted(done.lifted, 'fence')} lifted to {done.fence:,}",
         f"this installation is now {done.installation}",
     )
-
-
-def _number(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 MARKS = {Level.OK: ("ok", "green"), Level.WARNING: ("warning", "yellow"), Level.PROBLEM: ("problem", "bold red")}
@@ -195,7 +191,7 @@ async def _arguments(invocation: Invocation, application: Mainspring) -> Finding
     if not unfit:
         return ok("arguments", "those of all schedules fit the code")
     first, names = unfit[0], ", ".join(each.name for each in unfit[:3]) + (", …" if len(unfit) > 3 else "")
-    says = f"those of {_number(len(unfit), 'schedule')} do not fit the code: {names} ({first.problem})"
+    says = f"those of {counted(len(unfit), 'schedule')} do not fit the code: {names} ({first.problem})"
     return problem("arguments", says, "Their runs become dead letters: replace them, or take the old arguments, too.")
 
 

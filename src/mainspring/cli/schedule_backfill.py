@@ -12,6 +12,7 @@ from mainspring.cli.command import Flag, Invocation, command
 from mainspring.cli.parsing import parse_moment
 from mainspring.cli.schedules import as_local
 from mainspring.cli.tables import COLOURS, Column, fitted
+from mainspring.cli.text import counted
 from mainspring.model.backfill import BackfillOccurrence
 from mainspring.schedule.zones import zone_named
 
@@ -68,7 +69,7 @@ async def backfill(
             _print_plan(invocation, name, (await client.schedules.find(name)).zone, found)
             return 0
         if not yes:
-            question = f"Backfill {len(found):,} occurrence{'' if len(found) == 1 else 's'} of {name}?"
+            question = f"Backfill {counted(len(found), 'occurrence')} of {name}?"
             confirm(invocation, question, "Say --yes, or --dry-run to list them.")
         operation = await client.schedules.start_backfill(name, **asked)
         invocation.say(f"operation {operation.id}; if it is cut off: mainspring operation resume {operation.id}")

@@ -13,9 +13,9 @@ from mainspring.app.scheduling import requested
 from mainspring.cli.command import Flag, Invocation, command
 from mainspring.cli.parsing import parse_instant, parse_payload, parse_span
 from mainspring.cli.run_submit import Arg, CheckedBy, JobOptions, Payload
-from mainspring.cli.schedule_load import number_text
 from mainspring.cli.schedule_show import COMING, Facts, coming_lines, facts, next_documents
 from mainspring.cli.schedules import CalendarFiles, Zone, as_local, read_calendars
+from mainspring.cli.text import counted, number_text
 from mainspring.control.schedule_errors import schedule_exists, version_conflict
 from mainspring.control.schedule_requests import ScheduleRequest
 from mainspring.errors import InvalidInput, ScheduleNotFound
@@ -188,6 +188,6 @@ def _load_lines(load: AddedLoad | None) -> Facts:
         yield "load", "none within a day"
         return
     about = "about " if load.is_estimate else ""
-    runs = "1 run" if load.added == 1 else f"{load.added:,} runs"
+    runs = counted(load.added, "run")
     yield "load", f"{runs} on top of {about}{number_text(load.before)} in its busiest second of the next day,"
     yield "", as_local(load.at, seconds=True)

@@ -23,7 +23,7 @@ from mainspring.cli.schedules import (
     until,
 )
 from mainspring.cli.tables import Column, fitted
-from mainspring.cli.text import as_span, safe
+from mainspring.cli.text import as_span, counted, safe
 from mainspring.schedule.diff import Change, Diff, diff
 from mainspring.schedule.schedule import Schedule
 
@@ -124,9 +124,8 @@ def _local(at: datetime | None, schedule: Schedule) -> str:
 
 def _summary(found: Diff, span: timedelta) -> Text:
     if not found.changes:
-        return Text(
-            f"No difference within {as_span(span.total_seconds())}: {found.kept:,} instants kept.", style="green"
-        )
+        kept = counted(found.kept, "instant")
+        return Text(f"No difference within {as_span(span.total_seconds())}: {kept} kept.", style="green")
     words = (("moved", len(found.moved)), ("vanished", len(found.vanished)), ("appeared", len(found.appeared)))
     said = [f"{count:,} {word}" for word, count in words if count]
     return Text(f"Within {as_span(span.total_seconds())}: {', '.join(said)}, {found.kept:,} kept.")

@@ -9,9 +9,9 @@ from rich.text import Text
 
 from mainspring.cli.command import Invocation, command
 from mainspring.cli.parsing import parse_span
-from mainspring.cli.schedule_load import chart, number_text
+from mainspring.cli.schedule_load import chart
 from mainspring.cli.schedules import as_local, as_stamp
-from mainspring.cli.text import safe
+from mainspring.cli.text import counted, number_text, safe
 from mainspring.schedule.forecast import Forecast, Peak, PeakMaker
 from mainspring.schedule.interval import span_text
 from mainspring.schedule.zones import zone_named
@@ -68,8 +68,8 @@ def _document(found: Forecast) -> dict[str, Any]:
 def _print(found: Forecast, zone: str, invocation: Invocation) -> None:
     about = "about " if found.is_estimate else ""
     begin, end = (as_local(at.astimezone(zone_named(zone))) for at in (found.begin, found.end))
-    invocation.print(Text(f"{about}{found.schedules:,} active schedules", style="bold"))
-    invocation.print(Text(f"{about}{number_text(found.total)} runs due from {begin} to {end}"))
+    invocation.print(Text(f"{about}{counted(found.schedules, 'active schedule')}", style="bold"))
+    invocation.print(Text(f"{about}{counted(found.total, 'run')} due from {begin} to {end}"))
     if found.peaks:
         invocation.print("", *chart(found.counts, found.begin, found.step, zone, invocation.width))
         invocation.print("", Text("fullest minutes", style="dim"))
@@ -96,5 +96,6 @@ def _remarks(found: Forecast) -> Iterator[str]:
     if found.is_estimate:
         yield "The numbers are estimates: a sample of the schedules was counted."
     if found.left_out:
-        yield f"{found.left_out:,} schedules are left out: they cannot be decided. See mainspring doctor."
+        are = "is left out: it" if found.left_out == 1 else "are left out: they"
+        yield f"{counted(found.left_out, 'schedule')} {are} cannot be decided. See mainspring doctor."
     yield f"tzdata {found.tzdata}"

@@ -24,6 +24,7 @@ from mainspring.cli.schedules import (
     until,
 )
 from mainspring.cli.tables import GAP, Column, fitted
+from mainspring.cli.text import counted, number_text
 from mainspring.errors import InvalidInput, MainspringError
 from mainspring.model.payload import quoted
 from mainspring.schedule.calendar import Calendar
@@ -88,8 +89,8 @@ def _document(load: Load, step: str) -> dict[str, Any]:
 def _print(load: Load, step: str, zone: str, peaks: int, invocation: Invocation) -> None:
     counts = load.counts()
     begin, end = (as_local(at.astimezone(zone_named(zone))) for at in (load.begin, load.end))
-    invocation.print(Text(f"{load.schedules:,} schedules in {load.groups:,} groups", style="bold"))
-    invocation.print(f"{number_text(sum(counts))} occurrences from {begin} to {end}")
+    invocation.print(Text(f"{counted(load.schedules, 'schedule')} in {counted(load.groups, 'group')}", style="bold"))
+    invocation.print(f"{counted(sum(counts), 'occurrence')} from {begin} to {end}")
     fullest = load.fullest(peaks)
     if fullest:
         invocation.print("", *chart(counts, load.begin, load.step, zone, invocation.width))
@@ -149,10 +150,6 @@ def _fullest(buckets: list[tuple[datetime, float]], zone: str, *, seconds: bool)
     for (at, _), count in zip(buckets, counts, strict=True):
         local = as_local(at.astimezone(zone_named(zone)), seconds=seconds)
         yield Text(f"{local}  {count:>{max(map(len, counts))}}")
-
-
-def number_text(count: float) -> str:
-    return f"{count:,.0f}" if abs(count - round(count)) < 0.05 else f"{count:,.1f}"
 
 
 MAX_BYTES = 64 << 20

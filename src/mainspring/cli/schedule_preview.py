@@ -23,7 +23,7 @@ from mainspring.cli.schedules import (
     read_words,
 )
 from mainspring.cli.tables import Column, fitted
-from mainspring.cli.text import as_span, safe
+from mainspring.cli.text import as_span, counted, safe
 from mainspring.schedule.preview import Entry, Preview, preview
 from mainspring.schedule.schedule import Schedule
 from mainspring.schedule.year import HeatMap, Year, heat_map, year_of
@@ -167,7 +167,7 @@ def year_document(year: Year) -> dict[str, Any]:
 def year_lines(year: Year, schedule: Schedule, *, width: int) -> Iterator[RenderableType]:
     """The heat map, its legend, and the fullest day and minute."""
     drawn = heat_map(year)
-    yield Text(f"{year.year}: {_counted(year.total, 'occurrence')} on {_counted(len(year.counts), 'day')}")
+    yield Text(f"{year.year}: {counted(year.total, 'occurrence')} on {counted(len(year.counts), 'day')}")
     yield ""
     yield from _map_lines(drawn, width)
     yield ""
@@ -226,11 +226,7 @@ def _fullest(year: Year, schedule: Schedule) -> Iterator[Text]:
     yield Text("")
     busiest = max(year.counts, key=lambda day: (year.counts[day], -day.toordinal()))
     yield Text(
-        f"busiest day     {busiest:%a} {busiest.day:2} {busiest:%b %Y}, {_counted(year.most_in_a_day, 'occurrence')}"
+        f"busiest day     {busiest:%a} {busiest.day:2} {busiest:%b %Y}, {counted(year.most_in_a_day, 'occurrence')}"
     )
     local = as_local(year.busiest_minute.astimezone(schedule.zone_info))
-    yield Text(f"busiest minute  {local}, {_counted(year.most_in_a_minute, 'occurrence')}")
-
-
-def _counted(count: int, unit: str) -> str:
-    return f"{count:,} {unit}{'' if count == 1 else 's'}"
+    yield Text(f"busiest minute  {local}, {counted(year.most_in_a_minute, 'occurrence')}")

@@ -153,8 +153,8 @@ def _details(each: DeclaredDifference, now: datetime) -> list[str]:
     told = [f"was: {each.before.words}", f"now: {each.after.words}"] if each.before != each.after else []
     return [
         *told,
-        f"in the next 30 days {len(changes.appeared)} occurrences appear, {len(changes.vanished)} vanish,"
-        f" {len(changes.moved)} move, {changes.kept} stay",
+        f"occurrences of the next 30 days: {len(changes.appeared):,} new, {len(changes.vanished):,} gone,"
+        f" {len(changes.moved):,} moved, {changes.kept:,} as before",
     ]
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rich.text import Text
 
-from mainspring.cli.text import as_span, safe
+from mainspring.cli.text import as_span, counted, safe
 from mainspring.model.lifecycle import State
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def traceback_lines(error: dict[str, Any] | None) -> list[str]:
     text = str((error or {}).get("traceback") or "").rstrip("\n")
     lines = [safe(line) for line in text.split("\n")] if text else []
     surplus = len(lines) - MOST_LINES
-    return lines if surplus <= 0 else [f"… {surplus} lines more (-o json shows them) …", *lines[surplus:]]
+    return lines if surplus <= 0 else [f"… {counted(surplus, 'line')} more (-o json shows them) …", *lines[surplus:]]
 
 
 def ago(at: datetime, now: datetime) -> str:

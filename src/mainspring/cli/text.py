@@ -76,6 +76,17 @@ def as_span(seconds: float) -> str:
     raise AssertionError(seconds)
 
 
+def number_text(count: float) -> str:
+    """A number that may be an estimate: `1,200`, `3.5`."""
+    return f"{count:,.0f}" if abs(count - round(count)) < 0.05 else f"{count:,.1f}"
+
+
+def counted(count: float, unit: str) -> str:
+    """`1 date`, `3 dates`, `1,200 runs`."""
+    number = number_text(count)
+    return f"{number} {unit}{'' if number == '1' else 's'}"
+
+
 def as_rate(per_second: float | None) -> str:
     """Something per second, with as many digits as matter."""
     if per_second is None:
