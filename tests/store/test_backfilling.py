@@ -230,6 +230,12 @@ async def test_what_is_over_is_run_again_and_has_no_second_row(
     assert rows == (5 if 3 in hours else 4)
 
     await run_until_idle(mixed)
+    records = list(reversed(await mixed.schedules.history("hourly")))
+    ended_before = {"missing": [], "failed": [2], "all": [0, 2]}[which]  # the dead one is requeued and stays itself
+    assert [hour for hour, each in enumerate(records) if each.first_run_id is not None] == ended_before
+    assert [each.run_state for each in records if each.nominal_at in [HOURS[hour] for hour in hours]] == (
+        [State.SUCCEEDED] * len(hours)
+    )
     if which == "failed":
         assert (await mixed.schedules.backfill("hourly", since=SINCE, which="failed")).occurrences == [], (
             "they have succeeded since: the dead one, and what the cancelled one was run again as"

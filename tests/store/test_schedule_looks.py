@@ -114,6 +114,59 @@ async def test_history_says_in_which_states_the_runs_are(
     assert [each.run_state for each in await frozen_app.schedules.history("hourly")] == [State.READY, State.SUCCEEDED]
 
 
+async def test_history_shows_the_last_run_of_an_instant_and_names_the_first(
+    frozen_app: Mainspring, report: Job[Any, Any], let_pass: Pass
+) -> None:
+    await report.scheduled("hourly", "0 * * * *").create()
+    await let_pass(61 * MINUTE)
+    await let_pass(timedelta(seconds=1))
+    (before,) = await frozen_app.schedules.history("hourly")
+    assert before.run_id is not None
+    assert before.first_run_id is None
+    await frozen_app.runs.cancel(before.run_id)
+
+    again = (await frozen_app.runs.rerun(before.run_id)).id
+    (waiting,) = await frozen_app.schedules.history("hourly")
+    assert (waiting.run_id, waiting.run_state, waiting.first_run_id) == (again, State.READY, before.run_id)
+    await run_until_idle(frozen_app)
+    once_more = (await frozen_app.runs.rerun(again)).id
+    await run_until_idle(frozen_app)
+    (after,) = await frozen_app.schedules.history("hourly")
+    assert (after.run_id, after.run_state, after.first_run_id) == (once_more, State.SUCCEEDED, before.run_id)
+    assert (after.nominal_at, after.decided_at) == (before.nominal_at, before.decided_at)
+
+
+async def test_history_follows_a_bounded_number_of_reruns(
+    frozen_app: Mainspring, report: Job[Any, Any], let_pass: Pass, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mainspring.control.schedule_queries.MOST_RERUNS", 2)
+    await report.scheduled("hourly", "0 * * * *").create()
+    await let_pass(61 * MINUTE)
+    await let_pass(timedelta(seconds=1))
+    chain = [each.run_id for each in await frozen_app.schedules.history("hourly")]
+    for _ in range(3):
+        await run_until_idle(frozen_app)
+        chain.append((await frozen_app.runs.rerun(str(chain[-1]))).id)
+
+    (record,) = await frozen_app.schedules.history("hourly")
+    assert (record.run_id, record.first_run_id) == (chain[2], chain[0])
+
+
+async def test_what_was_collapsed_into_a_run_stands_with_its_rerun(
+    frozen_app: Mainspring, report: Job[Any, Any], let_pass: Pass
+) -> None:
+    await report.scheduled("hourly", "0 * * * *").create()
+    await let_pass(3.5 * HOUR)
+    await let_pass(timedelta(seconds=1))
+    await run_until_idle(frozen_app)
+    first = (await frozen_app.schedules.history("hourly"))[0].run_id
+
+    again = (await frozen_app.runs.rerun(str(first))).id
+    records = await frozen_app.schedules.history("hourly")
+    assert [each.outcome for each in records] == ["fired", "collapsed"]
+    assert [(each.run_id, each.first_run_id) for each in records] == [(again, first)] * 2
+
+
 async def test_what_did_not_fire_on_time_can_be_asked_for_alone(
     frozen_app: Mainspring, report: Job[Any, Any], let_pass: Pass
 ) -> None:

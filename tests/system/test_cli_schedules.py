@@ -464,6 +464,17 @@ async def test_what_failed_is_listed_with_its_run(morning: Office) -> None:
     assert " ".join(line.split()) == f"Tue 7 Jan 2031 03:00 CET 1 rerun of {record['run_id']} cancelled"
     assert morning.run(*NIGHT, "--which", "failed", "--yes")["done"] == 1
 
+    rerun = morning.run("history", "hourly")["occurrences"][0]
+    assert (rerun["first_run_id"], rerun["run_state"]) == (record["run_id"], "ready")
+    line = morning.says("history", "hourly", "--limit", "1").splitlines()[1]
+    assert " ".join(line.split()) == (
+        f"Tue 7 Jan 2031 03:00 CET fired, late by 12 ms, rerun as {rerun['run_id']} ready"
+    )
+    for columns in (40, 80, 120):
+        lines = morning.on_a_terminal(columns, "history", "hourly")
+        assert any("rerun as" in line for line in lines)
+        assert any(rerun["run_id"] in line for line in lines)
+
 
 async def test_a_backfill_that_makes_no_sense_is_refused(morning: Office) -> None:
     for words, code in (

@@ -48,7 +48,8 @@ async def history(
 
     Instants are in the schedule's zone. Each fired (and its run is shown, with the
     state it is in now), was collapsed into the run of another one, or was skipped
-    for a reason. Neighbours that share a fate share a line.
+    for a reason. Neighbours that share a fate share a line. Of what was run again,
+    the last run is shown; -o json has the first one too.
 
     Examples:
       mainspring schedule history nightly
@@ -162,7 +163,7 @@ def _fate(record: OccurrenceRecord, zone: ZoneInfo, now: datetime) -> Text:
         case OccurrenceOutcome.FIRED:
             return _firing(record, zone, now)
         case OccurrenceOutcome.COLLAPSED:
-            return Text("collapsed into", style="yellow")
+            return Text("collapsed into" if record.first_run_id is None else "collapsed, rerun as", style="yellow")
         case OccurrenceOutcome.SKIPPED:
             reason = REASONS.get(record.reason, record.reason)  # type: ignore[call-overload]  # or a newer program's
             return Text(f"skipped: {safe(reason, 80)}", style="yellow")
@@ -177,6 +178,8 @@ def _firing(record: OccurrenceRecord, zone: ZoneInfo, now: datetime) -> Text:
         told.append(f", late by {as_span(late.total_seconds())}", style="yellow" if late > ON_TIME else "")
     if due_at not in (None, record.nominal_at):
         told.append(f", due {due_at.astimezone(zone):%H:%M:%S}", style="dim")
+    if record.first_run_id is not None:
+        told.append(", rerun as")
     return told
 
 

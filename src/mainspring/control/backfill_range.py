@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
+from mainspring.control.reruns import standing
 from mainspring.model.backfill import BackfillOrder, BackfillVersion, BackfillWhich
 from mainspring.schedule.timeline import EARLIEST, LATEST
 from mainspring.schedule.walls import TICK
@@ -13,7 +14,7 @@ from mainspring.scheduler.calendars import resolve
 from mainspring.store import backfills, lists, schedules
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
     from uuid import UUID
 
@@ -125,17 +126,6 @@ async def _computable(connection: Connection, actor: Actor, row: Record) -> Sche
 def decided_before(row: Record, now: datetime) -> datetime:
     """Up to where a schedule's instants are decided: to its cursor, or to the present if that is earlier."""
     return now if row["nominal_at"] is None else min(now, row["nominal_at"])
-
-
-async def standing(connection: Connection, lane: int, run_ids: Iterable[UUID], *, tenant_id: int) -> dict[UUID, UUID]:
-    """Which run stands for each of these now: itself, or the one that was last made of it."""
-    stands = {run_id: run_id for run_id in run_ids}
-    latest = set(stands)
-    while latest:
-        again = await backfills.reruns(connection, lane, list(latest), tenant_id=tenant_id)
-        stands = {run_id: again.get(now, now) for run_id, now in stands.items()}
-        latest = set(again.values())
-    return stands
 
 
 def _in_force(which: BackfillVersion, present: Record, versions: Sequence[Record]) -> list[_Span]:

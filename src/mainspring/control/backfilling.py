@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mainspring.clock import instant
 from mainspring.control.acting import detail_of
-from mainspring.control.backfill_range import read_range, standing
+from mainspring.control.backfill_range import read_range
+from mainspring.control.reruns import standing
 from mainspring.errors import ScheduleNotFound
 from mainspring.model.backfill import MOST_OCCURRENCES, OVER, backfill_of
 from mainspring.scheduler.templates import RunKind

@@ -11,12 +11,12 @@ from mainspring.clock import instant
 from mainspring.control.dead import act_of, requeue_in_lane
 from mainspring.errors import RunNotEnded
 from mainspring.model.ids import lane_of
-from mainspring.store import notify, submissions
+from mainspring.store import backfills, notify, submissions
 from mainspring.store import runs as store
 from mainspring.store.connection import transaction, uncancelled
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from uuid import UUID
 
     from mainspring.clock import Clock
@@ -85,3 +85,19 @@ class Reruns:
         lines = dict.fromkeys((row["line_id"], row["priority"]) for row in rows)
         notify.send(connection, [notify.ready(lane, line, priority) for line, priority in lines])
         return {row["run_id"]: row["id"] for row in rows}
+
+
+async def standing(
+    connection: Connection, lane: int, run_ids: Iterable[UUID], *, tenant_id: int, most: int | None = None
+) -> dict[UUID, UUID]:
+    """Which run stands for each of these now: itself, or the one that was last made of it.
+
+    A rerun may have been run again in its turn: at most so many times are followed.
+    """
+    stands = {run_id: run_id for run_id in run_ids}
+    latest, looks = set(stands), 0
+    while latest and looks != most:
+        again = await backfills.reruns(connection, lane, list(latest), tenant_id=tenant_id)
+        stands = {run_id: again.get(now, now) for run_id, now in stands.items()}
+        latest, looks = set(again.values()), looks + 1
+    return stands

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from mainspring.control.reruns import standing
 from mainspring.control.schedule_errors import no_such_schedule, no_such_version
 from mainspring.control.schedule_rows import record_of, skip_record_of, specs_of, summary_of, told_once, version_of
 from mainspring.errors import InvalidSchedule
@@ -21,12 +23,13 @@ from mainspring.store.connection import snapshot
 from mainspring.store.schedule_reading import ScheduleFilter
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
     from uuid import UUID
 
     from mainspring.errors import ScheduleNotFound
     from mainspring.model.actor import Actor
+    from mainspring.model.lifecycle import State
     from mainspring.model.scheduling import OccurrenceRecord, ScheduleSummary, ScheduleVersion
     from mainspring.schedule.preview import Preview
     from mainspring.schedule.schedule import Schedule
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from mainspring.store.database import Database
 
 MOST_VERSIONS = 1_000
+MOST_RERUNS = 100  # of reruns of reruns, each of which is a question
 MOST_OF_ONE_NAME = 10  # schedules that were deleted and made again, whose history is shown under their name
 
 
@@ -61,7 +65,8 @@ class ScheduleQueries:
     ) -> Sequence[OccurrenceRecord]:
         """What the instants of a schedule became, newest first; `missed`: only those that did not fire on time.
 
-        Also of one that was deleted, and of those that had its name before.
+        Also of one that was deleted, and of those that had its name before. What was run again is shown with its
+        last run; `first_run_id` is the first.
         """
         count = checked_limit(limit)
         begin, end = checked_at(since, "since") or EARLIEST, checked_at(before, "before") or LATEST
@@ -75,10 +80,9 @@ class ScheduleQueries:
                     made_up = await self._made_up_for(connection, lane, each, row, end, count)
                     spec = specs[each].get(row["version"]) if row["has_backfilled"] else None
                     skipped += told_once(row, made_up, end, await self._computable(connection, actor, spec), name)
-            run_ids = {row["run_id"] for row in fired} | {each.row["run_id"] for each in skipped}
-            states = await lists.states_of(connection, list(run_ids - {None}), tenant_id=actor.tenant)
-        records = [record_of(row, states) for row in fired] + [skip_record_of(each, states) for each in skipped]
-        return sorted(records, key=lambda each: each.nominal_at, reverse=True)[:count]
+            records = [*map(record_of, fired), *map(skip_record_of, skipped)]
+            newest = sorted(records, key=lambda each: each.nominal_at, reverse=True)[:count]
+            return await self._with_runs(connection, actor, lane, newest)
 
     async def preview(self, actor: Actor, name: str, *, count: int = 10) -> Preview:
         """The next instants of a schedule, with notes; of one that is paused, those from the end of its pause on."""
@@ -144,6 +148,15 @@ class ScheduleQueries:
 
     # ── inside ──────────────────────────────────────────────────────────────────────────────────────────────
 
+    async def _with_runs(
+        self, connection: Connection, actor: Actor, lane: int, records: Sequence[OccurrenceRecord]
+    ) -> Sequence[OccurrenceRecord]:
+        """The records with the runs that stand for them now, and their states."""
+        run_ids = {each.run_id for each in records if each.run_id is not None}
+        stands = await standing(connection, lane, run_ids, tenant_id=actor.tenant, most=MOST_RERUNS)
+        states = await lists.states_of(connection, list(set(stands.values())), tenant_id=actor.tenant)
+        return [each if each.run_id is None else _standing(each, stands[each.run_id], states) for each in records]
+
     async def _computable(self, connection: Connection, actor: Actor, spec: str | None) -> Schedule | None:
         """A stored schedule with its calendars; None if there is none, or it can no longer be read."""
         schedule = None if spec is None else schedule_if_readable(spec)
@@ -160,3 +173,8 @@ class ScheduleQueries:
         end = min(before, row["last_at"] + TICK)
         found = await schedule_reading.occurrences(connection, lane, schedule_id, end, row["first_at"], count)
         return [each["nominal_at"] for each in found]
+
+
+def _standing(record: OccurrenceRecord, run_id: UUID, states: Mapping[UUID, State]) -> OccurrenceRecord:
+    first = None if run_id == record.run_id else record.run_id
+    return replace(record, run_id=run_id, run_state=states.get(run_id), first_run_id=first)

@@ -23,11 +23,10 @@ from mainspring.scheduler.batch import catch_up_from, schedule_from, schedule_if
 from mainspring.store.schedules import Content
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
     from uuid import UUID
 
-    from mainspring.model.lifecycle import State
     from mainspring.schedule.schedule import Schedule
     from mainspring.store.connection import Record
 
@@ -120,7 +119,7 @@ def version_of(row: Record, job: str) -> ScheduleVersion:
     )
 
 
-def record_of(row: Record, states: Mapping[UUID, State]) -> OccurrenceRecord:
+def record_of(row: Record) -> OccurrenceRecord:
     """An instant that became a run."""
     return OccurrenceRecord(
         nominal_at=row["nominal_at"],
@@ -129,7 +128,6 @@ def record_of(row: Record, states: Mapping[UUID, State]) -> OccurrenceRecord:
         version=row["version"],
         decided_at=row["fired_at"],
         run_id=row["run_id"],
-        run_state=states.get(row["run_id"]),
         due_at=row["due_at"],
         late=max(timedelta(0), row["fired_at"] - row["due_at"]),
     )
@@ -171,7 +169,7 @@ def specs_of(versions: Iterable[Record]) -> dict[UUID, dict[int, str]]:
     return specs
 
 
-def skip_record_of(skipped: SkippedInstants, states: Mapping[UUID, State]) -> OccurrenceRecord:
+def skip_record_of(skipped: SkippedInstants) -> OccurrenceRecord:
     """Instants that became no run of their own."""
     row = skipped.row
     is_collapsed = row["reason"] == SkipReason.COLLAPSED
@@ -182,6 +180,5 @@ def skip_record_of(skipped: SkippedInstants, states: Mapping[UUID, State]) -> Oc
         version=row["version"],
         decided_at=row["decided_at"],
         run_id=row["run_id"],
-        run_state=states.get(row["run_id"]),
         reason=row["reason"],
     )

@@ -118,8 +118,9 @@ class OccurrenceRecord:
     outcome: OccurrenceOutcome
     version: int
     decided_at: datetime
-    run_id: UUID | None = None
+    run_id: UUID | None = None  # the one that stands for it now: the last rerun, if there was one
     run_state: State | None = None  # now; None if there is no run, or it is no longer kept
+    first_run_id: UUID | None = None  # what it became at first, if that was run again as another run
     due_at: datetime | None = None
     reason: str | None = None
     late: timedelta | None = None  # how long after it was due it was decided
