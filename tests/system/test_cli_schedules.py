@@ -407,6 +407,30 @@ async def test_on_a_terminal_each_line_fits_and_run_ids_are_whole(morning: Offic
             assert any("late by 45 min" in line for line in lines)
 
 
+@pytest.mark.parametrize("columns", [40, 80, 120])
+async def test_on_a_terminal_neither_names_nor_times_are_cut(morning: Office, columns: int) -> None:
+    name = "a-schedule-with-a-rather-long-name-for-customer-42"
+    await (
+        morning.report.options(tags=["monthly"]).scheduled(name, "30 */15 8-17 * * MON-FRI", zone="Asia/Tokyo").create()
+    )
+    await morning.report.scheduled("once", "2031-02-03T04:05:06Z, 2031-02-04T04:05:06Z").create()
+    await morning.app.runs.cancel(morning.run("history", "hourly")["occurrences"][0]["run_id"])
+
+    for words in (
+        ("list",),
+        ("versions", "once"),
+        ("history", "hourly"),
+        ("forecast", "--zone", "America/Argentina/Buenos_Aires"),
+        (*NIGHT, "--which", "all", "--dry-run"),
+    ):
+        lines = morning.on_a_terminal(columns, *words)
+        assert all(len(line) <= columns for line in lines), lines
+        assert "…" not in "".join(lines), lines
+    listed = "".join(line.strip() for line in morning.on_a_terminal(columns, "list"))
+    assert name in listed
+    assert "2031-02-04T04:05:06Z" in listed
+
+
 # ── arguments that the code no longer takes ─────────────────────────────────────────────────────────────────────
 
 

@@ -6,7 +6,7 @@ import pytest
 from rich.text import Text
 
 from mainspring.cli.parsing import is_beginning_of_id, whole_id
-from mainspring.cli.tables import Column, fitted
+from mainspring.cli.tables import Column, fitted, whole
 from mainspring.cli.text import counted
 from mainspring.errors import InvalidInput
 
@@ -79,3 +79,41 @@ def test_what_may_be_the_beginning_of_an_id(text: str, is_one: bool) -> None:
 )
 def test_one_is_singular(count: float, words: str) -> None:
     assert counted(count, "run") == words
+
+
+WHOLE = (Column("name"), Column("state"), Column("when", is_below=True), Column("tags", leave_out=1))
+ROWS = [
+    [Text("nightly"), Text("active"), Text("0 2 * * *"), Text("vip")],
+    [Text("reports-of-customer-42"), Text("paused"), Text("0 9 * * 1 zone=Europe/Berlin"), Text("")],
+]
+ALL = """
+name                    state   when                          tags
+nightly                 active  0 2 * * *                     vip
+reports-of-customer-42  paused  0 9 * * 1 zone=Europe/Berlin
+"""
+WITHOUT_TAGS = """
+name                    state   when
+nightly                 active  0 2 * * *
+reports-of-customer-42  paused  0 9 * * 1 zone=Europe/Berlin
+"""
+BELOW = """
+name                    state
+nightly                 active
+  0 2 * * *
+reports-of-customer-42  paused
+  0 9 * * 1 zone=Europe/Berlin
+"""
+ALL_BELOW = """
+nightly
+  active
+  0 2 * * *
+reports-of-customer-42
+  paused
+  0 9 * * 1
+  zone=Europe/Berlin
+"""
+
+
+@pytest.mark.parametrize(("room", "lines"), [(66, ALL), (60, WITHOUT_TAGS), (59, BELOW), (30, BELOW), (24, ALL_BELOW)])
+def test_nothing_is_cut_where_all_is_wanted(room: int, lines: str) -> None:
+    assert [line.plain for line in whole(WHOLE, ROWS, room)] == lines.strip().splitlines()

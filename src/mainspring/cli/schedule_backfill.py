@@ -11,7 +11,7 @@ from mainspring.cli.bulk import confirm, work_off
 from mainspring.cli.command import Flag, Invocation, command
 from mainspring.cli.parsing import parse_moment
 from mainspring.cli.schedules import as_local
-from mainspring.cli.tables import COLOURS, Column, fitted
+from mainspring.cli.tables import COLOURS, Column, whole
 from mainspring.cli.text import counted
 from mainspring.model.backfill import BackfillOccurrence
 from mainspring.schedule.zones import zone_named
@@ -83,9 +83,10 @@ def _print_plan(invocation: Invocation, name: str, zone: str, found: Sequence[Ba
         invocation.print("There is nothing to backfill.")
     else:
         with_seconds = any(each.nominal_at.second for each in found)
-        columns = (Column(zone, least=26), Column("version", is_number=True), Column("becomes"), Column("state"))
+        becomes = Column("becomes", is_below=True)
+        columns = (Column(zone), Column("version", is_number=True, leave_out=1), becomes, Column("state"))
         rows = [_row(each, zone_named(zone), seconds=with_seconds) for each in found]
-        invocation.print_lines(fitted(columns, rows, invocation.room))
+        invocation.print_lines(whole(columns, rows, invocation.room))
 
 
 def _row(occurrence: BackfillOccurrence, zone: ZoneInfo, *, seconds: bool) -> list[Text]:

@@ -11,6 +11,7 @@ from mainspring.cli.command import Invocation, command
 from mainspring.cli.parsing import parse_span
 from mainspring.cli.schedule_load import chart
 from mainspring.cli.schedules import as_local, as_stamp
+from mainspring.cli.tables import fits, wrapped
 from mainspring.cli.text import counted, number_text, safe
 from mainspring.schedule.forecast import Forecast, Peak, PeakMaker
 from mainspring.schedule.interval import span_text
@@ -69,19 +70,22 @@ def _print(found: Forecast, zone: str, invocation: Invocation) -> None:
     about = "about " if found.is_estimate else ""
     begin, end = (as_local(at.astimezone(zone_named(zone))) for at in (found.begin, found.end))
     invocation.print(Text(f"{about}{counted(found.schedules, 'active schedule')}", style="bold"))
-    invocation.print(Text(f"{about}{counted(found.total, 'run')} due from {begin} to {end}"))
+    due = Text(f"{about}{counted(found.total, 'run')} due from {begin} to {end}")
+    apart = [Text(f"{about}{counted(found.total, 'run')} due"), Text(f"from {begin}"), Text(f"to   {end}")]
+    invocation.print(*([due] if fits([due], invocation.width) else apart))
     if found.peaks:
         invocation.print("", *chart(found.counts, found.begin, found.step, zone, invocation.width))
         invocation.print("", Text("fullest minutes", style="dim"))
-        invocation.print(*(line for peak in found.peaks for line in _peak(peak, zone)))
+        invocation.print(*(line for peak in found.peaks for line in _peak(peak, zone, invocation.width)))
     invocation.print("", *(Text(remark, style="dim") for remark in _remarks(found)))
 
 
-def _peak(peak: Peak, zone: str) -> Lines:
+def _peak(peak: Peak, zone: str, width: int) -> Lines:
     local = as_local(peak.at.astimezone(zone_named(zone)))
     yield Text(f"{local}  ").append(number_text(peak.count), style="bold")
     for maker in peak.makers:
-        yield Text("  ").append(f"{number_text(maker.count)} of ").append_text(_maker(maker))
+        line = Text("  ").append(f"{number_text(maker.count)} of ").append_text(_maker(maker))
+        yield from [line] if fits([line], width) else wrapped(line, width, first="", indent="    ")
         if maker.spread is not None and maker.flattened_to is not None:
             spread, left = span_text(elapsed=maker.spread), number_text(maker.flattened_to)
             yield Text(f"    with spread={spread}: {left} in that minute", style="yellow")

@@ -3,7 +3,6 @@
 import contextlib
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from textwrap import wrap
 from typing import Annotated, NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -14,14 +13,13 @@ from mainspring.app.mainspring import Mainspring
 from mainspring.cli.command import Flag, Invocation, command
 from mainspring.cli.parsing import parse_moment
 from mainspring.cli.schedules import as_stamp
-from mainspring.cli.tables import COLOURS, Column, ago, fitted
+from mainspring.cli.tables import COLOURS, Column, ago, fits, fitted, wrapped
 from mainspring.cli.text import as_span, safe
 from mainspring.errors import ScheduleNotFound
 from mainspring.model.scheduling import OccurrenceOutcome, OccurrenceRecord, ScheduleState, ScheduleSummary
 from mainspring.schedule.deciding import ON_TIME, SkipReason
 from mainspring.schedule.zones import zone_named
 
-WIDE = 120  # a terminal with room for runs beside the instants
 NARROW = 60  # one without room for years
 
 REASONS = {
@@ -111,7 +109,7 @@ class _Shown(NamedTuple):
 
 
 def lines_of(records: Sequence[OccurrenceRecord], zone: ZoneInfo, now: datetime, room: int | None) -> list[Text]:
-    """One line for each where there is room; else its run is below it, whole, to be copied."""
+    """One line for each where there is room; else its run is below it. Nothing is cut: ids and times are copied."""
     with_seconds = any(each.nominal_at.second or each.last_at.second for each in records)
     with_year = room is None or room >= NARROW
     shown = [
@@ -123,20 +121,22 @@ def lines_of(records: Sequence[OccurrenceRecord], zone: ZoneInfo, now: datetime,
         )
         for each in records
     ]
-    columns = (Column(zone.key, least=26), Column("became", least=12))
-    if room is None or room >= WIDE:
-        return fitted((*columns, Column("run"), Column("state")), shown, room)
-    if room < NARROW:
+    columns = (Column(zone.key), Column("became"))
+    beside = fitted((*columns, Column("run"), Column("state")), shown, None)
+    if room is None or fits(beside, room):
+        return beside
+    heading, *lines = fitted(columns, [(each.instants, each.fate) for each in shown], None)
+    if room < NARROW or not fits(lines, room):
         return [Text(zone.key, style="dim"), *(line for each in shown for line in _narrow(each, room))]
-    heading, *lines = fitted(columns, [(each.instants, each.fate) for each in shown], room)
     below = ((line, Text(f"  {each.run} ").append_text(each.state)) for line, each in zip(lines, shown, strict=True))
     return [heading, *(line for pair in below for line in pair if line.plain.strip())]
 
 
 def _narrow(shown: _Shown, room: int) -> Iterator[Text]:
-    yield shown.instants
-    for words in wrap(shown.fate.plain, room - 2):
-        yield Text(f"  {words}", style=shown.fate.style)
+    first, dash, last = shown.instants.plain.partition(" – ")
+    apart = [Text(f"{first}{dash.rstrip()}"), Text(f"  {last}")]
+    yield from [shown.instants] if fits([shown.instants], room) else apart
+    yield from wrapped(shown.fate, room)
     if shown.run:
         yield Text(f"  {shown.run}")
         yield Text("  ").append_text(shown.state)

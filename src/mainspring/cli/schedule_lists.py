@@ -11,18 +11,18 @@ from mainspring.cli.command import Invocation, Repeatable, command
 from mainspring.cli.parsing import parse_later
 from mainspring.cli.schedule_history import overdue_since
 from mainspring.cli.schedule_show import STATE_COLOURS
-from mainspring.cli.tables import Column, ago, fitted, until
+from mainspring.cli.tables import Column, ago, until, whole
 from mainspring.cli.text import safe
 from mainspring.model.scheduling import ScheduleState, ScheduleSummary, ScheduleVersion
 
 COLUMNS = (
-    Column("schedule", least=14),
+    Column("schedule"),
     Column("state"),
     Column("next"),
-    Column("job", least=12, leave_out=2),
-    Column("when", least=16, leave_out=1),
-    Column("version", is_number=True, leave_out=3),
-    Column("tags", least=8, leave_out=4),
+    Column("job", is_below=True),
+    Column("when", is_below=True),
+    Column("version", is_number=True, leave_out=1),
+    Column("tags", leave_out=2),
 )
 
 
@@ -62,7 +62,7 @@ async def list_schedules(
         invocation.print("No schedules match." if job or state or tag or prefix or after or due else "No schedules.")
         return
     now = invocation.now
-    invocation.print_lines(fitted(COLUMNS, [_row(each, now) for each in schedules], invocation.room))
+    invocation.print_lines(whole(COLUMNS, [_row(each, now) for each in schedules], invocation.room))
     if len(schedules) == limit and due is None:
         invocation.say(f"there may be more: the same with --after {safe(schedules[-1].name)}")
 
@@ -91,10 +91,10 @@ def _next(schedule: ScheduleSummary, now: datetime) -> Text:
 VERSIONS = (
     Column("version", is_number=True),
     Column("since"),
-    Column("by", least=8, leave_out=3),
-    Column("changed", least=10, leave_out=2),
-    Column("when", least=14),
-    Column("job", least=12, leave_out=1),
+    Column("by", leave_out=3),
+    Column("changed", leave_out=2),
+    Column("when", is_below=True),
+    Column("job", leave_out=1),
 )
 
 
@@ -119,7 +119,7 @@ async def versions(
     if invocation.wants_json:
         invocation.print_json({"versions": found})
     else:
-        invocation.print_lines(fitted(VERSIONS, _version_rows(found, invocation.now), invocation.room))
+        invocation.print_lines(whole(VERSIONS, _version_rows(found, invocation.now), invocation.room))
 
 
 def _version_rows(found: Sequence[ScheduleVersion], now: datetime) -> list[list[Text]]:

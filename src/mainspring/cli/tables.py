@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Literal
 
 from rich.text import Text
@@ -11,7 +12,7 @@ from mainspring.cli.text import as_span, counted, safe
 from mainspring.model.lifecycle import State
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
     from mainspring.model.listing import RunSummary
@@ -43,6 +44,7 @@ class Column:
     is_id: bool = False  # its beginning says enough
     least: int | None = None  # texts are cut to so many characters, rather than nothing
     leave_out: int = 0  # the highest goes first; 0 stays
+    is_below: bool = False  # where nothing is cut, it goes below its line rather than beside it
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,62 @@ def fitted(columns: Sequence[Column], rows: Iterable[Sequence[Text]], room: int 
     for line in lines:
         line.rstrip()
     return lines
+
+
+def whole(columns: Sequence[Column], rows: Iterable[Sequence[Text]], room: int | None) -> list[Text]:
+    """Rows under their headings, of which no cell is cut: names are typed again, and half a time is none.
+
+    Where they are too long, whole columns are left out; then texts go below their line; then all but the first cell do.
+    """
+    table = list(zip(columns, *rows, strict=True))
+    for chosen in _fewer(table):
+        lines = _beside(chosen)
+        if fits(lines, room):
+            return lines
+    chosen = [cells for cells in table if not cells[0].leave_out and any(cells[1:])]
+    beside = [cells for cells in chosen if not cells[0].is_below]
+    below = [cells[1:] for cells in chosen if cells[0].is_below]
+    lines = _beside(beside)
+    if not fits(lines, room):
+        lines, below = [Text(""), *beside[0][1:]], [*(cells[1:] for cells in beside[1:]), *below]
+    return list(_with_below(lines, below, room or 0))
+
+
+def fits(lines: Iterable[Text], room: int | None) -> bool:
+    return room is None or all(line.cell_len <= room for line in lines)
+
+
+def wrapped(cell: Text, room: int, first: str = "  ", indent: str = "  ") -> Iterator[Text]:
+    """A text in lines that fit, broken between words."""
+    for words in wrap(cell.plain, room, initial_indent=first, subsequent_indent=indent, break_on_hyphens=False):
+        yield Text(words, style=cell.style)
+
+
+_Cells = tuple[Any, ...]  # a column, and then its texts
+
+
+def _fewer(table: list[_Cells]) -> Iterator[list[_Cells]]:
+    """The table; then without what is empty, and without one column after the other that may be left out."""
+    yield table
+    table = [cells for cells in table if any(cells[1:])]
+    yield table
+    for last in sorted({cells[0].leave_out for cells in table} - {0}, reverse=True):
+        yield [cells for cells in table if cells[0].leave_out < last]
+
+
+def _beside(table: list[_Cells]) -> list[Text]:
+    columns, *rows = zip(*table, strict=True)
+    return fitted(columns, rows, None)
+
+
+def _with_below(lines: list[Text], below: list[_Cells], room: int) -> Iterator[Text]:
+    heading, *lines = lines
+    if heading:
+        yield heading
+    for at, line in enumerate(lines):
+        yield from [line] if line.cell_len <= room else wrapped(line, room, first="")
+        for cells in below:
+            yield from wrapped(cells[at], room)
 
 
 def _left(filled: list[_Filled], room: int) -> list[_Filled]:
