@@ -153,6 +153,7 @@ INSTANTS = [
     ("every hour, for 2 hours", "26-11-16 05:00, 26-11-16 06:00, never"),
     ("every 10 minutes for 1.5 hours", "26-11-16 04:10, 26-11-16 04:20, 26-11-16 04:30"),
     ("for the next 2 weeks every monday at 9am", "26-11-16 09:00, 26-11-23 09:00, never"),
+    ("daily at 9am over the next 2 days", "26-11-16 09:00, 26-11-17 09:00, never"),
     ("every other tuesday at noon for 4 weeks", "26-11-17 12:00, 26-12-01 12:00, never"),
     ("every 10 minutes for half an hour starting 2027-01-01 08:00", "27-01-01 08:00, 27-01-01 08:10, 27-01-01 08:20"),
     (

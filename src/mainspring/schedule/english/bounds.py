@@ -115,12 +115,14 @@ def _day_to_come(reader: Reader, today: date | None) -> date | None:
 
 
 def read_length(reader: Reader) -> Length | None:
-    """`for 10 days`, `for the next 2 weeks`, `for an hour and a half`."""
+    """`for 10 days`, `over the next 2 weeks`, `for an hour and a half`."""
     first = reader.token
-    if not reader.word("for", want="'for' and a span of time"):
+    is_for = reader.word("for", want="'for' and a span of time") is not None
+    if not is_for and not reader.skip("over", "during"):
         return None
-    if reader.skip("the"):
-        reader.skip("next")
+    is_next = reader.skip("the") and reader.skip("next")
+    if not is_for and not is_next:
+        return None
     seconds = reader.attempt(read_span)
     span = reader.attempt(_days_or_months) if seconds is None else Span(elapsed=timedelta(seconds=seconds))
     if span is None:

@@ -18,6 +18,7 @@ from mainspring.schedule.english.clocks import (
     times_within,
 )
 from mainspring.schedule.english.refusals import Refusal
+from mainspring.schedule.english.times import NAMED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -226,7 +227,8 @@ def _check_whole_day(reader: Reader, clause: Clause, begin: time, step: int) -> 
 def _end_of_window(reader: Reader) -> int:
     """Where the time after `from` ends."""
     at = next(place for place, token in enumerate(reader.tokens) if token.text in ("from", "starting"))
-    ends = [place for place in range(at, len(reader.tokens)) if reader.tokens[place].kind in ("time", "number")]
+    times = [token.kind in ("time", "number") or token.text in NAMED for token in reader.tokens]
+    ends = [place for place in range(at, len(times)) if times[place]]
     place = ends[0] if ends else at + 1
     following = reader.tokens[place + 1]
     return following.end if following.text in ("am", "pm") else reader.tokens[place].end

@@ -58,6 +58,9 @@ def known_zone(name: str) -> str | None:
 def refuse_unknown_zone(reader: Reader, name: str, *, is_named: bool) -> None:
     """Refuse what was meant to be a zone and is none; do nothing if it may be something else."""
     token, lowered = reader.token, name.lower()
+    if lowered == "and/or":
+        rewrites = [reader.replaced(token, reader.after(2), "and")]
+        raise Refusal(reader.text, token.at, "'and/or' may be one of them or both", rewrites=rewrites)
     if lowered in LETTERS:
         words = f"'{name}' names an offset from UTC, not a place whose clock is meant"
         raise _instead(reader, token, token, words, LETTERS[lowered])

@@ -41,9 +41,13 @@ def _refuse_ambiguous(reader: Reader) -> None:
 
 
 def _refuse_about(reader: Reader) -> None:
-    """`around 9am`, `by noon`."""
+    """`around 9am`, `by noon`, `until 5pm`."""
     token, following, after = reader.token, reader.after(1), reader.after(2)
     is_time = following.kind == "time" or following.text in NAMED or after.text in ("am", "pm")
+    if token.text in ("until", "till", "til") and is_time:
+        words = f"'{token.text}' and a time may be on one day or on every day"
+        rewrites = [reader.replaced(token, token, each) for each in ("from 00:00 to", "until before today at")]
+        raise Refusal(reader.text, token.at, words, rewrites=rewrites)
     if token.text in ABOUT and is_time:
         words = f"'{token.text}' and a time is no time in particular"
         raise Refusal(reader.text, token.at, words, rewrites=[reader.replaced(token, token, "at")])
