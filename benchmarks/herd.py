@@ -1,7 +1,7 @@
 """A herd: very many schedules due in the same second, beside as many runs that simply lie in line; and spread.
 
 While it is drained, somebody else submits a run now and then to another queue of the same worker. Before each drain
-there is a checkpoint: filling the tables writes so much that one would else fall into some of them, and slow them down.
+tables are vacuumed and there is a checkpoint: filling writes so much that both would else fall into some of the drains.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class Herd:
         await self._client.queues.pause(QUEUE, reason="benchmark")
         say(f"filling the line with {self._count:,} plain runs")
         await fill(self._url, self._count)
-        await self._looker.execute("checkpoint")
+        await self._tidy()
         since: datetime = await self._looker.fetchval("select clock_timestamp()")
         await self._client.queues.resume(QUEUE)
         first_at, last_at = await self._drained(since)
@@ -147,9 +147,13 @@ class Herd:
             lead=filling.LEAD + count / SLOWEST_FIRING,
         )
         await self._staged(at)
-        await self._looker.execute("checkpoint")
+        await self._tidy()
         await filling.until(self._looker, at, "until the herd is due")
         return at
+
+    async def _tidy(self) -> None:
+        for statement in ("vacuum (analyze) ready, attempt, cursor, occurrence", "checkpoint"):
+            await self._looker.execute(statement)
 
     async def _staged(self, at: datetime) -> None:
         """Wait until all of them are in line, or their instant has come."""
