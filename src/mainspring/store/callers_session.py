@@ -1,7 +1,8 @@
 """Our statements inside a caller's transaction, whatever driver that has.
 
 Parameters travel as text, as they do in `callers.py`: `$1::uuid` becomes `$1::text::uuid`, or how the driver spells it.
-Our tables are found by a search path that ends with the act, or with whatever of the caller's is rolled back.
+Our tables are found by a search path that ends with the act. An act is done as a whole or not at all: what is refused
+is rolled back to a savepoint, with all that it locked, and the caller's transaction goes on.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ T = TypeVar("T")
 _PARAMETER = re.compile(r"\$(\d+)::")
 PATH = "select current_setting('search_path')"
 SET_PATH = "select set_config('search_path', $1::text, true)"
+SAVEPOINT, RELEASE = "savepoint mainspring_act", "release savepoint mainspring_act"
+ROLL_BACK = "rollback to savepoint mainspring_act"
 
 
 class CallersSession:
@@ -73,16 +76,19 @@ async def callers_session(connection: CallersConnection, *, is_blocking: bool) -
     """For one act inside the open transaction."""
     connection.check_transaction()
     session = CallersSession(connection, is_blocking=is_blocking)
-    path = await session.fetchval(PATH)
-    await session.execute(SET_PATH, SCHEMA)
+    await session.execute(SAVEPOINT)
     try:
+        path = await session.fetchval(PATH)
+        await session.execute(SET_PATH, SCHEMA)
         yield cast("Connection", session)
         await session.send_wake_ups()
+        await session.execute(SET_PATH, path)
     except BaseException:
-        with contextlib.suppress(Exception):  # after an error of the server, its rollback does the same
-            await session.execute(SET_PATH, path)
+        with contextlib.suppress(Exception):  # a connection that is gone has rolled back by itself
+            await session.execute(ROLL_BACK)  # which sets the path back, too
+            await session.execute(RELEASE)
         raise
-    await session.execute(SET_PATH, path)
+    await session.execute(RELEASE)
 
 
 def as_text(value: Any) -> str | None:
