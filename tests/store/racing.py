@@ -21,6 +21,7 @@ from mainspring.control.backfilling import Backfilling
 from mainspring.control.backfills import Backfills
 from mainspring.control.operations import Operations
 from mainspring.control.schedule_batches import ScheduleBatches
+from mainspring.control.schedule_transactions import ScheduleTransactions
 from mainspring.control.schedules import Schedules
 from mainspring.errors import MainspringError
 from mainspring.model.actor import DEFAULT_TENANT, Actor
@@ -59,6 +60,7 @@ class Party:
         self._firer = lane_firer(clock)
         database, template = cast("Database", OnlyConnection(self.stepped)), services.schedules
         common: dict[str, Any] = {"database": database, "clock": clock, "queries": template._queries}
+        transactions = ScheduleTransactions(database=database, definitions=template._definitions)
         self.schedules = Schedules(
             **common,
             definitions=template._definitions,
@@ -66,6 +68,7 @@ class Party:
             submissions=template._submissions,
             calendars=template._calendars,
             acts=template._acts,
+            transactions=transactions,
         )
         self.batches = ScheduleBatches(**common, schedules=self.schedules, calendars=template._calendars)
         backfilling = partial(Backfilling, **common, reruns=services.reruns, templates=Templates(clock))

@@ -16,8 +16,8 @@ from mainspring.store.callers_session import as_text
 from mainspring.store.database import Database
 from mainspring.store.migrate import migrate
 
-from .callers import ALL, ASYNC, BLOCKING, caller
-from .scheduling import HOUR, NEW_YEAR, Firing, outcomes, remind
+from .callers import ALL, ASYNC, BLOCKING, caller, until_someone_waits_for_a_lock
+from .scheduling import HOUR, LANES, NEW_YEAR, Firing, outcomes, remind, run_ids
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -51,67 +51,146 @@ async def names(app: Mainspring) -> list[str]:
 # ── commit and rollback ─────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.fixture
+async def before(app: Mainspring, job: Remind) -> None:
+    """What there was when the caller began."""
+    for name in ("put", "updated", "paused", "resumed", "deleted"):
+        await job.scheduled(name, "0 9 * * *").create(1)
+    await app.schedules.pause("resumed")
+
+
+STAYED = ["deleted", "paused", "put", "resumed", "updated"]
+COMMITTED = ["made", "many-1", "many-2", "paused", "put", "resumed", "updated"]
+
+
+async def check_that_all_happened_or_nothing(app: Mainspring, *, is_committed: bool) -> None:
+    assert await names(app) == (COMMITTED if is_committed else STAYED)
+    found = {each.name: each for each in await app.schedules.list()}
+    assert [found[name].version for name in ("put", "updated")] == ([2, 2] if is_committed else [1, 1])
+    states = [found[name].state for name in ("paused", "resumed")]
+    assert states == (["paused", "active"] if is_committed else ["active", "paused"])
+    triggered = [run.payload for run in [await app.runs.find(run_id) for run_id in await run_ids(app)]]
+    assert triggered == ([{"customer": 3}] if is_committed else [])
+
+
+@pytest.mark.usefixtures("before")
 @pytest.mark.parametrize("is_committed", [True, False])
 @pytest.mark.parametrize("library", ALL)
-async def test_schedules_are_made_changed_and_deleted_with_their_caller(
+async def test_what_is_done_to_schedules_happens_with_their_caller(
     app: Mainspring, job: Remind, url: str, library: str, is_committed: bool
 ) -> None:
-    await job.scheduled("put", "0 9 * * *").create(1)
-    await job.scheduled("deleted", "0 9 * * *").create(1)
-    hostile = job.options(tags=['a"{b', "c\\d,"], priority=2)
+    hostile = ['a"{b', "c\\d,"]
     async with caller(library, url) as one:
-        made = await hostile.options(connection=one.connection).scheduled("made", "0 9 * * *").create(7)
-        put = await job.options(connection=one.connection).scheduled("put", "0 10 * * *").put(8)
-        await app.schedules.delete("deleted", connection=one.connection)
+        own = {"connection": one.connection}
+        made = await job.options(tags=hostile, **own).scheduled("made", "0 9 * * *").create(7)
+        put = await job.options(**own).scheduled("put", "0 10 * * *").put(8)
+        updated = await app.schedules.update("updated", when="0 10 * * *", arguments={"customer": 3}, **own)
+        paused = await app.schedules.pause("paused", reason="a 'holiday'", until=NEW_YEAR + 5 * HOUR, **own)
+        resumed = await app.schedules.resume("resumed", **own)
+        tagged = job.options(tags=hostile)
+        many = [tagged.scheduled(f"many-{number}", "0 9 * * *").request(number) for number in (2, 1)]
+        ids = await app.schedules.create_many(many, **own)
+        run_id = await app.schedules.trigger("updated", **own)
+        await app.schedules.delete("deleted", **own)
         assert (made.next_at, made.payload) == (NEW_YEAR + 9 * HOUR, {"customer": 7})
-        assert (put.version, put.next_at) == (2, NEW_YEAR + 10 * HOUR)
-        assert await names(app) == ["deleted", "put"], "nobody else sees any of it yet"
+        assert [(each.version, each.next_at) for each in (put, updated)] == [(2, NEW_YEAR + 10 * HOUR)] * 2
+        assert (paused.state, paused.pause_reason, resumed.state) == ("paused", "a 'holiday'", "active")
+        assert await names(app) == STAYED, "nobody else sees any of it yet"
         await (one.commit() if is_committed else one.rollback())
 
-    assert await names(app) == (["made", "put"] if is_committed else ["deleted", "put"])
-    assert (await app.schedules.find("put")).version == (2 if is_committed else 1)
+    await check_that_all_happened_or_nothing(app, is_committed=is_committed)
     if is_committed:
         assert await app.schedules.find("made") == made
+        found = [await app.schedules.find(name) for name in ("many-2", "many-1")]
+        assert [(each.id, each.tags) for each in found] == [(each, hostile) for each in ids]
+        assert made.tags == hostile
+        assert await run_ids(app) == [run_id]
 
 
+@pytest.mark.usefixtures("before")
 @pytest.mark.parametrize("is_committed", [True, False])
 @pytest.mark.parametrize("library", BLOCKING)
 async def test_the_blocking_twins_do_the_same(
     app: Mainspring, job: Remind, url: str, library: str, is_committed: bool
 ) -> None:
-    await job.scheduled("put", "0 9 * * *").create(1)
-    await job.scheduled("deleted", "0 9 * * *").create(1)
-
     def change(connection: Any) -> None:
         own = job.options(tags=["a"], connection=connection)
         assert own.scheduled("made", "0 9 * * *").create_sync(7).tags == ["a"]
         assert own.scheduled("put", "0 10 * * *").put_sync(8).version == 2
+        updated = app.schedules.update_sync("updated", arguments={"customer": 3}, connection=connection)
+        assert (updated.version, updated.payload) == (2, {"customer": 3})
+        assert app.schedules.pause_sync("paused", connection=connection).state == "paused"
+        assert app.schedules.resume_sync("resumed", connection=connection).state == "active"
+        many = [job.scheduled(f"many-{number}", "0 9 * * *").request(number) for number in (1, 2)]
+        assert len(app.schedules.create_many_sync(many, connection=connection)) == 2
+        app.schedules.trigger_sync("updated", connection=connection)
         app.schedules.delete_sync("deleted", connection=connection)
 
     async with caller(library, url) as one:
         await asyncio.to_thread(change, one.connection)
         await (one.commit() if is_committed else one.rollback())
 
-    assert await names(app) == (["made", "put"] if is_committed else ["deleted", "put"])
+    await check_that_all_happened_or_nothing(app, is_committed=is_committed)
+
+
+async def test_without_a_connection_the_blocking_twins_commit_by_themselves(app: Mainspring, job: Remind) -> None:
+    await job.scheduled("a", "0 9 * * *").create(1)
+    await asyncio.to_thread(app.schedules.update_sync, "a", tags=["b"])
+    await asyncio.to_thread(app.schedules.pause_sync, "a", connection=None)
+    found = await app.schedules.find("a")
+    assert (found.tags, found.state) == (["b"], "paused")
+
+
+@pytest.mark.parametrize("library", ["asyncpg", "async psycopg"])
+async def test_a_caller_sees_what_was_done_before_in_the_same_transaction(
+    app: Mainspring, job: Remind, url: str, library: str
+) -> None:
+    async with caller(library, url) as one:
+        own = {"connection": one.connection}
+        await job.options(**own).scheduled("made", "0 9 * * *").create(1)
+        assert (await app.schedules.update("made", priority=1, **own)).version == 2
+        assert (await app.schedules.update("made", priority=1, **own)).version == 2, "that changes nothing"
+        assert (await app.schedules.rollback("made", to=1, **own)).version == 3
+        await app.schedules.trigger("made", **own)
+        await one.commit()
+    assert ((await app.schedules.find("made")).version, len(await run_ids(app))) == (3, 1)
+
+
+async def test_a_schedule_of_another_applications_job_is_triggered_and_updated_as_well(
+    app: Mainspring, job: Remind, url: str, clock: FrozenClock
+) -> None:
+    await job.scheduled("a", "0 9 * * *").create(7)
+    other = Mainspring(url, clock=clock)
+    async with other, caller("asyncpg", url) as one:
+        await other.schedules.update("a", tags=["b"], connection=one.connection)
+        await other.schedules.trigger("a", connection=one.connection)
+        await one.commit()
+    (run_id,) = await run_ids(app)
+    run = await app.runs.find(run_id)
+    assert (run.payload, run.tags) == ({"customer": 7}, ["b"])
 
 
 @pytest.mark.parametrize("library", ["asyncpg", "psycopg", "async sqlalchemy on asyncpg", "sqlalchemy"])
 async def test_what_is_overdue_is_decided_and_what_is_staged_withdrawn(
     app: Mainspring, job: Remind, url: str, clock: FrozenClock, connection: Connection, library: str
 ) -> None:
-    for name in ("put", "deleted"):
+    for name in ("put", "updated", "paused", "deleted"):
         await job.scheduled(name, "0 * * * *").create(1)
     firing = Firing(connection, clock)
     await clock.advance(HOUR)
     await firing.fire(horizon=3600.0)  # 01:00, and 02:00 ahead of its time
     async with caller(library, url) as one:
         await job.options(connection=one.connection).scheduled("put", "30 * * * *").put(1)
+        await app.schedules.update("updated", when="30 * * * *", connection=one.connection)
+        await app.schedules.pause("paused", connection=one.connection)
         await app.schedules.delete("deleted", connection=one.connection)
         await one.commit()
     await clock.advance(HOUR)
     await firing.fire()
     first, half, second = (NEW_YEAR + hours * HOUR for hours in (1, 1.5, 2))
-    assert await outcomes(app, "put") == [(first, first, "fired"), (half, half, "fired")]
+    for name in ("put", "updated"):
+        assert await outcomes(app, name) == [(first, first, "fired"), (half, half, "fired")]
+    assert await outcomes(app, "paused") == [(first, first, "fired")]
     assert await outcomes(app, "deleted") == [(first, first, "fired"), (second, second, "deleted")]
 
     await clock.advance(2 * HOUR)  # nobody fires
@@ -135,12 +214,46 @@ async def test_a_savepoint_that_is_rolled_back_takes_only_its_own_schedule_along
     assert await names(app) == ["kept"]
 
 
+# ── what is held until then ─────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_schedulers_pass_over_what_a_caller_holds_and_fire_it_afterwards(
+    app: Mainspring, job: Remind, url: str, clock: FrozenClock, connection: Connection
+) -> None:
+    for name in ("paused", "updated", "triggered"):
+        await job.scheduled(name, "0 * * * *").create(1)
+    await clock.advance(HOUR)
+    firing = Firing(connection, clock)
+    async with caller("asyncpg", url) as one:
+        await app.schedules.trigger("triggered", connection=one.connection)
+        await app.schedules.pause("paused", connection=one.connection)
+        await app.schedules.update("updated", tags=["a"], connection=one.connection)
+        for lane in range(LANES):
+            await firing.fire_lane(lane)
+        fired = [each.name for each in await app.schedules.list() if each.next_at != NEW_YEAR + HOUR]
+        assert fired == ["triggered"], "a trigger holds nothing"
+        await one.rollback()
+    await firing.fire()
+    assert len(await run_ids(app)) == 3
+
+
+async def test_who_changes_the_same_schedule_waits_for_the_caller(app: Mainspring, job: Remind, url: str) -> None:
+    await job.scheduled("a", "0 9 * * *").create(1)
+    async with caller("asyncpg", url) as one:
+        await app.schedules.pause("a", connection=one.connection)
+        updating = asyncio.create_task(app.schedules.update("a", tags=["b"]))
+        await until_someone_waits_for_a_lock(one.connection)
+        await one.commit()
+    found = await updating
+    assert (found.state, found.tags) == ("paused", ["b"])
+
+
 # ── what the caller keeps ───────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("library", ["asyncpg", "async psycopg", "async sqlalchemy on asyncpg"])
 async def test_the_callers_search_path_and_transaction_survive_a_refusal(
-    app: Mainspring, job: Remind, url: str, library: str
+    app: Mainspring, job: Remind, url: str, connection: Connection, library: str
 ) -> None:
     await job.scheduled("taken", "0 9 * * *").create(1)
     async with caller(library, url) as one:
@@ -152,11 +265,18 @@ async def test_the_callers_search_path_and_transaction_survive_a_refusal(
             await app.schedules.delete("nobody", connection=one.connection)
         with pytest.raises(ScheduleVersionConflict):
             await app.schedules.delete("taken", expected_version=2, connection=one.connection)
+        many = [job.scheduled(name, "0 9 * * *").request(1) for name in ("a", "b", "taken")]
+        with pytest.raises(ScheduleExists, match="none of the batch was made"):
+            await app.schedules.create_many(many, connection=one.connection)
+        with pytest.raises(InvalidInput, match="must be after the present"):
+            await app.schedules.pause("taken", until=NEW_YEAR, connection=one.connection)
         await own.scheduled("free", "0 9 * * *").create(1)
         path = "do $$ begin assert current_setting('search_path') = 'pg_catalog'; end $$"
         await _execute(library, one.connection, path)
         await one.commit()
     assert await names(app) == ["free", "taken"]
+    cursors = "select count(*) from mainspring.cursor where schedule_id not in (select id from mainspring.schedule)"
+    assert await connection.fetchval(cursors) == 0, "what is refused leaves nothing behind"
 
 
 async def _execute(library: str, connection: Any, statement: str) -> None:
@@ -191,16 +311,22 @@ async def test_without_a_transaction_it_is_refused(app: Mainspring, job: Remind,
     with pytest.raises(InvalidInput) as caught:
         await job.options(connection=connection).scheduled("a", "0 9 * * *").create(1)
     assert caught.value.code == "no-transaction"
+    with pytest.raises(InvalidInput, match="has none open"):
+        await app.schedules.trigger("a", connection=connection)
     await connection.close()
 
 
 @pytest.mark.parametrize("library", ASYNC)
-async def test_an_async_connection_is_refused_by_the_blocking_twins(job: Remind, url: str, library: str) -> None:
+async def test_an_async_connection_is_refused_by_the_blocking_twins(
+    app: Mainspring, job: Remind, url: str, library: str
+) -> None:
     async with caller(library, url) as one:
         scheduled = job.options(connection=one.connection).scheduled("a", "0 9 * * *")
         with pytest.raises(InvalidInput) as caught:
             await asyncio.to_thread(scheduled.create_sync, 1)
         assert caught.value.code == "connection-is-async"
+        with pytest.raises(InvalidInput, match="async connection"):
+            await asyncio.to_thread(app.schedules.pause_sync, "a", connection=one.connection)
         await one.rollback()
 
 
@@ -211,8 +337,15 @@ async def test_another_installation_is_refused(app: Mainspring, job: Remind, emp
     async with caller(library, empty_url) as one:
         with pytest.raises(ForeignDatabase):
             await job.options(connection=one.connection).scheduled("a", "0 9 * * *").create(1)
-        with pytest.raises(ForeignDatabase):
-            await app.schedules.delete("a", connection=one.connection)
+        for act in (
+            app.schedules.delete("a", connection=one.connection),
+            app.schedules.pause("a", connection=one.connection),
+            app.schedules.update("a", tags=["b"], connection=one.connection),
+            app.schedules.trigger("a", connection=one.connection),
+            app.schedules.create_many([job.scheduled("a", "0 9 * * *").request(1)], connection=one.connection),
+        ):
+            with pytest.raises(ForeignDatabase):
+                await act
         await one.commit()
     assert await other.fetchval("select count(*) from schedule") == 0
     await other.close()

@@ -92,7 +92,7 @@ class Verb(_Verb, Generic[P, R]):
     def __get__(self, instance: Any, owner: type) -> Any:
         return self if instance is None else MethodType(self.function, instance)
 
-    def __call__(self, instance: Any, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
+    def __call__(self, instance: Any, /, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
         answer: Coroutine[Any, Any, R] = self.function(instance, *args, **kwargs)
         return answer
 
@@ -166,9 +166,12 @@ class Blocking(Generic[P, R]):
     def __set_name__(self, owner: type, name: str) -> None:
         def call(instance: Bound, /, *args: Any, **kwargs: Any) -> Any:
             _refuse(instance, name, "await ")
-            return instance.opener.blocking(getattr(instance, _twin_of(name))(*args, **kwargs))
+            return self.perform(instance, getattr(instance, _twin_of(name)), *args, **kwargs)
 
         self.function = _dressed(call, inspect.signature(self.twin), name, _of_twin(name))
+
+    def perform(self, instance: Bound, twin: Callable[..., Coroutine[Any, Any, R]], /, *args: Any, **kwargs: Any) -> R:
+        return instance.opener.blocking(twin(*args, **kwargs))
 
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...

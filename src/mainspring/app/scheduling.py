@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Unpack
 
 from mainspring.app.binding import blocking, verb
 from mainspring.app.collections import Collection
-from mainspring.app.schedule_changes import change_on, change_on_sync
+from mainspring.app.schedule_changes import blocking_change, change_here
 from mainspring.control.backfills import Backfills
 from mainspring.control.calendars import Calendars
 from mainspring.control.forecast import Forecasts
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from mainspring.app.job import Job
     from mainspring.app.mainspring import Mainspring
-    from mainspring.app.schedule_changes import Prepare
     from mainspring.control.declared import DeclaredDifference
     from mainspring.control.schedule_requests import ScheduleKeywords
     from mainspring.model.actor import Actor
@@ -97,6 +96,7 @@ class ScheduleCollection(Collection):
     rollback = verb(Schedules, Schedules.rollback)
     pause = verb(Schedules, Schedules.pause)
     resume = verb(Schedules, Schedules.resume)
+    delete = verb(Schedules, Schedules.delete)
     trigger = verb(Schedules, Schedules.trigger)
     backfill = verb(Backfills, Backfills.backfill)
     start_backfill = verb(Backfills, Backfills.start_backfill)
@@ -107,14 +107,15 @@ class ScheduleCollection(Collection):
     history_sync = blocking(history)
     preview_sync = blocking(preview)
     versions_sync = blocking(versions)
-    create_many_sync = blocking(create_many)
-    update_sync = blocking(update)
+    create_many_sync = blocking_change(create_many)
+    update_sync = blocking_change(update)
     forecast_sync = blocking(forecast)
     added_load_sync = blocking(added_load)
-    rollback_sync = blocking(rollback)
-    pause_sync = blocking(pause)
-    resume_sync = blocking(resume)
-    trigger_sync = blocking(trigger)
+    rollback_sync = blocking_change(rollback)
+    pause_sync = blocking_change(pause)
+    resume_sync = blocking_change(resume)
+    delete_sync = blocking_change(delete)
+    trigger_sync = blocking_change(trigger)
     backfill_sync = blocking(backfill)
     start_backfill_sync = blocking(start_backfill)
 
@@ -147,26 +148,6 @@ class ScheduleCollection(Collection):
         request = self._requested(name, job, when, arguments, options, **settings)
         schedules = (await self._app.services()).schedules
         return await schedules.put(self._app.actor, request, expected_version=expected_version)
-
-    async def delete(self, name: str, *, expected_version: int | None = None, connection: object | None = None) -> None:
-        """Remove a schedule. Runs it has made, and what is recorded of it, stay.
-
-        `connection` is your own asyncpg, psycopg or SQLAlchemy connection: it is gone if and only if you commit.
-        """
-        if connection is not None:
-            return await change_on(self._app, connection, self._deletion(name, expected_version))
-        schedules = (await self._app.services()).schedules
-        return await schedules.delete(self._app.actor, name, expected_version=expected_version)
-
-    def delete_sync(self, name: str, *, expected_version: int | None = None, connection: object | None = None) -> None:
-        """`delete` for code that is not async."""
-        refuse_in_event_loop("delete_sync", "await app.schedules.delete(…)")
-        if connection is None:
-            return self._app.blocking(self.delete(name, expected_version=expected_version))
-        return change_on_sync(self._app, connection, self._deletion(name, expected_version))
-
-    def _deletion(self, name: str, expected_version: int | None) -> Prepare[None]:
-        return lambda at: at.delete(self._app.actor, name, expected_version=expected_version)
 
     async def apply(self, *, by_hand: bool = False, prune: bool = False) -> Sequence[DeclaredDifference]:
         """Let the schedules that the code declares take effect; answers how they differed from those there were.
@@ -238,32 +219,38 @@ class ScheduledJob(Generic[P]):
     async def create(self, /, *args: P.args, **kwargs: P.kwargs) -> ScheduleSummary:
         """Make the schedule; its name must be free. The arguments are checked against the job's signature."""
         request = self._request(args, kwargs)
-        if self._job.connection is not None:
-            return await change_on(self.opener, self._job.connection, lambda at: at.create(self._actor, request))
-        return await (await self.opener.services()).schedules.create(self._actor, request)
+        schedules = (await self.opener.services()).schedules
+        return await schedules.create(self._actor, request, connection=self._job.connection)
 
     async def put(self, /, *args: P.args, **kwargs: P.kwargs) -> ScheduleSummary:
         """Make the schedule, or make the one of this name this one. Asked for twice, nothing more happens."""
         request = self._request(args, kwargs)
-        if self._job.connection is not None:
-            return await change_on(self.opener, self._job.connection, lambda at: at.put(self._actor, request))
-        return await (await self.opener.services()).schedules.put(self._actor, request)
+        schedules = (await self.opener.services()).schedules
+        return await schedules.put(self._actor, request, connection=self._job.connection)
 
     def create_sync(self, /, *args: P.args, **kwargs: P.kwargs) -> ScheduleSummary:
         """`create` for code that is not async."""
         refuse_in_event_loop("create_sync", "await job.scheduled.create(…)")
         if self._job.connection is None:
             return self.opener.blocking(self.create(*args, **kwargs))
-        request = self._request(args, kwargs)
-        return change_on_sync(self.opener, self._job.connection, lambda at: at.create(self._actor, request))
+        actor, request = self._actor, self._request(args, kwargs)
+        return change_here(
+            self.opener,
+            self._job.connection,
+            lambda services, here: services.schedules.create(actor, request, connection=here),
+        )
 
     def put_sync(self, /, *args: P.args, **kwargs: P.kwargs) -> ScheduleSummary:
         """`put` for code that is not async."""
         refuse_in_event_loop("put_sync", "await job.scheduled.put(…)")
         if self._job.connection is None:
             return self.opener.blocking(self.put(*args, **kwargs))
-        request = self._request(args, kwargs)
-        return change_on_sync(self.opener, self._job.connection, lambda at: at.put(self._actor, request))
+        actor, request = self._actor, self._request(args, kwargs)
+        return change_here(
+            self.opener,
+            self._job.connection,
+            lambda services, here: services.schedules.put(actor, request, connection=here),
+        )
 
     @property
     def _actor(self) -> Actor:

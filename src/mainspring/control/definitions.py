@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from contextvars import Context
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from mainspring.errors import ForeignDatabase, SchemaMismatch
 from mainspring.model.job import definition_of
@@ -21,7 +21,7 @@ from mainspring.store.migrate import check_schema, installation_of
 from mainspring.store.submissions import known_document
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Coroutine
 
     from mainspring.control.application import Application
     from mainspring.model.actor import Actor
@@ -122,13 +122,22 @@ class Definitions:
 
     # ── another installation ────────────────────────────────────────────────────────────────────────────────
 
-    async def known_anew(self, act: Callable[[], Awaitable[T]]) -> T:
-        """Act; if the database is not what we knew (dropped and made again, restored), look anew, and once more."""
+    async def known_anew(
+        self,
+        act: Callable[[], Awaitable[T]],
+        *,
+        ours: Callable[[Coroutine[Any, Any, None]], Awaitable[None]] | None = None,
+    ) -> T:
+        """Act; if the database is not what we knew (dropped and made again, restored), look anew, and once more.
+
+        `ours`: how whoever acts on a caller's connection awaits what goes over ours.
+        """
         generation = self.generation
         try:
             return await act()
         except ForeignDatabase:
-            await self.refresh(generation)
+            looking = self.refresh(generation)
+            await (looking if ours is None else ours(looking))
             return await act()
 
     async def refresh(self, generation: int) -> None:

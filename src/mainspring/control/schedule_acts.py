@@ -1,4 +1,4 @@
-"""What is done to schedules inside an open transaction, of ours or of a caller: made, replaced, changed, deleted."""
+"""What is done to schedules inside an open transaction, of ours or of a caller: made, replaced, paused, deleted."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from mainspring.clock import instant
-from mainspring.control.schedule_errors import schedule_exists, version_conflict
+from mainspring.control.schedule_errors import pause_is_over, schedule_exists, version_conflict
 from mainspring.control.schedule_rows import content_of
 from mainspring.model.scheduling import ScheduleState
 from mainspring.schedule.text import fired
@@ -68,16 +68,36 @@ class ScheduleActs:
         return await self._queries.find_on(connection, actor, request.name)
 
     async def delete(self, connection: Connection, actor: Actor, name: str, expected_version: int | None) -> None:
-        async with self.changing(connection, actor, name, "delete", expected_version=expected_version) as schedule:
-            await self.settle(schedule)
+        async with self._changing(connection, actor, name, "delete", expected_version=expected_version) as schedule:
+            await self._settle(schedule)
             await schedule.delete(tenant_id=actor.tenant)
 
-    async def settle(self, schedule: LockedSchedule) -> None:
+    async def pause(
+        self, connection: Connection, actor: Actor, name: str, reason: str, until: datetime | None
+    ) -> ScheduleSummary:
+        detail = {"reason": reason, "until": until}
+        async with self._changing(connection, actor, name, "pause", detail=detail) as schedule:
+            if until is not None and until <= schedule.now:
+                raise pause_is_over(until, schedule.now)
+            await self._settle(schedule)
+            await schedule.pause(tenant_id=actor.tenant, actor=actor.name, reason=reason, until=until)
+        return await self._queries.find_on(connection, actor, name)
+
+    async def resume(self, connection: Connection, actor: Actor, name: str) -> ScheduleSummary:
+        async with self._changing(connection, actor, name, "resume") as schedule:
+            if schedule.is_paused:
+                await self._settle(schedule)
+                await schedule.resume(tenant_id=actor.tenant, at=schedule.now)
+        return await self._queries.find_on(connection, actor, name)
+
+    # ── inside ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _settle(self, schedule: LockedSchedule) -> None:
         """Take back what is staged, and decide what is overdue: that comes before every change."""
         await schedule.settle(self._firer, self._clock)
 
     @asynccontextmanager
-    async def changing(
+    async def _changing(
         self,
         connection: Connection,
         actor: Actor,
@@ -101,8 +121,6 @@ class ScheduleActs:
             detail={"name": name, **(detail or {})},
         )
         notify.send(connection, [notify.schedule(lane)])
-
-    # ── inside ──────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _create(self, connection: Connection, actor: Actor, request: ScheduleRequest, content: Content) -> bool:
         """Inside a transaction; answers whether the name was free."""
@@ -146,7 +164,7 @@ class ScheduleActs:
     ) -> None:
         lane = self._queries.lane(actor, request.name)
         resolved, _ = await self._first(connection, actor, request, schedule.now)  # refuses one that is over
-        await self.settle(schedule)
+        await self._settle(schedule)
         await schedules.keep_version(connection, lane, schedule.id, tenant_id=actor.tenant)
         state = ScheduleState.PAUSED if schedule.is_paused else ScheduleState.ACTIVE
         await schedules.replace(

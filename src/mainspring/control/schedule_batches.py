@@ -9,7 +9,6 @@ from mainspring.control.schedule_errors import batch_too_large, names_repeated, 
 from mainspring.schedule.zones import TZDATA_VERSION
 from mainspring.scheduler.calendars import resolved
 from mainspring.store import notify, schedules
-from mainspring.store.connection import transaction
 from mainspring.store.schedules import NewSchedule
 from mainspring.store.submissions import new_run_ids
 
@@ -22,12 +21,12 @@ if TYPE_CHECKING:
     from mainspring.control.calendars import Calendars
     from mainspring.control.schedule_queries import ScheduleQueries
     from mainspring.control.schedule_requests import ScheduleRequest
+    from mainspring.control.schedule_transactions import ScheduleTransactions
     from mainspring.control.schedules import Schedules
     from mainspring.model.actor import Actor
     from mainspring.schedule.schedule import Schedule
     from mainspring.scheduler.calendars import ResolvedSchedule
     from mainspring.store.connection import Connection, Record
-    from mainspring.store.database import Database
     from mainspring.store.schedules import Content
 
 MAX_BATCH = 100_000
@@ -55,41 +54,56 @@ class ScheduleBatches:
     def __init__(
         self,
         *,
-        database: Database,
         clock: Clock,
         queries: ScheduleQueries,
         schedules: Schedules,
         calendars: Calendars,
+        transactions: ScheduleTransactions,
     ) -> None:
-        self._calendars = calendars
-        self._database = database
         self._clock = clock
         self._queries = queries
         self._schedules = schedules
+        self._calendars = calendars
+        self._transactions = transactions
 
-    async def create_many(self, actor: Actor, requests: Iterable[ScheduleRequest]) -> list[UUID]:
+    async def create_many(
+        self, actor: Actor, requests: Iterable[ScheduleRequest], *, connection: object | None = None
+    ) -> list[UUID]:
         """Make all of these schedules or none, at most 100,000; answers with their ids.
 
         `await app.schedules.create_many([job.scheduled(f"remind-{n}", "every day at 9").request(n) for n in numbers])`.
         A name that is taken, or given twice, refuses them all.
+
+        `connection` is your own asyncpg, psycopg or SQLAlchemy connection: they are there if and only if you commit.
         """
         wanted = _checked(list(requests))
         if not wanted:
             return []
-        contents = await self._contents(actor, wanted)
-        lanes = self._by_lane(actor, wanted)
-        ids: dict[str, UUID] = {}
-        async with self._database.acquire() as connection, transaction(connection):
-            now = await schedules.now(connection)
-            names = {name for request in wanted for name in request.schedule.stored_calendars}
-            known = Resolving(await self._calendars.known(connection, actor, names, holds=True))
-            for lane, some in _pieces(lanes):
-                made = self._new(lane, some, contents, known, now)
-                await _create(connection, actor, lane, made)
-                ids.update((each.name, each.id) for each in made)
-            await _audit(connection, actor, next(iter(lanes)), ids)
-            notify.send(connection, map(notify.schedule, lanes))
+        at = self._transactions.on(connection)
+
+        async def attempt() -> dict[str, UUID]:
+            contents = await at.ours(self._contents(actor, wanted))
+            jobs = {contents[request.name].job: request.job for request in wanted}
+            return await at.act(lambda inside: self._create_all(inside, actor, wanted, contents), jobs=jobs)
+
+        ids = await at.known_anew(attempt)
         return [ids[request.name] for request in wanted]
+
+    async def _create_all(
+        self, connection: Connection, actor: Actor, wanted: Sequence[ScheduleRequest], contents: dict[str, Content]
+    ) -> dict[str, UUID]:
+        """Inside a transaction; answers with their ids by their names."""
+        ids: dict[str, UUID] = {}
+        lanes, now = self._by_lane(actor, wanted), await schedules.now(connection)
+        names = {name for request in wanted for name in request.schedule.stored_calendars}
+        known = Resolving(await self._calendars.known(connection, actor, names, holds=True))
+        for lane, some in _pieces(lanes):
+            made = self._new(lane, some, contents, known, now)
+            await _create(connection, actor, lane, made)
+            ids.update((each.name, each.id) for each in made)
+        await _audit(connection, actor, next(iter(lanes)), ids)
+        notify.send(connection, map(notify.schedule, lanes))
+        return ids
 
     async def _contents(self, actor: Actor, wanted: Sequence[ScheduleRequest]) -> dict[str, Content]:
         """By their names. What many have in common is worked out once."""

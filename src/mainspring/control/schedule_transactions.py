@@ -1,82 +1,146 @@
-"""Changes of schedules inside a caller's own transaction: they happen if and only if the caller commits.
+"""Where schedules are changed: in a transaction of ours, or in a caller's own, and then if and only if that commits.
 
-Jobs and queues are looked up, or registered, over a connection of ours before; then all statements go over the
-caller's.
+In a caller's transaction all statements that concern schedules go over the caller's connection. What has to be known or
+registered before (jobs, queues) goes over one of ours. A connection that blocks is used in its caller's thread, which
+waits for whatever our event loop has to do in between.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mainspring.store import submissions
-from mainspring.store.callers_session import callers_session, run_here
+from mainspring.store.callers import callers_connection
+from mainspring.store.callers_session import callers_session
+from mainspring.store.connection import transaction
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Coroutine, Mapping
+    from uuid import UUID
 
     from mainspring.control.definitions import Definitions
-    from mainspring.control.schedule_acts import ScheduleActs
-    from mainspring.control.schedule_requests import ScheduleRequest
-    from mainspring.control.schedules import Schedules
+    from mainspring.control.submissions import Submissions
     from mainspring.model.actor import Actor
-    from mainspring.model.scheduling import ScheduleSummary
-    from mainspring.store.callers import CallersConnection
+    from mainspring.model.options import SubmitOptions
     from mainspring.store.connection import Connection
+    from mainspring.store.database import Database
 
 T = TypeVar("T")
+NO_JOBS: Mapping[int, str] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PreparedChange(Generic[T]):
-    """A change that is ready to be made on a caller's connection."""
+class BlockingConnection:
+    """A caller's connection that blocks, and how its thread waits for what our event loop does."""
 
-    known: str  # what it takes for granted of the database
-    act: Callable[[Connection], Awaitable[T]]
+    connection: object
+    wait_for: Callable[[Coroutine[Any, Any, Any]], Any]
 
-    async def make(self, connection: CallersConnection) -> T:
-        return await self._make(connection, is_blocking=False)
 
-    def make_sync(self, connection: CallersConnection) -> T:
-        """In the caller's thread: its connection may belong to it."""
-        return run_here(self._make(connection, is_blocking=True))
+class ScheduleTransaction(ABC):
+    """The transaction that an act on schedules is part of."""
 
-    async def _make(self, connection: CallersConnection, *, is_blocking: bool) -> T:
-        async with callers_session(connection, is_blocking=is_blocking) as session:
-            objection = await submissions.objection_to(session, self.known)
+    @abstractmethod
+    async def ours(self, work: Coroutine[Any, Any, T]) -> T:
+        """What goes over connections of ours."""
+
+    @abstractmethod
+    async def act(self, act: Callable[[Connection], Awaitable[T]], *, jobs: Mapping[int, str] = NO_JOBS) -> T:
+        """Act as a whole or not at all; the names of jobs stand for the numbers that the act uses."""
+
+    @abstractmethod
+    async def look(self, look: Callable[[Connection], Awaitable[T]]) -> T:
+        """Read what the transaction sees."""
+
+    @abstractmethod
+    async def known_anew(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        """Make an attempt; and another if the numbers of jobs turn out to be those of a database that was replaced."""
+
+    @abstractmethod
+    async def submit(
+        self, submissions: Submissions, actor: Actor, job: str, payload: bytes, options: SubmitOptions
+    ) -> UUID:
+        """Accept one run."""
+
+
+class OwnTransaction(ScheduleTransaction):
+    """Begins and commits with the act."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def ours(self, work: Coroutine[Any, Any, T]) -> T:
+        return await work
+
+    async def act(self, act: Callable[[Connection], Awaitable[T]], *, jobs: Mapping[int, str] = NO_JOBS) -> T:
+        async with self._database.acquire() as connection, transaction(connection):
+            return await act(connection)
+
+    async def look(self, look: Callable[[Connection], Awaitable[T]]) -> T:
+        async with self._database.acquire() as connection:
+            return await look(connection)
+
+    async def known_anew(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        return await attempt()
+
+    async def submit(
+        self, submissions: Submissions, actor: Actor, job: str, payload: bytes, options: SubmitOptions
+    ) -> UUID:
+        return await submissions.submit_payload(actor, job, payload, options)
+
+
+class CallersTransaction(ScheduleTransaction):
+    """Was begun by a caller, and ends when and how the caller likes."""
+
+    def __init__(self, connection: object, definitions: Definitions) -> None:
+        here = connection if isinstance(connection, BlockingConnection) else None
+        self._connection = callers_connection(connection if here is None else here.connection)
+        self._wait_for = None if here is None else here.wait_for
+        self._definitions = definitions
+
+    async def ours(self, work: Coroutine[Any, Any, T]) -> T:
+        if self._wait_for is None:
+            return await work
+        answer: T = self._wait_for(work)
+        return answer
+
+    async def act(self, act: Callable[[Connection], Awaitable[T]], *, jobs: Mapping[int, str] = NO_JOBS) -> T:
+        is_blocking = self._wait_for is not None
+        async with callers_session(self._connection, is_blocking=is_blocking) as session:
+            objection = await submissions.objection_to(session, self._definitions.known_of_jobs(dict(jobs)))
             if objection is not None:
                 submissions.raise_objection(objection)
-            return await self.act(session)
+            return await act(session)
+
+    async def look(self, look: Callable[[Connection], Awaitable[T]]) -> T:
+        return await self.known_anew(lambda: self.act(look))
+
+    async def known_anew(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        return await self._definitions.known_anew(attempt, ours=self.ours)
+
+    async def submit(
+        self, submissions: Submissions, actor: Actor, job: str, payload: bytes, options: SubmitOptions
+    ) -> UUID:
+        async def attempt() -> UUID:
+            prepared = await self.ours(submissions.prepare_payload(actor, job, payload, options))
+            is_blocking, connection = self._wait_for is not None, self._connection
+            (run_id,) = prepared.send_sync(connection) if is_blocking else await prepared.send(connection)
+            await self.ours(prepared.wake())
+            return run_id
+
+        return await self.known_anew(attempt)
 
 
 class ScheduleTransactions:
-    """Prepares changes of schedules for a caller's own transaction."""
+    """Says which transaction an act is part of: the caller's, if a connection is given."""
 
-    def __init__(self, *, schedules: Schedules, acts: ScheduleActs, definitions: Definitions) -> None:
-        self._schedules = schedules
-        self._acts = acts
-        self.definitions = definitions
+    def __init__(self, *, database: Database, definitions: Definitions) -> None:
+        self._database = database
+        self._definitions = definitions
 
-    async def create(self, actor: Actor, request: ScheduleRequest) -> PreparedChange[ScheduleSummary]:
-        content = await self._schedules.content(actor, request)
-
-        async def act(connection: Connection) -> ScheduleSummary:
-            return await self._acts.create(connection, actor, request, content)
-
-        return PreparedChange(known=self.definitions.known_of_jobs({content.job: request.job}), act=act)
-
-    async def put(
-        self, actor: Actor, request: ScheduleRequest, *, expected_version: int | None = None
-    ) -> PreparedChange[ScheduleSummary]:
-        content = await self._schedules.content(actor, request)
-
-        async def act(connection: Connection) -> ScheduleSummary:
-            return await self._acts.put(connection, actor, request, content, expected_version)
-
-        return PreparedChange(known=self.definitions.known_of_jobs({content.job: request.job}), act=act)
-
-    async def delete(self, actor: Actor, name: str, *, expected_version: int | None = None) -> PreparedChange[None]:
-        async def act(connection: Connection) -> None:
-            await self._acts.delete(connection, actor, name, expected_version)
-
-        return PreparedChange(known=self.definitions.known_of_jobs({}), act=act)
+    def on(self, connection: object | None) -> ScheduleTransaction:
+        if connection is None:
+            return OwnTransaction(self._database)
+        return CallersTransaction(connection, self._definitions)

@@ -131,7 +131,17 @@ class Submissions:
         self, actor: Actor, definition: JobDefinition, options: SubmitOptions, payloads: Sequence[bytes]
     ) -> PreparedRuns:
         """For a connection that blocks: prepared in the event loop, sent in the caller's thread."""
-        template, known = await self._template(actor, definition, options)
+        return self._prepared(*await self._template(actor, definition, options), payloads)
+
+    async def prepare_payload(self, actor: Actor, name: str, payload: bytes, options: SubmitOptions) -> PreparedRuns:
+        """The same for one run of a job that this or another application defines."""
+        definition = self._application.definition_of(name)
+        if definition is not None:
+            return await self.prepare(actor, definition, options, [payload])
+        definition, registered = await self.definitions.look_up(actor, name, options)
+        return self._prepared(_template(actor, definition, options, registered), registered.known, [payload])
+
+    def _prepared(self, template: Template, known: Known, payloads: Sequence[bytes]) -> PreparedRuns:
         runs = [template.filled(payload) for payload in payloads]
         ids = self._submitter.new_ids(runs)
         wake_ups = self._submitter.wake_ups(ids, runs)

@@ -63,7 +63,6 @@ class Services:
     schedule_lists: ScheduleLists
     schedule_batches: ScheduleBatches
     backfills: Backfills
-    schedule_transactions: ScheduleTransactions
     declared: DeclaredSchedules
     forecasts: Forecasts
     calendars: Calendars
@@ -93,6 +92,7 @@ def services(store: Store, clock: Clock, application: Application) -> Services:
     schedule_queries = ScheduleQueries(database=database, lanes=lanes)
     calendars = Calendars(database=database, clock=clock, lanes=lanes)
     acts = ScheduleActs(clock=clock, queries=schedule_queries, calendars=calendars, firer=lane_firer(clock))
+    transactions = ScheduleTransactions(database=database, definitions=definitions)
     schedules = Schedules(
         database=database,
         clock=clock,
@@ -102,6 +102,7 @@ def services(store: Store, clock: Clock, application: Application) -> Services:
         submissions=submissions,
         calendars=calendars,
         acts=acts,
+        transactions=transactions,
     )
     backfilling = partial(
         Backfilling,
@@ -130,10 +131,13 @@ def services(store: Store, clock: Clock, application: Application) -> Services:
         schedule_queries=schedule_queries,
         schedule_lists=ScheduleLists(database=database, lanes=lanes, queries=schedule_queries),
         schedule_batches=ScheduleBatches(
-            database=database, clock=clock, queries=schedule_queries, schedules=schedules, calendars=calendars
+            clock=clock,
+            queries=schedule_queries,
+            schedules=schedules,
+            calendars=calendars,
+            transactions=transactions,
         ),
         backfills=Backfills(database=database, queries=schedule_queries, operations=operations),
-        schedule_transactions=ScheduleTransactions(schedules=schedules, acts=acts, definitions=definitions),
         declared=DeclaredSchedules(
             database=database, lanes=lanes, application=application, schedules=schedules, calendars=calendars
         ),
