@@ -144,6 +144,9 @@ SCHEDULES: dict[str, Callable[[Mainspring], Awaitable[object]]] = {
     "create_many": lambda app: app.schedules.create_many(
         [ScheduleRequest(name="new", job="greet", schedule=Schedule.parse("every hour"), payload=b'{"name": "Ada"}')]
     ),
+    "put_many": lambda app: app.schedules.put_many(
+        [ScheduleRequest(name="new", job="greet", schedule=Schedule.parse("every hour"), payload=b'{"name": "Ada"}')]
+    ),
     "update": lambda app: app.schedules.update("old", tags=["a"]),
     "replace": lambda app: app.schedules.put("old", "greet", "every day at 09:00", {"name": "Ada"}),
     "pause": lambda app: app.schedules.pause("old"),

@@ -50,15 +50,15 @@ ACTING = """
     workers/request_drain
 """
 FIRING = """
-    calendars/find jobs/find_by_id jobs/lines jobs/open_line schedules/audit schedules/drop_cursor schedules/fire
+    calendars/find jobs/find_by_id jobs/lines jobs/open_line schedules/audit schedules/drop_cursors schedules/fire
     schedules/last_decided schedules/lock schedules/lock_cursor schedules/lock_if_free schedules/now schedules/resume
     schedules/set_cursor schedules/skip schedules/withdraw
 """
 # A client that changes a schedule fires what is overdue, too.
 SCHEDULING = f"""
     calendars/advance_revision calendars/delete calendars/hold calendars/put schedules/backfill schedules/create
-    schedules/create_many schedules/declared schedules/delete schedules/keep_version schedules/lock schedules/pause
-    schedules/replace schedules/withdraw {FIRING}
+    schedules/create_many schedules/declared schedules/delete schedules/find_many schedules/keep_version schedules/lock
+    schedules/pause schedules/replace schedules/withdraw {FIRING}
 """
 WATCHING_THE_TIME = """
     calendars/edited calendars/users schedulers/beat schedulers/list schedulers/remove schedules/announced

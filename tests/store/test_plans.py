@@ -222,6 +222,7 @@ OF_SCHEDULES = {"after": "''", "count": "51", "job": "1", "prefix": "'name-01'",
 OF_SCHEDULES |= {"until": "'~'", "scan": "51"}
 OTHER_SAMPLES: dict[str, dict[str, str]] = {
     "schedules/resume": {"state": "'done'"},
+    "schedules/find_many": {"names": "'{name-000008,name-000016}'"},
     "schedules/list": OF_SCHEDULES,
     "schedules/list_of_job": OF_SCHEDULES,
     "schedules/scan_end": OF_SCHEDULES,

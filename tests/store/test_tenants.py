@@ -47,7 +47,7 @@ WITHOUT = {
     "schedules/skipped": "rows by the id of a schedule that the caller has found as its tenant's",
     "schedules/last_decided": "rows by the id of a schedule that the caller has locked as its tenant's",
     "schedules/lock_cursor": "the cursor of a schedule that the caller has locked as its tenant's",
-    "schedules/drop_cursor": "the cursor of a schedule that the caller has locked as its tenant's",
+    "schedules/drop_cursors": "the cursors of schedules that the caller has locked or made as its tenant's",
     "schedules/withdraw": "the runs of a schedule that the caller has locked as its tenant's",
     "schedules/fire": "for the schedule that the caller has locked as its tenant's; the run gets the schedule's tenant",
 }

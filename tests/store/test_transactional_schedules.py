@@ -11,6 +11,7 @@ from tests.waiting import PATIENCE
 
 from mainspring import Mainspring
 from mainspring.errors import ForeignDatabase, InvalidInput, ScheduleExists, ScheduleNotFound, ScheduleVersionConflict
+from mainspring.model.scheduling import PutReport
 from mainspring.store import notify
 from mainspring.store.callers_session import as_text
 from mainspring.store.database import Database
@@ -60,7 +61,7 @@ async def before(app: Mainspring, job: Remind) -> None:
 
 
 STAYED = ["deleted", "paused", "put", "resumed", "updated"]
-COMMITTED = ["made", "many-1", "many-2", "paused", "put", "resumed", "updated"]
+COMMITTED = ["made", "many-1", "many-2", "many-3", "paused", "put", "resumed", "updated"]
 
 
 async def check_that_all_happened_or_nothing(app: Mainspring, *, is_committed: bool) -> None:
@@ -90,6 +91,8 @@ async def test_what_is_done_to_schedules_happens_with_their_caller(
         tagged = job.options(tags=hostile)
         many = [tagged.scheduled(f"many-{number}", "0 9 * * *").request(number) for number in (2, 1)]
         ids = await app.schedules.create_many(many, **own)
+        put_many = [job.scheduled(f"many-{number}", "0 9 * * *").request(number) for number in (2, 3)]
+        assert await app.schedules.put_many(put_many, **own) == PutReport(created=1, changed=1)
         run_id = await app.schedules.trigger("updated", **own)
         await app.schedules.delete("deleted", **own)
         assert (made.next_at, made.payload) == (NEW_YEAR + 9 * HOUR, {"customer": 7})
@@ -102,7 +105,7 @@ async def test_what_is_done_to_schedules_happens_with_their_caller(
     if is_committed:
         assert await app.schedules.find("made") == made
         found = [await app.schedules.find(name) for name in ("many-2", "many-1")]
-        assert [(each.id, each.tags) for each in found] == [(each, hostile) for each in ids]
+        assert [(each.id, each.version, each.tags) for each in found] == [(ids[0], 2, []), (ids[1], 1, hostile)]
         assert made.tags == hostile
         assert await run_ids(app) == [run_id]
 
@@ -123,6 +126,8 @@ async def test_the_blocking_twins_do_the_same(
         assert app.schedules.resume_sync("resumed", connection=connection).state == "active"
         many = [job.scheduled(f"many-{number}", "0 9 * * *").request(number) for number in (1, 2)]
         assert len(app.schedules.create_many_sync(many, connection=connection)) == 2
+        put_many = [job.scheduled(f"many-{number}", "0 9 * * *").request(number) for number in (2, 3)]
+        assert app.schedules.put_many_sync(put_many, connection=connection) == PutReport(created=1, unchanged=1)
         app.schedules.trigger_sync("updated", connection=connection)
         app.schedules.delete_sync("deleted", connection=connection)
 

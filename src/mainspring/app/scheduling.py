@@ -90,6 +90,7 @@ class ScheduleCollection(Collection):
     preview = verb(ScheduleQueries, ScheduleQueries.preview)
     versions = verb(ScheduleQueries, ScheduleQueries.versions)
     create_many = verb(ScheduleBatches, ScheduleBatches.create_many)
+    put_many = verb(ScheduleBatches, ScheduleBatches.put_many)
     update = verb(Schedules, Schedules.update)
     forecast = verb(Forecasts, Forecasts.forecast)
     added_load = verb(Forecasts, Forecasts.added_load)
@@ -108,6 +109,7 @@ class ScheduleCollection(Collection):
     preview_sync = blocking(preview)
     versions_sync = blocking(versions)
     create_many_sync = blocking_change(create_many)
+    put_many_sync = blocking_change(put_many)
     update_sync = blocking_change(update)
     forecast_sync = blocking(forecast)
     added_load_sync = blocking(added_load)
@@ -213,7 +215,7 @@ class ScheduledJob(Generic[P]):
         return self._job.app
 
     def request(self, /, *args: P.args, **kwargs: P.kwargs) -> ScheduleRequest:
-        """The schedule with these arguments, checked and not made yet: for `app.schedules.create_many`."""
+        """The schedule with these arguments, checked and not made yet: for `create_many` and `put_many`."""
         return self._request(args, kwargs)
 
     async def create(self, /, *args: P.args, **kwargs: P.kwargs) -> ScheduleSummary:

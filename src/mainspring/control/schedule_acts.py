@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mainspring.clock import instant
 from mainspring.control.schedule_errors import pause_is_over, schedule_exists, version_conflict
 from mainspring.control.schedule_rows import content_of
-from mainspring.model.scheduling import ScheduleState
+from mainspring.model.scheduling import PutOutcome, ScheduleState
 from mainspring.schedule.text import fired
 from mainspring.schedule.zones import TZDATA_VERSION
 from mainspring.scheduler.changing import locked
@@ -60,12 +60,32 @@ class ScheduleActs:
         expected_id: UUID | None = None,
         action: str = "replace",
     ) -> ScheduleSummary:
-        is_new = expected_version is None and await self._create(connection, actor, request, content)
-        if not is_new:
-            schedule = await self._locked(connection, actor, request.name, expected_version, expected_id)
-            if content_of(schedule.row) != content:
-                await self._replace(connection, actor, schedule, request, content, action)
+        await self.put_content(connection, actor, request, content, expected_version, expected_id, action)
         return await self._queries.find_on(connection, actor, request.name)
+
+    async def put_content(
+        self,
+        connection: Connection,
+        actor: Actor,
+        request: ScheduleRequest,
+        content: Content,
+        expected_version: int | None = None,
+        expected_id: UUID | None = None,
+        action: str = "replace",
+    ) -> PutOutcome:
+        """Make a schedule what is asked for, and say what that took. Of one that is so already, nothing is asked."""
+        schedule = await self._lock(connection, actor, request.name)
+        if schedule is None and expected_version is None:
+            if await self._create(connection, actor, request, content):
+                return PutOutcome.CREATED
+            schedule = await self._lock(connection, actor, request.name)  # somebody made it meanwhile
+        if schedule is None:
+            raise await self._queries.not_found(connection, actor, request.name)
+        _check_version(schedule, expected_version, expected_id)
+        if content_of(schedule.row) == content:
+            return PutOutcome.UNCHANGED
+        await self._replace(connection, actor, schedule, request, content, action)
+        return PutOutcome.CHANGED
 
     async def delete(self, connection: Connection, actor: Actor, name: str, expected_version: int | None) -> None:
         async with self._changing(connection, actor, name, "delete", expected_version=expected_version) as schedule:
@@ -109,7 +129,10 @@ class ScheduleActs:
     ) -> AsyncIterator[LockedSchedule]:
         """What is done to a schedule, with its row of audit."""
         lane = self._queries.lane(actor, name)
-        schedule = await self._locked(connection, actor, name, expected_version)
+        schedule = await self._lock(connection, actor, name)
+        if schedule is None:
+            raise await self._queries.not_found(connection, actor, name)
+        _check_version(schedule, expected_version)
         yield schedule
         await schedules.audit(
             connection,
@@ -174,22 +197,8 @@ class ScheduleActs:
         await self._audit(connection, actor, lane, schedule.id, action, request)
         notify.send(connection, [notify.schedule(lane)])
 
-    async def _locked(
-        self,
-        connection: Connection,
-        actor: Actor,
-        name: str,
-        expected_version: int | None,
-        expected_id: UUID | None = None,
-    ) -> LockedSchedule:
-        schedule = await locked(connection, self._queries.lane(actor, name), name, tenant_id=actor.tenant)
-        if schedule is None:
-            raise await self._queries.not_found(connection, actor, name)
-        version = schedule.row["version"]
-        is_another = expected_id not in (None, schedule.id)  # deleted meanwhile, and made again
-        if expected_version is not None and (is_another or expected_version != version):
-            raise version_conflict(name, version, expected_version)
-        return schedule
+    async def _lock(self, connection: Connection, actor: Actor, name: str) -> LockedSchedule | None:
+        return await locked(connection, self._queries.lane(actor, name), name, tenant_id=actor.tenant)
 
     async def _audit(
         self, connection: Connection, actor: Actor, lane: int, schedule_id: UUID, action: str, request: ScheduleRequest
@@ -198,3 +207,9 @@ class ScheduleActs:
         await schedules.audit(
             connection, lane, schedule_id, action, tenant_id=actor.tenant, actor=actor.name, detail=detail
         )
+
+
+def _check_version(schedule: LockedSchedule, expected: int | None, expected_id: UUID | None = None) -> None:
+    version, is_another = schedule.row["version"], expected_id not in (None, schedule.id)  # deleted, and made again
+    if expected is not None and (is_another or expected != version):
+        raise version_conflict(schedule.row["name"], version, expected)

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import Counter
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from mainspring.clock import instant
-from mainspring.control.schedule_errors import batch_too_large, names_repeated, schedules_exist
+from mainspring.control.schedule_errors import batch_too_large, names_repeated, refused_in_batch, schedules_exist
+from mainspring.control.schedule_rows import content_of
+from mainspring.errors import InvalidSchedule
+from mainspring.model.scheduling import PutOutcome, PutReport
+from mainspring.schedule.text import fired
 from mainspring.schedule.zones import TZDATA_VERSION
 from mainspring.scheduler.calendars import resolved
 from mainspring.store import notify, schedules
@@ -13,43 +19,65 @@ from mainspring.store.schedules import NewSchedule
 from mainspring.store.submissions import new_run_ids
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
     from uuid import UUID
 
     from mainspring.clock import Clock
     from mainspring.control.calendars import Calendars
+    from mainspring.control.schedule_acts import ScheduleActs
     from mainspring.control.schedule_queries import ScheduleQueries
     from mainspring.control.schedule_requests import ScheduleRequest
     from mainspring.control.schedule_transactions import ScheduleTransactions
     from mainspring.control.schedules import Schedules
     from mainspring.model.actor import Actor
-    from mainspring.schedule.schedule import Schedule
+    from mainspring.schedule.schedule import Occurrence
     from mainspring.scheduler.calendars import ResolvedSchedule
     from mainspring.store.connection import Connection, Record
     from mainspring.store.schedules import Content
+
+T = TypeVar("T")
 
 MAX_BATCH = 100_000
 ROWS = 2_000  # per statement
 NAMED = 10  # names that the audit tells
 
 
-class Resolving:
-    """Finds what is in the stored calendars of schedules; of those that many requests share, once."""
+class ScheduleBatch(NamedTuple):
+    """What is asked for, and what its rows will keep, by name."""
 
-    def __init__(self, rows: Sequence[Record]) -> None:
-        self._rows = rows
+    requests: Sequence[ScheduleRequest]
+    contents: Mapping[str, Content]
+
+    @property
+    def jobs(self) -> dict[int, str]:
+        return {self.contents[request.name].job: request.job for request in self.requests}
+
+    def refused(self, request: ScheduleRequest, error: InvalidSchedule) -> InvalidSchedule:
+        return refused_in_batch(error, request.name, self.requests.index(request))
+
+
+class Firsts:
+    """Finds the first instants of schedules. What is in stored calendars is worked out once for all that share it."""
+
+    def __init__(self, calendars: Sequence[Record], now: datetime) -> None:
+        self._calendars = calendars
+        self._now = now
         self._found: dict[int, ResolvedSchedule] = {}
 
-    def of(self, schedule: Schedule) -> ResolvedSchedule:
-        found = self._found.get(id(schedule))
+    def of(self, request: ScheduleRequest) -> tuple[ResolvedSchedule, Occurrence]:
+        found = self._found.get(id(request.schedule))
         if found is None:
-            found = self._found[id(schedule)] = resolved(schedule, self._rows)
-        return found
+            found = self._found[id(request.schedule)] = resolved(request.schedule, self._calendars)
+        try:
+            return found, request.first_after(self._now, found.schedule)
+        except InvalidSchedule:
+            fired(found.schedule, request.name)  # says why, if its calendars leave nothing
+            raise
 
 
 class ScheduleBatches:
-    """Makes many schedules in one transaction."""
+    """Makes and replaces many schedules in one transaction."""
 
     def __init__(
         self,
@@ -58,12 +86,14 @@ class ScheduleBatches:
         queries: ScheduleQueries,
         schedules: Schedules,
         calendars: Calendars,
+        acts: ScheduleActs,
         transactions: ScheduleTransactions,
     ) -> None:
         self._clock = clock
         self._queries = queries
         self._schedules = schedules
         self._calendars = calendars
+        self._acts = acts
         self._transactions = transactions
 
     async def create_many(
@@ -71,39 +101,157 @@ class ScheduleBatches:
     ) -> list[UUID]:
         """Make all of these schedules or none, at most 100,000; answers with their ids.
 
-        `await app.schedules.create_many([job.scheduled(f"remind-{n}", "every day at 9").request(n) for n in numbers])`.
+        `await app.schedules.create_many([job.scheduled(f"remind-{n}", "0 9 * * *").request(n) for n in numbers])`.
         A name that is taken, or given twice, refuses them all.
 
         `connection` is your own asyncpg, psycopg or SQLAlchemy connection: they are there if and only if you commit.
         """
         wanted = _checked(list(requests))
-        if not wanted:
-            return []
-        at = self._transactions.on(connection)
-
-        async def attempt() -> dict[str, UUID]:
-            contents = await at.ours(self._contents(actor, wanted))
-            jobs = {contents[request.name].job: request.job for request in wanted}
-            return await at.act(lambda inside: self._create_all(inside, actor, wanted, contents), jobs=jobs)
-
-        ids = await at.known_anew(attempt)
+        ids = await self._act(actor, wanted, connection, self._create_all) if wanted else {}
         return [ids[request.name] for request in wanted]
 
-    async def _create_all(
-        self, connection: Connection, actor: Actor, wanted: Sequence[ScheduleRequest], contents: dict[str, Content]
-    ) -> dict[str, UUID]:
-        """Inside a transaction; answers with their ids by their names."""
+    async def put_many(
+        self, actor: Actor, requests: Iterable[ScheduleRequest], *, connection: object | None = None
+    ) -> PutReport:
+        """Make all of these schedules what is asked for, or none, at most 100,000; answers with what that took.
+
+        Those that are so already are left alone, so the same call again does nothing; others get a new version, as by
+        `put`; and those that are not there are made. A name that is given twice refuses them all.
+
+        `connection` is your own asyncpg, psycopg or SQLAlchemy connection: it happens if and only if you commit.
+        """
+        wanted = _checked(list(requests))
+        return await self._act(actor, wanted, connection, self._put_all) if wanted else PutReport()
+
+    async def _act(
+        self,
+        actor: Actor,
+        wanted: Sequence[ScheduleRequest],
+        connection: object | None,
+        act: Callable[[Connection, Actor, ScheduleBatch], Awaitable[T]],
+    ) -> T:
+        at = self._transactions.on(connection)
+
+        async def attempt() -> T:
+            batch = ScheduleBatch(wanted, await at.ours(self._contents(actor, wanted)))
+            return await at.act(lambda inside: act(inside, actor, batch), jobs=batch.jobs)
+
+        return await at.known_anew(attempt)
+
+    # ── inside a transaction ────────────────────────────────────────────────────────────────────────────────
+
+    async def _create_all(self, connection: Connection, actor: Actor, batch: ScheduleBatch) -> dict[str, UUID]:
+        """Answers with their ids by their names."""
         ids: dict[str, UUID] = {}
-        lanes, now = self._by_lane(actor, wanted), await schedules.now(connection)
-        names = {name for request in wanted for name in request.schedule.stored_calendars}
-        known = Resolving(await self._calendars.known(connection, actor, names, holds=True))
-        for lane, some in _pieces(lanes):
-            made = self._new(lane, some, contents, known, now)
-            await _create(connection, actor, lane, made)
-            ids.update((each.name, each.id) for each in made)
-        await _audit(connection, actor, next(iter(lanes)), ids)
-        notify.send(connection, map(notify.schedule, lanes))
+        firsts = await self._firsts(connection, actor, batch.requests)
+        for lane, some in _pieces(self._by_lane(actor, batch.requests)):
+            made, taken = await self._create(connection, actor, lane, some, batch, firsts)
+            if taken:
+                raise schedules_exist([request.name for request in taken])
+            ids |= made
+        await self._announce(connection, actor, "create_many", ids)
         return ids
+
+    async def _put_all(self, connection: Connection, actor: Actor, batch: ScheduleBatch) -> PutReport:
+        """What is new is made before anything is locked, by everybody, and both are done in one order.
+
+        So two batches that have names in common wait for each other on one side only.
+        """
+        ids: dict[str, UUID] = {}
+        all_differing: list[ScheduleRequest] = []
+        left = batch.requests
+        while left:  # once, unless somebody makes the same meanwhile
+            missing, differing = await self._compared(connection, actor, left, batch)
+            made, left = await self._create_missing(connection, actor, missing, batch)
+            ids |= made
+            all_differing += differing
+        if ids:
+            await self._announce(connection, actor, "put_many", ids)
+        put = await self._replace_all(connection, actor, all_differing, batch)
+        put[PutOutcome.CREATED] += len(ids)
+        put[PutOutcome.UNCHANGED] += len(batch.requests) - put.total()
+        return PutReport(**{outcome.value: put[outcome] for outcome in PutOutcome})
+
+    async def _compared(
+        self, connection: Connection, actor: Actor, wanted: Sequence[ScheduleRequest], batch: ScheduleBatch
+    ) -> tuple[list[ScheduleRequest], list[ScheduleRequest]]:
+        """Those that are not there, and those that are something else. Nothing is locked for that.
+
+        Who changes one of the others before this commits has changed it after this.
+        """
+        missing: list[ScheduleRequest] = []
+        differing: list[ScheduleRequest] = []
+        for lane, some in _pieces(self._by_lane(actor, wanted)):
+            names = [request.name for request in some]
+            rows = await schedules.find_many(connection, lane, names, tenant_id=actor.tenant)
+            present = {row["name"]: content_of(row) for row in rows}
+            for request in some:
+                content = present.get(request.name)
+                if content is None:
+                    missing.append(request)
+                elif content != batch.contents[request.name]:
+                    differing.append(request)
+        return missing, differing
+
+    async def _create_missing(
+        self, connection: Connection, actor: Actor, missing: Sequence[ScheduleRequest], batch: ScheduleBatch
+    ) -> tuple[dict[str, UUID], list[ScheduleRequest]]:
+        """Answers with the ids of those that were made, and with those that somebody else has made meanwhile."""
+        ids: dict[str, UUID] = {}
+        all_taken: list[ScheduleRequest] = []
+        firsts = await self._firsts(connection, actor, missing)
+        for lane, some in _pieces(self._by_lane(actor, missing)):
+            made, taken = await self._create(connection, actor, lane, some, batch, firsts)
+            ids |= made
+            all_taken += taken
+        return ids, all_taken
+
+    async def _replace_all(
+        self, connection: Connection, actor: Actor, differing: Sequence[ScheduleRequest], batch: ScheduleBatch
+    ) -> Counter[PutOutcome]:
+        """One by one: what is staged is taken back, and what is overdue decided, for each."""
+        outcomes: Counter[PutOutcome] = Counter()
+        for request in chain.from_iterable(self._by_lane(actor, differing).values()):
+            try:
+                outcomes[await self._acts.put_content(connection, actor, request, batch.contents[request.name])] += 1
+            except InvalidSchedule as error:
+                raise batch.refused(request, error) from error
+        return outcomes
+
+    async def _create(
+        self,
+        connection: Connection,
+        actor: Actor,
+        lane: int,
+        some: Sequence[ScheduleRequest],
+        batch: ScheduleBatch,
+        firsts: Firsts,
+    ) -> tuple[dict[str, UUID], list[ScheduleRequest]]:
+        """Make those of one lane whose names are free; answers with their ids, and with the others."""
+        new = self._new(lane, some, batch, firsts)
+        made = await schedules.create_many(
+            connection, lane, new, TZDATA_VERSION, tenant_id=actor.tenant, actor=actor.name
+        )
+        ids = {each.name: each.id for each in new if each.id in made}
+        if len(ids) < len(new):
+            await schedules.drop_cursors(connection, lane, [each.id for each in new if each.id not in made])
+        return ids, [request for request in some if request.name not in ids]
+
+    async def _announce(self, connection: Connection, actor: Actor, action: str, ids: dict[str, UUID]) -> None:
+        """Wake the schedulers; and one row of audit for all that were made, where the first few stand for the rest."""
+        lanes = list({self._queries.lane(actor, name): None for name in ids})
+        await schedules.audit(
+            connection,
+            lanes[0],
+            next(iter(ids.values())),
+            action,
+            tenant_id=actor.tenant,
+            actor=actor.name,
+            detail={"count": len(ids), "names": list(ids)[:NAMED]},
+        )
+        notify.send(connection, map(notify.schedule, lanes))
+
+    # ── worked out ──────────────────────────────────────────────────────────────────────────────────────────
 
     async def _contents(self, actor: Actor, wanted: Sequence[ScheduleRequest]) -> dict[str, Content]:
         """By their names. What many have in common is worked out once."""
@@ -117,6 +265,12 @@ class ScheduleBatches:
             contents[request.name] = content._replace(payload=request.payload)
         return contents
 
+    async def _firsts(self, connection: Connection, actor: Actor, wanted: Sequence[ScheduleRequest]) -> Firsts:
+        """For those that are made. Nobody edits their calendars meanwhile."""
+        names = {name for request in wanted for name in request.schedule.stored_calendars}
+        calendars = await self._calendars.known(connection, actor, names, holds=True)
+        return Firsts(calendars, await schedules.now(connection))
+
     def _by_lane(self, actor: Actor, wanted: Sequence[ScheduleRequest]) -> dict[int, list[ScheduleRequest]]:
         """In one order for everybody, so that two batches with the same names wait for each other on one side only."""
         lanes: dict[int, list[ScheduleRequest]] = {}
@@ -125,22 +279,16 @@ class ScheduleBatches:
         return dict(sorted(lanes.items()))
 
     def _new(
-        self,
-        lane: int,
-        some: Sequence[ScheduleRequest],
-        contents: dict[str, Content],
-        known: Resolving,
-        now: datetime,
+        self, lane: int, some: Sequence[ScheduleRequest], batch: ScheduleBatch, firsts: Firsts
     ) -> list[NewSchedule]:
         made = []
         for request, schedule_id in zip(some, new_run_ids(len(some), lane, instant(self._clock)), strict=True):
-            found = known.of(request.schedule)
-            first = request.first_after(now, found.schedule)
-            made.append(
-                NewSchedule(
-                    schedule_id, request.name, contents[request.name], first.nominal_at, first.due_at, found.revision
-                )
-            )
+            try:
+                found, first = firsts.of(request)
+            except InvalidSchedule as error:
+                raise batch.refused(request, error) from error
+            content, at = batch.contents[request.name], (first.nominal_at, first.due_at)
+            made.append(NewSchedule(schedule_id, request.name, content, *at, found.revision))
         return made
 
 
@@ -162,22 +310,3 @@ def _pieces(lanes: dict[int, list[ScheduleRequest]]) -> Iterator[tuple[int, list
     for lane, requests in lanes.items():
         for start in range(0, len(requests), ROWS):
             yield lane, requests[start : start + ROWS]
-
-
-async def _create(connection: Connection, actor: Actor, lane: int, made: list[NewSchedule]) -> None:
-    free = await schedules.create_many(connection, lane, made, TZDATA_VERSION, tenant_id=actor.tenant, actor=actor.name)
-    if len(free) < len(made):
-        raise schedules_exist([each.name for each in made if each.id not in free])
-
-
-async def _audit(connection: Connection, actor: Actor, lane: int, ids: dict[str, UUID]) -> None:
-    """One row for all of them: the first few stand for the rest."""
-    await schedules.audit(
-        connection,
-        lane,
-        next(iter(ids.values())),
-        "create_many",
-        tenant_id=actor.tenant,
-        actor=actor.name,
-        detail={"count": len(ids), "names": list(ids)[:NAMED]},
-    )

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mainspring.errors import InvalidInput, ScheduleExists, ScheduleNotFound, ScheduleVersionConflict, did_you_mean
+from mainspring.errors import (
+    InvalidInput,
+    InvalidSchedule,
+    ScheduleExists,
+    ScheduleNotFound,
+    ScheduleVersionConflict,
+    did_you_mean,
+)
 from mainspring.model.payload import quoted
 
 if TYPE_CHECKING:
@@ -42,7 +49,7 @@ def schedule_exists(name: str) -> ScheduleExists:
 def schedules_exist(names: Sequence[str]) -> ScheduleExists:
     return ScheduleExists(
         f"There are schedules named {_some(names)}; none of the batch was made.",
-        hint="Leave those out, or replace them one by one (put).",
+        hint="Leave those out, or replace them (put_many).",
         field="schedule",
         value=names[0],
         names=list(names[:SHOWN]),
@@ -66,6 +73,16 @@ def batch_too_large(count: int, most: int) -> InvalidInput:
         code="batch-too-large",
         hint="Make them in several batches.",
         field="requests",
+    )
+
+
+def refused_in_batch(error: InvalidSchedule, name: str, position: int) -> InvalidSchedule:
+    """What is wrong with one of many: which one, and that nothing was done."""
+    return InvalidSchedule(
+        f"requests[{position}], {name!r}: {error.message} Nothing of the batch was done.",
+        code=error.code,
+        hint=error.hint,
+        **error.fields | {"name": name, "position": position},
     )
 
 

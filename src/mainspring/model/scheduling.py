@@ -66,6 +66,23 @@ class ScheduleSummary:
     changed_by: str
 
 
+class PutOutcome(StrEnum):
+    """What it took to make a schedule what was asked for."""
+
+    CREATED = "created"
+    CHANGED = "changed"  # it has a new version
+    UNCHANGED = "unchanged"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PutReport:
+    """How many schedules were made, got a new version, or were left alone, because they were what was asked for."""
+
+    created: int = 0
+    changed: int = 0
+    unchanged: int = 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulePage:
     """Some schedules, and where the next page begins: None if this is the last one."""

@@ -98,7 +98,7 @@ class LockedSchedule(LockedCursor):
         first = self._first_of(resolved.schedule, self.now)
         self._resolved = resolved
         if first is None:
-            await schedules.drop_cursor(self._connection, self._lane, self.id)
+            await schedules.drop_cursors(self._connection, self._lane, [self.id])
         else:
             due_at = self.row["paused_until"] if self.is_paused else first.due_at
             await self._set_cursor(first.nominal_at, due_at)
@@ -111,7 +111,7 @@ class LockedSchedule(LockedCursor):
         if self.cursor is not None:
             await self._record((Skipped(self.cursor.nominal_at, self.cursor.nominal_at, SkipReason.DELETED),))
         await schedules.keep_version(self._connection, self._lane, self.id, tenant_id=tenant_id, is_deleted=True)
-        await schedules.drop_cursor(self._connection, self._lane, self.id)
+        await schedules.drop_cursors(self._connection, self._lane, [self.id])
         await schedules.delete(self._connection, self._lane, self.id, tenant_id=tenant_id)
 
     async def _skip_until(self, until: datetime, reason: SkipReason) -> None:
@@ -121,7 +121,7 @@ class LockedSchedule(LockedCursor):
         decision = skip_until(self.schedule, self.row["name"], self.cursor.nominal_at, until, reason)
         await self._record(decision.skipped)
         if decision.following is None:
-            await schedules.drop_cursor(self._connection, self._lane, self.id)
+            await schedules.drop_cursors(self._connection, self._lane, [self.id])
         else:
             await self._set_cursor(decision.following.nominal_at, decision.following.due_at)
         await self.read_cursor()

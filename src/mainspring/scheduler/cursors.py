@@ -150,7 +150,7 @@ class LockedCursor:
     async def _move_to(self, first: Occurrence | None) -> None:
         """Let an instant be the next, or none. A schedule that was over may begin again."""
         if first is None:
-            await schedules.drop_cursor(self._connection, self._lane, self.id)
+            await schedules.drop_cursors(self._connection, self._lane, [self.id])
         else:
             await self._set_cursor(first.nominal_at, self.row["paused_until"] if self.is_paused else first.due_at)
         state = "done" if first is None else "active"

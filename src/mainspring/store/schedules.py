@@ -24,6 +24,11 @@ async def find(connection: Connection, lane: int, name: str, *, tenant_id: int) 
     return await load("schedules/find").fetchrow(connection, lane=lane, name=name, tenant=tenant_id)
 
 
+async def find_many(connection: Connection, lane: int, names: Sequence[str], *, tenant_id: int) -> list[Record]:
+    """What those of these schedules are that there are."""
+    return await load("schedules/find_many").fetch(connection, lane=lane, names=names, tenant=tenant_id)
+
+
 async def lock(connection: Connection, lane: int, name: str, *, tenant_id: int) -> Record | None:
     """Lock a schedule for whoever changes it; its cursor is locked after it, everywhere."""
     return await load("schedules/lock").fetchrow(connection, lane=lane, name=name, tenant=tenant_id)
@@ -73,8 +78,8 @@ async def last_decided(connection: Connection, lane: int, schedule_id: UUID) -> 
     return at
 
 
-async def drop_cursor(connection: Connection, lane: int, schedule_id: UUID) -> None:
-    await load("schedules/drop_cursor").execute(connection, lane=lane, schedule=schedule_id)
+async def drop_cursors(connection: Connection, lane: int, schedule_ids: Sequence[UUID]) -> None:
+    await load("schedules/drop_cursors").execute(connection, lane=lane, schedules=schedule_ids)
 
 
 async def now(connection: Connection) -> datetime:
@@ -183,7 +188,7 @@ class NewSchedule(NamedTuple):
 async def create_many(
     connection: Connection, lane: int, made: Sequence[NewSchedule], tzdata: str, *, tenant_id: int, actor: str
 ) -> set[UUID]:
-    """Make schedules of one lane; answers with those whose names were free. If some were not, roll back."""
+    """Make schedules of one lane; answers with those whose names were free. The others have a cursor, too: drop it."""
     contents = [each.content for each in made]
     rows = await load("schedules/create_many").fetch(
         connection,

@@ -135,6 +135,7 @@ def services(store: Store, clock: Clock, application: Application) -> Services:
             queries=schedule_queries,
             schedules=schedules,
             calendars=calendars,
+            acts=acts,
             transactions=transactions,
         ),
         backfills=Backfills(database=database, queries=schedule_queries, operations=operations),

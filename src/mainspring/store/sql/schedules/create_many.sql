@@ -1,5 +1,5 @@
 -- Make many schedules of one lane, each with its cursor; answers with the ids of those whose names were free. Whoever
--- finds that some are missing has to roll back: those have a cursor, too.
+-- finds that some are missing has to drop their cursors, or to roll back: those have one, too.
 -- By schedule_name_idx.
 with item as (
     select * from unnest(
