@@ -70,7 +70,14 @@ class Party:
             acts=template._acts,
             transactions=transactions,
         )
-        self.batches = ScheduleBatches(**common, schedules=self.schedules, calendars=template._calendars)
+        self.batches = ScheduleBatches(
+            clock=clock,
+            queries=template._queries,
+            schedules=self.schedules,
+            calendars=template._calendars,
+            acts=template._acts,
+            transactions=transactions,
+        )
         backfilling = partial(Backfilling, **common, reruns=services.reruns, templates=Templates(clock))
         self.operations = Operations(
             database=database, lists=services.lists, reruns=services.reruns, backfilling=backfilling

@@ -23,11 +23,12 @@ from mainspring.errors import (
 )
 from mainspring.model.ids import lane_of_key
 from mainspring.schedule.calendar import Calendar
+from mainspring.scheduler import firing as scheduler_firing
 from mainspring.scheduler.changing import LockedSchedule
 from mainspring.store.connection import transaction
 from mainspring.testing import run_until_idle
 
-from .scheduling import HOUR, LANES, MINUTE, NEW_YEAR, Firing, outcomes, remind, run_ids
+from .scheduling import DAY, HOUR, LANES, MINUTE, NEW_YEAR, Firing, outcomes, remind, run_ids
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -494,6 +495,31 @@ async def test_nothing_fires_while_somebody_changes_a_schedule(
     await other.close()
     await firing.fire()
     assert len(await run_ids(frozen_app)) == 2
+
+
+async def test_schedules_fire_that_come_after_a_batch_that_somebody_holds(
+    frozen_app: Mainspring, clock: FrozenClock, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scheduler_firing, "BATCH", 2)
+    names = [name for name in map("remind-{}".format, range(100)) if lane_of_key(1, name, LANES) == 0][:7]
+    job, firing = remind(frozen_app), Firing(connection, clock)
+    for minute, name in enumerate(names):
+        await job.scheduled(name, f"{minute} 1 * * *").create(1)
+    await clock.advance(HOUR + 10 * MINUTE)
+    store = (await frozen_app.services()).store
+    other = await store.database.connect("test")
+    async with transaction(other):
+        held = names[:4]  # the first two batches
+        await other.execute(
+            "select from cursor join schedule on schedule.id = schedule_id where name = any ($1) for update", held
+        )
+        for _ in range(5):
+            await firing.fire_lane(0)
+        waiting = await frozen_app.schedules.list(due_before=NEW_YEAR + DAY)
+        assert [each.name for each in waiting] == held
+    await other.close()
+    await firing.fire()
+    assert len(await run_ids(frozen_app)) == 7
 
 
 async def test_the_end_of_a_pause_waits_for_nobody(

@@ -170,6 +170,7 @@ SAMPLES = {
     "part": "0",
     "past": "'{2020-01-01}'",
     "previous": "array_fill(clock_now(), array[3])",
+    "passed_over": "0",
     "payload": "''",
     "positions": "'{1,2,3}'",
     "priorities": "'{0,1,2,3,4,5,6,7,8,9}'",

@@ -48,16 +48,31 @@ class LaneFirer:
         self._templates = templates
         self._calendars = CalendarCache()
         self._quietener = notify.Quietener(clock)
+        self._passed_over: dict[int, int] = {}  # by lane
 
     async def fire(self, connection: Connection, lane: int, horizon: float) -> Fired:
         """Decide what is due within `horizon` seconds, one instant per schedule and a batch of schedules."""
-        rows = await schedule_firing.due(connection, lane, horizon, BATCH)
+        rows = await self._due(connection, lane, horizon)
         if not rows:
             return Fired(0, 0)
         batch = Batch(new_run_ids(len(rows), lane, instant(self._clock)))
         for row in rows:
             await self._decide(connection, lane, row, batch)
-        return Fired(len(rows), await self.carry_out(connection, lane, batch))
+        runs = await self.carry_out(connection, lane, batch)
+        if not runs and len(rows) == BATCH:
+            self._passed_over[lane] = self._passed_over.get(lane, 0) + BATCH
+        elif len(rows) < BATCH:
+            self._passed_over.pop(lane, None)
+        return Fired(len(rows), runs)
+
+    async def _due(self, connection: Connection, lane: int, horizon: float) -> list[Record]:
+        """Those after a batch that made no run: somebody may hold all of it, and others must not wait for that."""
+        passed_over = self._passed_over.get(lane, 0)
+        rows = await schedule_firing.due(connection, lane, horizon, BATCH, passed_over)
+        if rows or not passed_over:
+            return rows
+        del self._passed_over[lane]
+        return await schedule_firing.due(connection, lane, horizon, BATCH)
 
     async def _decide(self, connection: Connection, lane: int, row: Record, batch: Batch) -> None:
         try:

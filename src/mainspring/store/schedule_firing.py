@@ -44,9 +44,9 @@ class Firing(NamedTuple):
     following_due: datetime | None
 
 
-async def due(connection: Connection, lane: int, horizon: float, count: int) -> list[Record]:
-    """Schedules whose next instant is due within so many seconds: those that are due first."""
-    return await DUE.fetch(connection, lane=lane, horizon=horizon, count=count)
+async def due(connection: Connection, lane: int, horizon: float, count: int, passed_over: int = 0) -> list[Record]:
+    """Schedules whose next instant is due within so many seconds: those that are due first, after so many."""
+    return await DUE.fetch(connection, lane=lane, horizon=horizon, count=count, passed_over=passed_over)
 
 
 async def next_due(connection: Connection, lanes: Sequence[int]) -> list[Record]:

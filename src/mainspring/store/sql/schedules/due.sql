@@ -9,6 +9,6 @@ from (
     select cursor.schedule_id, cursor.revision, cursor.nominal_at, cursor.due_at, cursor.tzdata, cursor.calendars_revision
     from cursor
     where cursor.lane = :lane::smallint and cursor.due_at <= clock_now() + :horizon::double precision * interval '1 second'
-    order by cursor.due_at limit :count::int) as next
+    order by cursor.due_at limit :count::int offset :passed_over::int) as next
 cross join lateral (
     select * from schedule where schedule.lane = :lane::smallint and schedule.id = next.schedule_id limit 1) as schedule
