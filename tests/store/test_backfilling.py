@@ -10,7 +10,9 @@ import pytest
 from tests.waiting import until
 
 from mainspring import Context, Mainspring, RetryPolicy, RunFilter, State
+from mainspring.control import backfilling, backfills
 from mainspring.errors import InvalidInput, MainspringError, ScheduleNotFound
+from mainspring.model.backfill import backfill_of
 from mainspring.model.ids import lane_of_key
 from mainspring.store import operations
 from mainspring.testing import FrozenClock, run_until_idle
@@ -404,6 +406,23 @@ async def test_no_more_runs_than_allowed_are_unfinished(night: Mainspring, url: 
     assert len(slow.slept) == 1
 
 
+async def test_unfinished_runs_are_looked_for_until_there_are_enough(
+    night: Mainspring, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backfilling, "LOOKED_AT", 2)
+    asked = await night.schedules.start_backfill("hourly", since=SINCE, concurrency=3)
+    await night.schedules.backfill("hourly", since=SINCE)
+    runs = await runs_in_order(night)
+    unfinished = backfilling.UnfinishedRuns(backfill_of(asked.change), lane_of_key(1, "hourly", LANES), 1)
+    assert await unfinished.count(database) == 4, "two looks at two of them, from the end"
+    for run in runs[2:]:
+        await night.runs.cancel(run.id)
+    assert await unfinished.count(database) == 2
+    for run in runs[:2]:
+        await night.runs.cancel(run.id)
+    assert await unfinished.count(database) == 0
+
+
 # ── bad input ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -419,8 +438,8 @@ async def test_no_more_runs_than_allowed_are_unfinished(night: Mainspring, url: 
         ({"since": datetime(2000, 1, 1, tzinfo=UTC), "before": NEW_YEAR}, "backfill-too-long", "since"),
         ({"since": NEW_YEAR + DAY}, "backfill-of-the-future", "since"),
         ({"since": NEW_YEAR + DAY, "before": NEW_YEAR + 2 * DAY}, "backfill-of-the-future", "since"),
-        ({"since": NEW_YEAR - 500 * DAY}, "backfill-too-large", "before"),
-        ({"since": NEW_YEAR - 500 * DAY, "order": "backwards"}, "backfill-too-large", "since"),
+        ({"since": NEW_YEAR - 50 * DAY}, "backfill-too-large", "before"),
+        ({"since": NEW_YEAR - 50 * DAY, "order": "backwards"}, "backfill-too-large", "since"),
         ({"which": "some"}, "invalid-which", "which"),
         ({"which": None}, "invalid-which", "which"),
         ({"order": "sideways"}, "invalid-order", "order"),
@@ -435,8 +454,14 @@ async def test_no_more_runs_than_allowed_are_unfinished(night: Mainspring, url: 
     ],
 )
 async def test_what_makes_no_sense_is_refused_and_nothing_is_done(
-    night: Mainspring, connection: Connection, asked: dict[str, Any], code: str, field: str
+    night: Mainspring,
+    connection: Connection,
+    monkeypatch: pytest.MonkeyPatch,
+    asked: dict[str, Any],
+    code: str,
+    field: str,
 ) -> None:
+    monkeypatch.setattr(backfills, "MOST_OCCURRENCES", 1_000)
     given: dict[str, Any] = {"name": "hourly", "since": NEW_YEAR} | asked
     with pytest.raises(MainspringError) as caught:
         await night.schedules.backfill(given.pop("name"), **given)
@@ -445,15 +470,36 @@ async def test_what_makes_no_sense_is_refused_and_nothing_is_done(
     assert await connection.fetchval("select count(*) from operation") == 0
 
 
-async def test_a_range_that_is_too_large_says_where_its_first_part_ends(night: Mainspring) -> None:
-    since = NEW_YEAR - 500 * DAY
-    with pytest.raises(InvalidInput) as caught:
+@pytest.mark.parametrize("looked_at", [7, 10, 1_000])
+async def test_a_range_that_is_too_large_says_where_its_first_part_ends(
+    night: Mainspring, monkeypatch: pytest.MonkeyPatch, looked_at: int
+) -> None:
+    monkeypatch.setattr(backfills, "MOST_OCCURRENCES", 100)
+    monkeypatch.setattr(backfills, "LOOKED_AT", looked_at)
+    since = NEW_YEAR - 5 * DAY
+    with pytest.raises(InvalidInput, match="more than 100 occurrences") as caught:
         await night.schedules.backfill("hourly", since=since, dry_run=True)
-    part = (since + 10_000 * HOUR).isoformat()
+    part = (since + 100 * HOUR).isoformat()
     assert caught.value.hint is not None
     assert part in caught.value.hint
     report = await night.schedules.backfill("hourly", since=since, before=datetime.fromisoformat(part), dry_run=True)
-    assert len(report.occurrences) == 10_000
+    assert (report.count, len(report.occurrences)) == (100, 100)
+
+
+@pytest.mark.parametrize("order", ["forwards", "backwards"])
+async def test_of_many_occurrences_the_first_and_the_last_are_listed(
+    night: Mainspring, monkeypatch: pytest.MonkeyPatch, order: str
+) -> None:
+    monkeypatch.setattr(backfills, "LOOKED_AT", 7)
+    monkeypatch.setattr(backfills, "MOST_LISTED", 24)
+    since, every = NEW_YEAR - DAY, [NEW_YEAR + hours * HOUR for hours in range(-24, 1)]
+    walked = every if order == "forwards" else every[::-1]
+    report = await night.schedules.backfill("hourly", since=since, before=SINCE, order=order, dry_run=True)
+    assert (report.count, [each.nominal_at for each in report.occurrences]) == (25, walked[:5] + walked[-5:])
+    fewer = await night.schedules.backfill("hourly", since=since + HOUR, before=SINCE, order=order)
+    assert (fewer.count, len(fewer.occurrences)) == (24, 24)
+    assert fewer.operation is not None
+    assert (fewer.operation.expected, fewer.operation.done) == (24, 24)
 
 
 async def test_an_operation_of_this_kind_is_not_started_by_a_filter(night: Mainspring) -> None:

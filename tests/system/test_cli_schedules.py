@@ -481,6 +481,19 @@ async def test_a_backfill_is_listed_first_and_then_worked_off(morning: Office) -
     assert '"schedule":"hourly"' in mainspring("operation", "list", "--database-url", morning.url).out
 
 
+async def test_of_a_long_backfill_both_ends_are_listed(morning: Office) -> None:
+    long = ("backfill", "hourly", "--since", "2029-08-01T00:00Z", "--dry-run")
+    lines = [" ".join(line.split()) for line in morning.says(*long).splitlines()]
+    assert (len(lines), lines[1], lines[-1]) == (
+        12,
+        "Wed 1 Aug 2029 02:00 CEST 1 a run",
+        "Tue 7 Jan 2031 01:00 CET 1 a run",
+    )
+    told = morning.run(*long)
+    assert (len(told["occurrences"]), lines[6]) == (10, f"… {told['count'] - 10:,} more …")
+    assert told["count"] > 10_000
+
+
 async def test_what_failed_is_listed_with_its_run(morning: Office) -> None:
     record = morning.run("history", "hourly")["occurrences"][0]
     await morning.app.runs.cancel(record["run_id"])

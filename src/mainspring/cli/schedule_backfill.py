@@ -1,6 +1,5 @@
 """`mainspring schedule backfill`: runs for instants of a schedule that have passed."""
 
-from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo
 
@@ -13,7 +12,7 @@ from mainspring.cli.parsing import parse_moment
 from mainspring.cli.schedules import as_local
 from mainspring.cli.tables import COLOURS, Column, whole
 from mainspring.cli.text import counted
-from mainspring.model.backfill import BackfillOccurrence
+from mainspring.model.backfill import BackfillOccurrence, BackfillPlan
 from mainspring.schedule.zones import zone_named
 
 
@@ -35,7 +34,7 @@ async def backfill(
     priority: Annotated[int | None, Parameter(help="Of these runs: 0 (most urgent) to 9.")] = None,
     rate: Annotated[float | None, Parameter(help="At most so many runs per second.")] = None,
     concurrency: Annotated[int | None, Parameter(help="At most so many of them unfinished at once.")] = None,
-    dry_run: Annotated[bool, Flag, Parameter(help="Only list the occurrences.")] = False,
+    dry_run: Annotated[bool, Flag, Parameter(help="Only list the occurrences; of many, both ends.")] = False,
     yes: Annotated[bool, Flag, Parameter(help="Do not ask.")] = False,
     reason: Annotated[str, Parameter(help="Why; kept with the operation and in the audit.")] = "",
     invocation: Invocation,
@@ -61,31 +60,34 @@ async def backfill(
         "priority": priority,
         "rate": rate,
         "concurrency": concurrency,
-        "reason": reason,
     }
     async with invocation.client() as client:
-        found = (await client.schedules.backfill(name, **asked, dry_run=True)).occurrences
-        if dry_run or not found:
-            _print_plan(invocation, name, (await client.schedules.find(name)).zone, found)
+        backfills = (await client.services()).backfills
+        plan = await backfills.plan(client.actor, name, **asked)
+        if dry_run or not plan.count:
+            _print_plan(invocation, name, (await client.schedules.find(name)).zone, plan)
             return 0
         if not yes:
-            question = f"Backfill {counted(len(found), 'occurrence')} of {name}?"
+            question = f"Backfill {counted(plan.count, 'occurrence')} of {name}?"
             confirm(invocation, question, "Say --yes, or --dry-run to list them.")
-        operation = await client.schedules.start_backfill(name, **asked)
+        operation = await backfills.start(client.actor, plan, reason)
         invocation.say(f"operation {operation.id}; if it is cut off: mainspring operation resume {operation.id}")
         return await work_off(invocation, client, operation.id)
 
 
-def _print_plan(invocation: Invocation, name: str, zone: str, found: Sequence[BackfillOccurrence]) -> None:
+def _print_plan(invocation: Invocation, name: str, zone: str, plan: BackfillPlan) -> None:
     if invocation.wants_json:
-        invocation.print_json({"schedule": name, "zone": zone, "occurrences": found})
-    elif not found:
+        invocation.print_json({"schedule": name, "zone": zone, "count": plan.count, "occurrences": plan.occurrences})
+    elif not plan.count:
         invocation.print("There is nothing to backfill.")
     else:
-        with_seconds = any(each.nominal_at.second for each in found)
+        with_seconds = any(each.nominal_at.second for each in plan.occurrences)
         becomes = Column("becomes", is_below=True)
         columns = (Column(zone), Column("version", is_number=True, leave_out=1), becomes, Column("state"))
-        rows = [_row(each, zone_named(zone), seconds=with_seconds) for each in found]
+        rows = [_row(each, zone_named(zone), seconds=with_seconds) for each in plan.occurrences]
+        if not plan.is_whole:
+            half = len(rows) // 2
+            rows[half:half] = [[Text(f"… {plan.count - len(rows):,} more …"), Text(""), Text(""), Text("")]]
         invocation.print_lines(whole(columns, rows, invocation.room))
 
 

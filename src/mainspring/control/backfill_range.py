@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from mainspring.store.connection import Connection, Record
 
 
+LOOKED_AT = 1_000  # instants that are looked at together, at most
+
 _Span = tuple["Record", "datetime", "datetime"]
 
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mainspring.clock import instant
 from mainspring.control.acting import detail_of
-from mainspring.control.backfill_range import read_range
+from mainspring.control.backfill_range import LOOKED_AT, read_range
 from mainspring.control.reruns import standing
 from mainspring.errors import ScheduleNotFound
-from mainspring.model.backfill import MOST_OCCURRENCES, OVER, backfill_of
+from mainspring.model.backfill import OVER, backfill_of
 from mainspring.scheduler.templates import RunKind
 from mainspring.store import backfills, dead, lists, notify, operations, runs, schedule_reading, schedules
 from mainspring.store.connection import snapshot, transaction, uncancelled
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from mainspring.control.reruns import Reruns
     from mainspring.control.schedule_queries import ScheduleQueries
     from mainspring.model.actor import Actor
+    from mainspring.model.backfill import Backfill
     from mainspring.model.operation import Operation
     from mainspring.model.run import NewRun
     from mainspring.scheduler.templates import Templates
     from mainspring.store.connection import Connection, Record
     from mainspring.store.database import Database
 
-LOOKED_AT = 1_000  # instants that one batch looks at, at most
 LOOK_SECONDS = 0.5
 
 
@@ -54,6 +54,48 @@ class BackfillPosition(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.at.isoformat()} {self.runs}"
+
+
+class UnfinishedRuns:
+    """The runs of a backfill's range that are not over, as many as it takes to know whether there is room for another.
+
+    The range is looked at from its end, a piece at a time; what was over once is not looked at again.
+    """
+
+    def __init__(self, backfill: Backfill, lane: int, tenant_id: int) -> None:
+        self._backfill = backfill
+        self._lane = lane
+        self._tenant_id = tenant_id
+        self._known: set[UUID] = set()
+        self._before: datetime | None = backfill.before  # what is earlier was not looked at; None: all was
+
+    def add(self, run_ids: set[UUID]) -> None:
+        self._known |= run_ids
+
+    async def count(self, database: Database) -> int:
+        """At most about as many as may be unfinished."""
+        async with database.acquire() as connection, snapshot(connection):
+            self._known = await self._not_over(connection, self._known)
+        while self._before is not None and len(self._known) < (self._backfill.concurrency or 0):
+            async with database.acquire() as connection, snapshot(connection):
+                self._known |= await self._look_further(connection, self._before)
+        return len(self._known)
+
+    async def _look_further(self, connection: Connection, before: datetime) -> set[UUID]:
+        asked = self._backfill
+        found = await schedule_reading.occurrences(
+            connection, self._lane, asked.schedule_id, before, asked.since, LOOKED_AT
+        )
+        self._before = found[-1]["nominal_at"] if len(found) == LOOKED_AT else None
+        run_ids = [row["run_id"] for row in found]
+        stand_for = await standing(connection, self._lane, run_ids, tenant_id=self._tenant_id)
+        return await self._not_over(connection, set(stand_for.values()))
+
+    async def _not_over(self, connection: Connection, run_ids: set[UUID]) -> set[UUID]:
+        if not run_ids:
+            return set()
+        states = await lists.states_of(connection, list(run_ids), tenant_id=self._tenant_id)
+        return {run_id for run_id, state in states.items() if state not in OVER}
 
 
 class Backfilling:
@@ -78,7 +120,7 @@ class Backfilling:
         self._queries = queries
         self._reruns = reruns
         self._templates = templates
-        self._unfinished: set[UUID] | None = None  # None: nobody has looked yet
+        self._unfinished = UnfinishedRuns(self._backfill, self._lane, actor.tenant)
 
     async def next_batch(self, operation: Operation, batch: int) -> bool:
         """Wait until the next batch may begin, and work it off; answers whether it was ours to do."""
@@ -93,7 +135,7 @@ class Backfilling:
             batch = min(batch, max(1, int(self._backfill.rate)))
             await self._wait_for_turn(operation, self._backfill.rate)
         if self._backfill.concurrency is not None:
-            while (unfinished := await self._count_unfinished()) >= self._backfill.concurrency:
+            while (unfinished := await self._unfinished.count(self._database)) >= self._backfill.concurrency:
                 await self._clock.sleep(LOOK_SECONDS)
             batch = min(batch, self._backfill.concurrency - unfinished)
         return batch
@@ -110,24 +152,6 @@ class Backfilling:
     async def _now(self) -> datetime:
         async with self._database.acquire() as connection:
             return await schedules.now(connection)
-
-    async def _count_unfinished(self) -> int:
-        """Of the occurrences of the range; what is over once need not be looked at again."""
-        async with self._database.acquire() as connection, snapshot(connection):
-            if self._unfinished is None:
-                self._unfinished = await self._runs_of_range(connection)
-            known = list(self._unfinished)
-            states = await lists.states_of(connection, known, tenant_id=self._actor.tenant)
-        self._unfinished = {run_id for run_id, state in states.items() if state not in OVER}
-        return len(self._unfinished)
-
-    async def _runs_of_range(self, connection: Connection) -> set[UUID]:
-        asked = self._backfill
-        found = await schedule_reading.occurrences(
-            connection, self._lane, asked.schedule_id, asked.before, asked.since, 2 * MOST_OCCURRENCES
-        )
-        run_ids = [row["run_id"] for row in found]
-        return set((await standing(connection, self._lane, run_ids, tenant_id=self._actor.tenant)).values())
 
     # ── one batch ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -153,8 +177,8 @@ class Backfilling:
                 skipped=len(chosen) - len(made),
                 is_over=len(seen) < LOOKED_AT and len(chosen) == len(meant),
             )
-        if self._unfinished is not None:
-            self._unfinished |= made
+        if self._backfill.concurrency is not None:
+            self._unfinished.add(made)
         return True
 
     async def _row(self, connection: Connection) -> Record:

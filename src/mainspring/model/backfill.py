@@ -19,7 +19,10 @@ from mainspring.model.payload import quoted
 if TYPE_CHECKING:
     from mainspring.model.operation import Operation
 
-MOST_OCCURRENCES = 10_000
+MOST_OCCURRENCES = 1_000_000  # in the range of one backfill
+MOST_LISTED = 10_000  # in a report
+SHOWN = 5  # at each end of what is too long to be listed
+MOST_UNFINISHED = 10_000  # that may be asked for; all of them are looked at twice a second
 LONGEST = timedelta(days=3_660)
 FASTEST = 10_000.0  # runs per second
 
@@ -102,10 +105,24 @@ class BackfillOccurrence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BackfillPlan:
+    """What a backfill is about, before any of it is done."""
+
+    backfill: Backfill
+    count: int
+    occurrences: list[BackfillOccurrence]  # all of them; of more than 10,000, the first and the last five
+
+    @property
+    def is_whole(self) -> bool:
+        return len(self.occurrences) == self.count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BackfillReport:
     """What a backfill was about when it began, and how far it got; without an operation, nothing was done."""
 
-    occurrences: list[BackfillOccurrence]
+    count: int  # of its occurrences
+    occurrences: list[BackfillOccurrence]  # all of them; of more than 10,000, the first and the last five
     operation: Operation | None = None
 
 
@@ -172,8 +189,8 @@ def _checked_rate(rate: object) -> float | None:
 def _checked_concurrency(concurrency: object) -> int | None:
     if concurrency is None:
         return None
-    if type(concurrency) is not int or not 1 <= concurrency <= MOST_OCCURRENCES:
-        raise invalid("concurrency", concurrency, f"must be a whole number, 1 to {MOST_OCCURRENCES:,}")
+    if type(concurrency) is not int or not 1 <= concurrency <= MOST_UNFINISHED:
+        raise invalid("concurrency", concurrency, f"must be a whole number, 1 to {MOST_UNFINISHED:,}")
     return concurrency
 
 
