@@ -14,7 +14,7 @@ import pytest
 from tests.lifecycle.stepping import Died
 
 from mainspring.app.scheduling import requested
-from mainspring.control import schedule_batches
+from mainspring.control import schedule_transactions
 from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.ids import lane_of_key
 
@@ -115,6 +115,6 @@ async def test_a_batch_without_a_transaction_would_be_made_in_part(
     async def no_transaction(_: object) -> AsyncIterator[None]:
         yield
 
-    monkeypatch.setattr(schedule_batches, "transaction", no_transaction)
+    monkeypatch.setattr(schedule_transactions, "transaction", no_transaction)
     meetings = stage.meetings(create_many, fire, stage.clear, dies=True)
     assert any([len(await fired_at_the_instant(stage)) == 1 async for _ in meetings])
