@@ -501,6 +501,7 @@ async def test_schedules_fire_that_come_after_a_batch_that_somebody_holds(
     frozen_app: Mainspring, clock: FrozenClock, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scheduler_firing, "BATCH", 2)
+    monkeypatch.setattr(scheduler_firing, "FRONT_SECONDS", 3_600.0)
     names = [name for name in map("remind-{}".format, range(100)) if lane_of_key(1, name, LANES) == 0][:7]
     job, firing = remind(frozen_app), Firing(connection, clock)
     for minute, name in enumerate(names):
@@ -509,7 +510,7 @@ async def test_schedules_fire_that_come_after_a_batch_that_somebody_holds(
     store = (await frozen_app.services()).store
     other = await store.database.connect("test")
     async with transaction(other):
-        held = names[:4]  # the first two batches
+        held = [*names[:3], names[4]]  # a batch, and half of two others
         await other.execute(
             "select from cursor join schedule on schedule.id = schedule_id where name = any ($1) for update", held
         )
@@ -520,6 +521,32 @@ async def test_schedules_fire_that_come_after_a_batch_that_somebody_holds(
     await other.close()
     await firing.fire()
     assert len(await run_ids(frozen_app)) == 7
+
+
+async def test_the_first_in_line_are_tried_again_however_many_follow_them(
+    frozen_app: Mainspring, clock: FrozenClock, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody held them for a moment, and the others of the lane make one full batch after the other."""
+    monkeypatch.setattr(scheduler_firing, "BATCH", 2)
+    names = [name for name in map("remind-{}".format, range(100)) if lane_of_key(1, name, LANES) == 0][:4]
+    job, firing = remind(frozen_app), Firing(connection, clock)
+    for name in names:
+        await job.scheduled(name, "* * * * *", catch_up="all").create(1)
+    await clock.advance(HOUR)
+    store = (await frozen_app.services()).store
+    other = await store.database.connect("test")
+    async with transaction(other):
+        await other.execute(
+            "select from cursor join schedule on schedule.id = schedule_id where name = any ($1) for update", names[:2]
+        )
+        await firing.fire_lane(0)
+    await other.close()
+
+    await clock.advance(scheduler_firing.FRONT_SECONDS)
+    await firing.fire_lane(0)
+
+    rows = await connection.fetch("select distinct headers ->> 'schedule' as name from ready")
+    assert set(names[:2]) <= {row["name"] for row in rows}
 
 
 async def test_the_end_of_a_pause_waits_for_nobody(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mainspring.control import schedule_batches
+from mainspring.control import schedule_batch, schedule_batches
 from mainspring.control.schedule_requests import _parsed
 from mainspring.errors import InvalidInput, InvalidSchedule, QueueNotFound, ScheduleExists
 from mainspring.store import notify
@@ -91,7 +91,7 @@ async def test_what_one_of_them_cannot_be_refuses_them_all(frozen_app: Mainsprin
     with pytest.raises(InvalidSchedule, match="it is over"):
         await frozen_app.schedules.create_many([*hourly(job, range(9)), over])
     elsewhere = job.options(queue="nowhere").scheduled("elsewhere", "every hour").request(1)
-    with pytest.raises(QueueNotFound):
+    with pytest.raises(QueueNotFound, match=r"requests\[\d\], 'elsewhere'"):
         await frozen_app.schedules.create_many([*hourly(job, range(9)), elsewhere])
     assert await frozen_app.schedules.list() == []
 
@@ -100,7 +100,7 @@ async def test_there_may_be_none_and_not_too_many(
     frozen_app: Mainspring, job: Job[[int], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert await frozen_app.schedules.create_many([]) == []
-    monkeypatch.setattr(schedule_batches, "MAX_BATCH", 3)
+    monkeypatch.setattr(schedule_batch, "MAX_BATCH", 3)
     with pytest.raises(InvalidInput, match="4 schedules in one batch; at most 3") as caught:
         await frozen_app.schedules.create_many(hourly(job, range(4)))
     assert caught.value.code == "batch-too-large"

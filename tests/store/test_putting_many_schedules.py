@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mainspring.control import schedule_batches
+from mainspring.control import schedule_batch, schedule_batches
 from mainspring.errors import InvalidInput, InvalidSchedule, QueueNotFound
 from mainspring.model.scheduling import PutReport
 from mainspring.store import schedules
@@ -152,9 +152,9 @@ async def test_names_given_twice_too_many_and_unknown_queues_are_refused(
     with pytest.raises(InvalidInput, match="each schedule of a batch must have a name of its own"):
         await frozen_app.schedules.put_many([*requests, requests[2]])
     elsewhere = job.options(queue="nowhere").scheduled("elsewhere", "every hour").request(1)
-    with pytest.raises(QueueNotFound):
+    with pytest.raises(QueueNotFound, match=r"requests\[\d\], 'elsewhere'"):
         await frozen_app.schedules.put_many([*requests, elsewhere])
-    monkeypatch.setattr(schedule_batches, "MAX_BATCH", 3)
+    monkeypatch.setattr(schedule_batch, "MAX_BATCH", 3)
     with pytest.raises(InvalidInput, match="4 schedules in one batch; at most 3"):
         await frozen_app.schedules.put_many(requests)
     assert await frozen_app.schedules.list() == []
@@ -185,3 +185,16 @@ async def test_batches_with_names_in_common_do_not_lock_each_other_out(frozen_ap
     assert [each.unchanged for each in reports] == [0, 0, 0]
     assert sum(each.created for each in reports) == 30
     assert len(await frozen_app.schedules.list()) == 60
+
+
+@pytest.mark.parametrize("verb", ["create_many", "put_many"])
+async def test_an_unknown_calendar_or_job_is_refused_with_its_position(
+    frozen_app: Mainspring, job: Remind, verb: str
+) -> None:
+    many = getattr(frozen_app.schedules, verb)
+    festive = job.scheduled("festive", "0 9 * * * not=holidays").request(1)
+    with pytest.raises(InvalidSchedule, match=r"requests\[2\], 'festive'") as caught:
+        await many([*hourly(job, range(2)), festive])
+
+    assert (caught.value.code, caught.value.fields["position"]) == ("unknown-calendar", 2)
+    assert await frozen_app.schedules.list() == []

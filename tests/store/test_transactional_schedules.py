@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import asyncpg
@@ -60,6 +61,11 @@ async def before(app: Mainspring, job: Remind) -> None:
     await app.schedules.pause("resumed")
 
 
+# As in a transaction that began so long ago.
+FIFTEEN_SECONDS_LATER = """
+create or replace function mainspring.statement_now() returns timestamptz language sql stable parallel safe
+    as 'select mainspring.clock_now() + make_interval(secs => 15)'
+"""
 STAYED = ["deleted", "paused", "put", "resumed", "updated"]
 COMMITTED = ["made", "many-1", "many-2", "many-3", "paused", "put", "resumed", "updated"]
 
@@ -108,6 +114,22 @@ async def test_what_is_done_to_schedules_happens_with_their_caller(
         assert [(each.id, each.version, each.tags) for each in found] == [(ids[0], 2, []), (ids[1], 1, hostile)]
         assert made.tags == hostile
         assert await run_ids(app) == [run_id]
+
+
+async def test_a_transaction_that_began_before_an_instant_does_not_make_it_again(
+    app: Mainspring, job: Remind, url: str, clock: FrozenClock, connection: Connection
+) -> None:
+    """It has fired meanwhile, and a schedule that is made again is another one to the ledger."""
+    await job.scheduled("hourly", "0 * * * *").create(1)
+    await clock.set(NEW_YEAR + HOUR - timedelta(seconds=10))
+    await connection.execute(FIFTEEN_SECONDS_LATER)
+    async with caller("asyncpg", url) as one:
+        own = {"connection": one.connection}
+        await app.schedules.delete("hourly", **own)
+        again = await job.options(**own).scheduled("hourly", "0 * * * *").create(1)
+        await one.commit()
+
+    assert again.next_at == NEW_YEAR + 2 * HOUR
 
 
 @pytest.mark.usefixtures("before")

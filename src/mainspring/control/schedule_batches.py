@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from mainspring.clock import instant
-from mainspring.control.schedule_errors import batch_too_large, names_repeated, refused_in_batch, schedules_exist
+from mainspring.control.schedule_batch import FirstInstants, ScheduleBatch, checked_batch
+from mainspring.control.schedule_errors import refused_in_batch, schedules_exist
 from mainspring.control.schedule_rows import content_of
-from mainspring.errors import InvalidSchedule
+from mainspring.errors import InvalidInput, InvalidSchedule, NotFound, shortened
 from mainspring.model.scheduling import PutOutcome, PutReport
-from mainspring.schedule.text import fired
 from mainspring.schedule.zones import TZDATA_VERSION
-from mainspring.scheduler.calendars import resolved
 from mainspring.store import notify, schedules
 from mainspring.store.schedules import NewSchedule
 from mainspring.store.submissions import new_run_ids
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-    from datetime import datetime
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
     from uuid import UUID
 
     from mainspring.clock import Clock
@@ -31,49 +29,13 @@ if TYPE_CHECKING:
     from mainspring.control.schedule_transactions import ScheduleTransactions
     from mainspring.control.schedules import Schedules
     from mainspring.model.actor import Actor
-    from mainspring.schedule.schedule import Occurrence
-    from mainspring.scheduler.calendars import ResolvedSchedule
-    from mainspring.store.connection import Connection, Record
+    from mainspring.store.connection import Connection
     from mainspring.store.schedules import Content
 
 T = TypeVar("T")
 
-MAX_BATCH = 100_000
 ROWS = 2_000  # per statement
 NAMED = 10  # names that the audit tells
-
-
-class ScheduleBatch(NamedTuple):
-    """What is asked for, and what its rows will keep, by name."""
-
-    requests: Sequence[ScheduleRequest]
-    contents: Mapping[str, Content]
-
-    @property
-    def jobs(self) -> dict[int, str]:
-        return {self.contents[request.name].job: request.job for request in self.requests}
-
-    def refused(self, request: ScheduleRequest, error: InvalidSchedule) -> InvalidSchedule:
-        return refused_in_batch(error, request.name, self.requests.index(request))
-
-
-class Firsts:
-    """Finds the first instants of schedules. What is in stored calendars is worked out once for all that share it."""
-
-    def __init__(self, calendars: Sequence[Record], now: datetime) -> None:
-        self._calendars = calendars
-        self._now = now
-        self._found: dict[int, ResolvedSchedule] = {}
-
-    def of(self, request: ScheduleRequest) -> tuple[ResolvedSchedule, Occurrence]:
-        found = self._found.get(id(request.schedule))
-        if found is None:
-            found = self._found[id(request.schedule)] = resolved(request.schedule, self._calendars)
-        try:
-            return found, request.first_after(self._now, found.schedule)
-        except InvalidSchedule:
-            fired(found.schedule, request.name)  # says why, if its calendars leave nothing
-            raise
 
 
 class ScheduleBatches:
@@ -106,7 +68,7 @@ class ScheduleBatches:
 
         `connection` is your own asyncpg, psycopg or SQLAlchemy connection: they are there if and only if you commit.
         """
-        wanted = _checked(list(requests))
+        wanted = checked_batch(list(requests))
         ids = await self._act(actor, wanted, connection, self._create_all) if wanted else {}
         return [ids[request.name] for request in wanted]
 
@@ -120,7 +82,7 @@ class ScheduleBatches:
 
         `connection` is your own asyncpg, psycopg or SQLAlchemy connection: it happens if and only if you commit.
         """
-        wanted = _checked(list(requests))
+        wanted = checked_batch(list(requests))
         return await self._act(actor, wanted, connection, self._put_all) if wanted else PutReport()
 
     async def _act(
@@ -215,7 +177,7 @@ class ScheduleBatches:
             try:
                 outcomes[await self._acts.put_content(connection, actor, request, batch.contents[request.name])] += 1
             except InvalidSchedule as error:
-                raise batch.refused(request, error) from error
+                raise refused_in_batch(error, request, batch.requests) from error
         return outcomes
 
     async def _create(
@@ -225,7 +187,7 @@ class ScheduleBatches:
         lane: int,
         some: Sequence[ScheduleRequest],
         batch: ScheduleBatch,
-        firsts: Firsts,
+        firsts: FirstInstants,
     ) -> tuple[dict[str, UUID], list[ScheduleRequest]]:
         """Make those of one lane whose names are free; answers with their ids, and with the others."""
         new = self._new(lane, some, batch, firsts)
@@ -261,15 +223,24 @@ class ScheduleBatches:
             kind = (request.job, id(request.schedule), id(request.options), request.catch_up)
             content = common.get(kind)
             if content is None:
-                content = common[kind] = await self._schedules.content(actor, request)
+                content = common[kind] = await self._content(actor, request, wanted)
             contents[request.name] = content._replace(payload=request.payload)
         return contents
 
-    async def _firsts(self, connection: Connection, actor: Actor, wanted: Sequence[ScheduleRequest]) -> Firsts:
+    async def _content(self, actor: Actor, request: ScheduleRequest, wanted: Sequence[ScheduleRequest]) -> Content:
+        try:
+            return await self._schedules.content(actor, request)
+        except (InvalidInput, NotFound) as error:
+            raise refused_in_batch(error, request, wanted) from error
+
+    async def _firsts(self, connection: Connection, actor: Actor, wanted: Sequence[ScheduleRequest]) -> FirstInstants:
         """For those that are made. Nobody edits their calendars meanwhile."""
         names = {name for request in wanted for name in request.schedule.stored_calendars}
-        calendars = await self._calendars.known(connection, actor, names, holds=True)
-        return Firsts(calendars, await schedules.now(connection))
+        try:
+            calendars = await self._calendars.known(connection, actor, names, holds=True)
+        except InvalidSchedule as error:
+            raise refused_in_batch(error, _user_of(error.fields["value"], wanted), wanted) from error
+        return FirstInstants(calendars, await schedules.now(connection))
 
     def _by_lane(self, actor: Actor, wanted: Sequence[ScheduleRequest]) -> dict[int, list[ScheduleRequest]]:
         """In one order for everybody, so that two batches with the same names wait for each other on one side only."""
@@ -279,31 +250,22 @@ class ScheduleBatches:
         return dict(sorted(lanes.items()))
 
     def _new(
-        self, lane: int, some: Sequence[ScheduleRequest], batch: ScheduleBatch, firsts: Firsts
+        self, lane: int, some: Sequence[ScheduleRequest], batch: ScheduleBatch, firsts: FirstInstants
     ) -> list[NewSchedule]:
         made = []
         for request, schedule_id in zip(some, new_run_ids(len(some), lane, instant(self._clock)), strict=True):
             try:
                 found, first = firsts.of(request)
             except InvalidSchedule as error:
-                raise batch.refused(request, error) from error
+                raise refused_in_batch(error, request, batch.requests) from error
             content, at = batch.contents[request.name], (first.nominal_at, first.due_at)
             made.append(NewSchedule(schedule_id, request.name, content, *at, found.revision))
         return made
 
 
-def _checked(requests: list[ScheduleRequest]) -> list[ScheduleRequest]:
-    if len(requests) > MAX_BATCH:
-        raise batch_too_large(len(requests), MAX_BATCH)
-    seen: set[str] = set()
-    repeated: dict[str, None] = {}
-    for request in requests:
-        if request.name in seen:
-            repeated[request.name] = None
-        seen.add(request.name)
-    if repeated:
-        raise names_repeated(list(repeated))
-    return requests
+def _user_of(calendar: object, wanted: Sequence[ScheduleRequest]) -> ScheduleRequest:
+    """The first that names a calendar, which stands in an error as `shortened` shows it."""
+    return next(each for each in wanted if calendar in [shortened(name) for name in each.schedule.stored_calendars])
 
 
 def _pieces(lanes: dict[int, list[ScheduleRequest]]) -> Iterator[tuple[int, list[ScheduleRequest]]]:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from mainspring.errors import (
     InvalidInput,
-    InvalidSchedule,
     ScheduleExists,
     ScheduleNotFound,
     ScheduleVersionConflict,
@@ -17,6 +16,9 @@ from mainspring.model.payload import quoted
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
+
+    from mainspring.control.schedule_requests import ScheduleRequest
+    from mainspring.errors import MainspringError
 
 SHOWN = 5  # names in a message
 
@@ -76,13 +78,16 @@ def batch_too_large(count: int, most: int) -> InvalidInput:
     )
 
 
-def refused_in_batch(error: InvalidSchedule, name: str, position: int) -> InvalidSchedule:
+def refused_in_batch(
+    error: MainspringError, request: ScheduleRequest, batch: Sequence[ScheduleRequest]
+) -> MainspringError:
     """What is wrong with one of many: which one, and that nothing was done."""
-    return InvalidSchedule(
-        f"requests[{position}], {name!r}: {error.message} Nothing of the batch was done.",
+    position = batch.index(request)
+    return type(error)(
+        f"requests[{position}], {request.name!r}: {error.message} Nothing of the batch was done.",
         code=error.code,
         hint=error.hint,
-        **error.fields | {"name": name, "position": position},
+        **error.fields | {"name": request.name, "position": position},
     )
 
 

@@ -126,7 +126,8 @@ class CallersTransaction(ScheduleTransaction):
         async def attempt() -> UUID:
             prepared = await self.ours(submissions.prepare_payload(actor, job, payload, options))
             is_blocking, connection = self._wait_for is not None, self._connection
-            (run_id,) = prepared.send_sync(connection) if is_blocking else await prepared.send(connection)
+            async with callers_session(connection, is_blocking=is_blocking):  # what is refused leaves nothing behind
+                (run_id,) = prepared.send_sync(connection) if is_blocking else await prepared.send(connection)
             await self.ours(prepared.wake())
             return run_id
 

@@ -75,6 +75,11 @@ class Batch:
     def templates(self) -> list[NewRun]:
         return list(self._places)
 
+    @property
+    def without_run(self) -> int:
+        """How many schedules go on to their next instant and make no run."""
+        return sum(each.fired is None for each in self.firings)
+
     def add(self, cursor: Cursor, decision: Decision, previous: Occurrence | None, template: NewRun) -> None:
         fired, following = decision.fired, decision.following
         run_id = None if fired is None else self._run_ids.pop()

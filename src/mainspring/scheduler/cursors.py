@@ -33,7 +33,7 @@ class LockedCursor:
         self._connection = connection
         self._lane = lane
         self.row = row
-        self.now: datetime = row["now"]  # the transaction's: it stays
+        self.now: datetime = row["now"]  # when it was locked: what is past then is decided by the rules of before
         self._resolved = resolved
         self.schedule = resolved.schedule
         self.cursor: Cursor | None = None  # None: it is over

@@ -31,6 +31,14 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 BATCH = 1_000
+FRONT_SECONDS = 1.0  # so long the first in line are passed over, if they stayed due
+
+
+class PassedOver(NamedTuple):
+    """How many of the first in line are passed over, and until when."""
+
+    schedules: int
+    until: float  # monotonic
 
 
 class Fired(NamedTuple):
@@ -48,7 +56,7 @@ class LaneFirer:
         self._templates = templates
         self._calendars = CalendarCache()
         self._quietener = notify.Quietener(clock)
-        self._passed_over: dict[int, int] = {}  # by lane
+        self._passed_over: dict[int, PassedOver] = {}  # by lane
 
     async def fire(self, connection: Connection, lane: int, horizon: float) -> Fired:
         """Decide what is due within `horizon` seconds, one instant per schedule and a batch of schedules."""
@@ -59,20 +67,26 @@ class LaneFirer:
         for row in rows:
             await self._decide(connection, lane, row, batch)
         runs = await self.carry_out(connection, lane, batch)
-        if not runs and len(rows) == BATCH:
-            self._passed_over[lane] = self._passed_over.get(lane, 0) + BATCH
-        elif len(rows) < BATCH:
-            self._passed_over.pop(lane, None)
+        self._learn(lane, len(rows), len(rows) - runs - batch.without_run)
         return Fired(len(rows), runs)
 
     async def _due(self, connection: Connection, lane: int, horizon: float) -> list[Record]:
-        """Those after a batch that made no run: somebody may hold all of it, and others must not wait for that."""
-        passed_over = self._passed_over.get(lane, 0)
-        rows = await schedule_firing.due(connection, lane, horizon, BATCH, passed_over)
-        if rows or not passed_over:
-            return rows
-        del self._passed_over[lane]
+        """Those after schedules that stayed due: somebody may hold these, and others must not wait for that."""
+        passed = self._passed_over.get(lane)
+        if passed is not None and self._clock.monotonic() < passed.until:
+            rows = await schedule_firing.due(connection, lane, horizon, BATCH, passed.schedules)
+            if rows:
+                return rows
+        self._passed_over.pop(lane, None)
         return await schedule_firing.due(connection, lane, horizon, BATCH)
+
+    def _learn(self, lane: int, seen: int, stayed: int) -> None:
+        """So many of a look stayed due. Soon the first in line are tried again: they have waited longest."""
+        if seen < BATCH:
+            self._passed_over.pop(lane, None)
+        elif stayed > 0:
+            passed = self._passed_over.get(lane) or PassedOver(0, self._clock.monotonic() + FRONT_SECONDS)
+            self._passed_over[lane] = passed._replace(schedules=passed.schedules + stayed)
 
     async def _decide(self, connection: Connection, lane: int, row: Record, batch: Batch) -> None:
         try:

@@ -83,12 +83,12 @@ async def callers_session(connection: CallersConnection, *, is_blocking: bool) -
         yield cast("Connection", session)
         await session.send_wake_ups()
         await session.execute(SET_PATH, path)
+        await session.execute(RELEASE)
     except BaseException:
         with contextlib.suppress(Exception):  # a connection that is gone has rolled back by itself
             await session.execute(ROLL_BACK)  # which sets the path back, too
             await session.execute(RELEASE)
         raise
-    await session.execute(RELEASE)
 
 
 def as_text(value: Any) -> str | None:

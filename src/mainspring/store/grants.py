@@ -119,6 +119,7 @@ _BACKFILL = (
 # A client that changes a schedule first fires what is overdue, as a scheduler would have.
 FUNCTIONS = {
     "clock_now()": tuple(RoleKind),
+    "statement_now()": (RoleKind.SCHEDULER, RoleKind.CLIENT, RoleKind.READER),
     "rank_now()": (RoleKind.WORKER, RoleKind.CLIENT, RoleKind.SCHEDULER),
     "rank_bound()": tuple(RoleKind),
     f"run_of({_RUN}, timestamp with time zone, timestamp with time zone, jsonb)": (RoleKind.WORKER,),

@@ -22,8 +22,13 @@ if TYPE_CHECKING:
 # A literal, and not a look into a table: the planner inlines it like the now() it stands for, and replacing the
 # function makes every connection plan anew.
 _CLOCK_NOW = "create or replace function mainspring.clock_now() returns timestamptz language sql stable parallel safe"
-_FROZEN = _CLOCK_NOW + " as 'select timestamptz ''{}'''"
-_RUNNING = _CLOCK_NOW + " as 'select now()'"
+_STATEMENT_NOW = _CLOCK_NOW.replace("clock_now", "statement_now")
+_STANDING_STILL = f"; {_STATEMENT_NOW} as 'select mainspring.clock_now()'"
+_FROZEN = _CLOCK_NOW + " as 'select timestamptz ''{}'''" + _STANDING_STILL
+_RUNNING = (
+    f"{_CLOCK_NOW} as 'select now()';"
+    f" {_STATEMENT_NOW} as 'select mainspring.clock_now() + (statement_timestamp() - now())'"
+)
 
 # A journey has many stops. To plan everything anew at each would be dear, and so would partitions for each day: its
 # clock is a row after all, and the days that have no partitions of their own share one.
@@ -33,7 +38,7 @@ create table mainspring.journey as select timestamptz '{}' as at;
 create table if not exists mainspring.attempt_journey partition of mainspring.attempt default;
 create table if not exists mainspring.log_journey partition of mainspring.log default;
 """
-_TRAVELLING = _CLOCK_NOW + " as 'select at from mainspring.journey'"  # noqa: S608  both are ours
+_TRAVELLING = _CLOCK_NOW + " as 'select at from mainspring.journey'" + _STANDING_STILL  # noqa: S608  all ours
 _STOP = "update mainspring.journey set at = '{}'"
 _HAS_TRAVELLED = "select to_regclass('mainspring.attempt_journey') is not null"
 # Where the clock comes to rest, days have partitions of their own, as if a keeper were there; their rows move to them.

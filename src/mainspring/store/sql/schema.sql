@@ -18,6 +18,11 @@ set search_path = mainspring;
 -- One clock: every instant that matters comes from here. The planner inlines it to now(); tests replace its body.
 create function clock_now() returns timestamptz language sql stable parallel safe as 'select now()';
 
+-- The same within a transaction that may have begun long ago, such as a caller's own: what is the past, for whoever makes or
+-- changes a schedule there, ends now and not with that BEGIN.
+create function statement_now() returns timestamptz language sql stable parallel safe
+    as 'select clock_now() + (statement_timestamp() - now())';
+
 -- Ranks order the runs of one line and priority. For now they are the microsecond a run became ready.
 create function rank_now() returns bigint language sql stable parallel safe
     as 'select (date_part(''epoch'', clock_now()) * 1000000)::bigint';

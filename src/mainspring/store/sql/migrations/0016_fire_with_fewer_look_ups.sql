@@ -2,6 +2,11 @@
 -- change of a schedule takes back what is staged, and reads where the cursor stands then, in one call.
 -- serves: 12
 
+-- The database's clock, within a transaction that may have begun long ago, such as a caller's own: what is the past, for
+-- whoever makes or changes a schedule there, ends now and not with that BEGIN.
+create function statement_now() returns timestamptz language sql stable parallel safe
+    as 'select clock_now() + (statement_timestamp() - now())';
+
 -- ── Firing ──────────────────────────────────────────────────────────────────────────────────────────────────
 -- Decide the next instants of some schedules of one lane: each becomes a run or is skipped, and the cursor moves on. What
 -- somebody else decided, or changed, meanwhile is passed over: cursors are compared first, and the ledger has one row per

@@ -1,5 +1,5 @@
 -- Lock one schedule by its name, for whoever changes it.
 -- Index: schedule_name_idx.
-select {schedule except options}, options::text as options, {standing}, clock_now() as now
+select {schedule except options}, options::text as options, {standing}, statement_now() as now
 from schedule where lane = :lane::smallint and tenant_id = :tenant::int and name = :name::text
 for update

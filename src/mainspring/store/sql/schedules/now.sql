@@ -1,2 +1,2 @@
--- The database's clock.
-select clock_now()
+-- The database's clock, however long ago the transaction has begun.
+select statement_now()
