@@ -54,6 +54,10 @@ every 15 minutes during working hours
 every hour between 9 and 17
 every hour between 9 and 5
 every hour from 9-17
+every hour from 9 to 5
+every hour from 9 before 5pm
+every hour from 2027-01-01 9 to 5pm
+tomorrow 9 to 5pm
 every couple of hours
 every few minutes
 every 1w
@@ -202,6 +206,18 @@ def test_almost_every_hint_has_an_offer() -> None:
         ("every third hour", ["every 3 hours"]),
         ("evry tuseday at noon", ["every tuesday at noon"]),
         ("01/02/2027 at 9am", ["2027-02-01 at 9am", "2027-01-02 at 9am"]),
+        ("every hour from 9 to 5pm", ["every hour from 09:00 to 5pm", "every hour from 21:00 to 5pm"]),
+        ("every 8 hours from 9 to 5am", ["every 8 hours from 09:00 to 5am", "every 8 hours from 21:00 to 5am"]),
+        (
+            "every 12 hours from 8 to 10 am",
+            ["every 12 hours from 08:00 to 10 am", "every 12 hours from 20:00 to 10 am"],
+        ),
+        ("every 4 hours from one to 3am", ["every 4 hours from 01:00 to 3am", "every 4 hours from 13:00 to 3am"]),
+        ("every 12 hours from 6 to 11am on weekdays", ["every 12 hours from 06:00 to 11am on weekdays"]),
+        (
+            "every hour starting at 10 to 5am",
+            ["every hour starting at 10:00 to 5am", "every hour starting at 22:00 to 5am"],
+        ),
     ],
 )
 def test_what_is_offered_is_the_sentence_with_one_part_made_clear(text: str, offers: list[str]) -> None:

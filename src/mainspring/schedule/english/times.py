@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 A_TIME = "a time such as 09:00, 9am or noon"
 NAMED = {"noon": time(12), "midday": time(12), "midnight": time(0)}
+AFTER = {"past": 1, "after": 1}
+BEFORE = {"to": -1, "before": -1}
+MINUTES = ("minutes", "minute", "min")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,7 @@ def read_times(reader: Reader, half: str | None = None) -> list[time] | None:
     Where the morning was named before, `half` is am: `every morning at 8`.
     """
     if reader.word("at", "@", want="'at' and a time"):
-        return listed(reader, lambda reader: read_time(reader, half))
+        return listed(reader, lambda reader: read_time(reader, half, with_bare_to=True))
     return listed(reader, _plain_time)
 
 
@@ -44,8 +47,9 @@ def _plain_time(reader: Reader) -> time | None:
     return read_time(reader) if is_time or is_hour else None
 
 
-def read_time(reader: Reader, half: str | None = None) -> time | None:
-    named = reader.one_of(NAMED, A_TIME) or reader.attempt(lambda reader: _spoken(reader, half))
+def read_time(reader: Reader, half: str | None = None, *, with_bare_to: bool = False) -> time | None:
+    """One time. `10 to 5 pm` is one `with_bare_to` only: elsewhere it may be two, as in `from 9 to 5 pm`."""
+    named = reader.one_of(NAMED, A_TIME) or reader.attempt(lambda reader: _spoken(reader, half, with_bare_to))
     if named is not None:
         return named
     if token := reader.kind("time", A_TIME):
@@ -59,11 +63,13 @@ def read_time(reader: Reader, half: str | None = None) -> time | None:
     return None
 
 
-def _spoken(reader: Reader, half: str | None) -> time | None:
+def _spoken(reader: Reader, half: str | None, with_bare_to: bool) -> time | None:
     """`half past nine am`, `a quarter to 9 am`, `10 past 8 pm`."""
     first = reader.token
     minutes = _spoken_minutes(reader)
-    sign = None if minutes is None else reader.one_of({"past": 1, "after": 1, "to": -1, "before": -1}, A_TIME)
+    is_bare = reader.tokens[reader.place - 1].text not in ("half", "quarter", *MINUTES)
+    signs = AFTER if is_bare and not with_bare_to else AFTER | BEFORE
+    sign = None if minutes is None else reader.one_of(signs, A_TIME)
     hour = None if sign is None else _spoken_hour(reader)
     if minutes is None or sign is None or hour is None or not 1 <= hour <= 12:
         return None
@@ -82,7 +88,7 @@ def _spoken_minutes(reader: Reader) -> int | None:
     reader.skip("a")
     named = reader.one_of({"half": 30, "quarter": 15, **NUMBERS, **TENS}, A_TIME)
     minutes = reader.attempt(_minute) if named is None else named
-    reader.skip("minutes", "minute", "min")
+    reader.skip(*MINUTES)
     return minutes
 
 
@@ -195,7 +201,7 @@ def read_window(reader: Reader) -> TimeWindow | None:
             reader.place += 1
         return None if between or is_open else TimeWindow(begin, None)
     is_before = reader.word("before") is not None
-    end = reader.attempt(read_time)
+    end = reader.attempt(lambda reader: read_time(reader, with_bare_to=True))
     return None if end is None else TimeWindow(begin, end, not is_before)
 
 
@@ -242,7 +248,7 @@ def _past(reader: Reader) -> list[int] | None:
     numbers = [30] if reader.skip("half") else [15] if reader.skip("quarter") else listed(reader, _minute)
     if numbers is None:
         return None
-    reader.skip("minutes", "minute", "min")
+    reader.skip(*MINUTES)
     if reader.is_next(("to", "before")):
         return _before(reader, numbers)
     if not reader.word("past", "after", want="'minutes past the hour'"):
