@@ -26,7 +26,7 @@ UNTIL = ("until", "till", "til", "through", "ending", "before")
 class Beginning:
     """Where it starts; or, for `counted from`, only what it is counted from.
 
-    `from … on` is a bound and no more, as in the words for a schedule. With `starting …` steps begin there as well.
+    `from …` is a bound and no more, as in the words for a schedule. With `starting …` steps begin there as well.
     """
 
     at: Start
@@ -62,7 +62,7 @@ def read_start(reader: Reader, today: date | None, *, with_time: bool) -> Beginn
         return None
     times = reader.attempt(read_times) if with_time else None
     at = reader.attempt(read_time) if times is None else times[0]
-    is_bound = reader.skip("on", "onwards", "onward") or first.text == "since"
+    is_bound = reader.skip("on", "onwards", "onward") or first.text in ("from", "since")
     return Beginning((day, at), is_counted, is_bound)
 
 
