@@ -194,6 +194,7 @@ MORE_INSTANTS = [
     ("every 30 seconds starting 2027-01-01 08:00:10", "27-01-01 08:00:10, 27-01-01 08:00:40, 27-01-01 08:01:10"),
     ("every 5 minutes offset by 2 minutes", "26-11-16 04:12, 26-11-16 04:17, 26-11-16 04:22"),
     ("every 6 hours with an offset of 90 minutes", "26-11-16 07:30, 26-11-16 13:30, 26-11-16 19:30"),
+    ("every 6 hours offset by 2 hours and 15 minutes", "26-11-16 08:15, 26-11-16 14:15, 26-11-16 20:15"),
     ("every 20 minutes, 24/7", "26-11-16 04:20, 26-11-16 04:40, 26-11-16 05:00"),
     ("every hour around the clock", "26-11-16 05:00, 26-11-16 06:00, 26-11-16 07:00"),
     ("every minute of every hour", "26-11-16 04:08, 26-11-16 04:09, 26-11-16 04:10"),

@@ -63,6 +63,10 @@ every few minutes
 every 1w
 every 5 minutes starting at 10:00
 every 5 minutes starting now
+every 6 hours offset by 2 hours at :15
+every 12 hours offset by 90 minutes at :15
+every hour at :15 offset by 30 minutes
+every 2 hours at :15 from 9am to 5pm offset by 30 minutes
 tomorrow
 now
 right now
@@ -223,6 +227,18 @@ def test_almost_every_hint_has_an_offer() -> None:
 def test_what_is_offered_is_the_sentence_with_one_part_made_clear(text: str, offers: list[str]) -> None:
     assert offers_of(text) == offers
     assert error_of(text).fields["suggestion"] == offers[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("every 6 hours offset by 2 hours at :15", "an offset and minutes past the hour both say"),
+        ("every hour at :15 offset by 30 minutes", "an offset and minutes past the hour both say"),
+        ("every 6 hours offset by 6 hours", "an offset is shorter than the step"),
+    ],
+)
+def test_a_part_that_another_contradicts_is_refused_and_not_dropped(text: str, problem: str) -> None:
+    assert problem in error_of(text).message
 
 
 def test_offers_that_are_refused_are_not_shown() -> None:

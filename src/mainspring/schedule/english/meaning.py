@@ -151,9 +151,7 @@ def _day_fields(reader: Reader, clause: Clause, days: Days | None) -> Iterator[t
 
 def _steps(reader: Reader, clause: Clause) -> list[Meaning]:
     step = SECONDS[clause.unit or ""] * clause.count
-    if clause.offset is not None and (clause.offset >= step or clause.window is not None):
-        words = "an offset is shorter than the step, and goes without other times"
-        raise Refusal(reader.text, clause.begins, words, examples=("every 5 minutes offset by 2 minutes",))
+    _check_offset(reader, clause, step)
     if clause.window is not None:
         return _crons(reader, clause, _clocks_in_window(reader, clause, step))
     whole = _whole_day(step, clause)
@@ -167,6 +165,19 @@ def _steps(reader: Reader, clause: Clause) -> list[Meaning]:
         words = "an offset goes with steps that divide the hour or the day"
         raise Refusal(reader.text, clause.begins, words, examples=("every 5 minutes offset by 2 minutes",))
     return [StepMeaning(timedelta(seconds=step), clause.anchor)]
+
+
+def _check_offset(reader: Reader, clause: Clause, step: int) -> None:
+    if clause.offset is None:
+        return
+    if clause.minutes_past is not None:
+        words = "an offset and minutes past the hour both say with which minute steps begin"
+        remedy = "Add the minutes to the offset."
+        examples = ("every 6 hours offset by 2 hours and 15 minutes", "every 6 hours at :15")
+        raise Refusal(reader.text, clause.begins, words, remedy=remedy, examples=examples)
+    if clause.offset >= step or clause.window is not None:
+        words = "an offset is shorter than the step, and goes without other times"
+        raise Refusal(reader.text, clause.begins, words, examples=("every 5 minutes offset by 2 minutes",))
 
 
 def _whole_day(step: int, clause: Clause) -> list[Fields] | None:
