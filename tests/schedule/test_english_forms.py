@@ -296,6 +296,21 @@ def test_days_and_months_end_at_the_time_of_day_at_which_they_began(text: str, e
     assert parse(text, zone="Europe/Berlin").ends_at == ends
 
 
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [
+        ("in 1 year at 9am", datetime(2029, 2, 28, 9, tzinfo=UTC)),
+        ("in 4 years at 9am", datetime(2032, 2, 29, 9, tzinfo=UTC)),
+        ("in 10 months at 9am", datetime(2028, 12, 29, 9, tzinfo=UTC)),
+    ],
+)
+def test_months_after_a_leap_day_are_on_the_same_day_or_on_the_last_one(text: str, day: datetime) -> None:
+    now = datetime(2028, 2, 29, 3, tzinfo=UTC)
+    found = parse(text, now=now).next_after(now)
+    assert found is not None
+    assert found.nominal_at == day
+
+
 def test_so_many_times_by_twos_are_counted_from_where_it_starts() -> None:
     found = parse("every other tuesday at noon starting 2027-01-01, 5 times")
 

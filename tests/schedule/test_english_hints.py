@@ -241,6 +241,22 @@ def test_a_part_that_another_contradicts_is_refused_and_not_dropped(text: str, p
     assert problem in error_of(text).message
 
 
+@pytest.mark.parametrize("now", [NOW, datetime(2028, 2, 29, 3, tzinfo=UTC)])
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("in 992 years at 9am", "that day is after the year 2999"),
+        ("in 10000 years at 9am", "that day is after the year 2999"),
+        ("every hour starting in 992 years", "that day is after the year 2999"),
+        ("every hour until in 992 years", "that day is after the year 2999"),
+        ("every hour for 992 years", "it ends after the year 2999"),
+    ],
+)
+def test_a_year_that_cannot_be_written_is_refused_on_every_day(text: str, problem: str, now: datetime) -> None:
+    with pytest.raises(InvalidSchedule, match=problem):
+        parse(text, zone="Europe/Berlin", now=now)
+
+
 def test_offers_that_are_refused_are_not_shown() -> None:
     """The filter itself: an offer with a fault of its own gives way to what is offered for that, or to nothing."""
     asked = []

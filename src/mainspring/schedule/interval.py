@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mainspring.schedule.faults import broken_rule, fault
 from mainspring.schedule.timeline import EARLIEST, LATEST
-from mainspring.schedule.walls import TICK, WallTimeline, month_length
+from mainspring.schedule.walls import TICK, WallTimeline, months_after
 from mainspring.schedule.zones import instant_of, wall_of
 
 if TYPE_CHECKING:
@@ -238,6 +238,4 @@ class MonthPattern:
         return (12 * (wall.year - self._anchor.year) + wall.month - self._anchor.month) // self._every
 
     def _wall(self, count: int) -> datetime:
-        months = 12 * self._anchor.year + self._anchor.month - 1 + count * self._every
-        year, month = months // 12, months % 12 + 1
-        return self._anchor.replace(year=year, month=month, day=min(self._anchor.day, month_length(year, month)))
+        return months_after(self._anchor, count * self._every)

@@ -6,8 +6,8 @@ Which instants a pattern means there is decided by the policies for gaps and rep
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from datetime import datetime, time, timedelta
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from datetime import date, datetime, time, timedelta
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from mainspring.schedule.timeline import EARLIEST, LATEST, GapPolicy, RepeatPolicy
 from mainspring.schedule.zones import NO_SHIFT, Segment, instant_of, segment_at
@@ -17,12 +17,19 @@ if TYPE_CHECKING:
 
 _LENGTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 TICK = timedelta(microseconds=1)
+Day = TypeVar("Day", bound=date)
 
 
 def month_length(year: int, month: int) -> int:
     if month == 2 and year % 4 == 0 and (year % 100 or year % 400 == 0):
         return 29
     return _LENGTHS[month - 1]
+
+
+def months_after(day: Day, months: int) -> Day:
+    """So many months later, on the same day of the month or on the last day of a shorter one."""
+    year, month = divmod(12 * day.year + day.month - 1 + months, 12)
+    return day.replace(year=year, month=month + 1, day=min(day.day, month_length(year, month + 1)))
 
 
 class DayTimes(NamedTuple):

@@ -9,7 +9,7 @@ from mainspring.schedule.english.days import LONGEST
 from mainspring.schedule.english.refusals import Refusal, needs_now
 from mainspring.schedule.english.spans import read_count, read_span
 from mainspring.schedule.english.vocabulary import DAY_NUMBERS, MONTH_NUMBERS, PARTS_OF_DAY, UNIT_WORDS, WEEKDAYS
-from mainspring.schedule.walls import month_length
+from mainspring.schedule.walls import months_after
 
 if TYPE_CHECKING:
     from mainspring.schedule.english.reader import Reader, Token
@@ -121,12 +121,15 @@ def _in_days(reader: Reader, today: date | None) -> date | None:
         return None
     if unit in ("day", "week"):
         return _counted(reader, at, today, count * (7 if unit == "week" else 1))
-    return _months_after(_counted(reader, at, today, 0), count * (12 if unit == "year" else 1))
+    day, months = _counted(reader, at, today, 0), count * (12 if unit == "year" else 1)
+    if exceeds_last_year(day, months):
+        raise Refusal(reader.text, at, f"that day is after the year {LAST_YEAR}", remedy="Name a nearer day.")
+    return months_after(day, months)
 
 
-def _months_after(day: date, months: int) -> date:
-    year, month = divmod(12 * day.year + day.month - 1 + months, 12)
-    return date(min(year, LAST_YEAR), month + 1, min(day.day, month_length(year, month + 1)))
+def exceeds_last_year(day: date, months: int) -> bool:
+    """Whether so many months later it is a year beyond those that can be written, or even beyond those of `date`."""
+    return day.year + (day.month - 1 + months) // 12 > LAST_YEAR
 
 
 def read_delay(reader: Reader) -> timedelta | None:

@@ -12,7 +12,7 @@ from mainspring.errors import InvalidSchedule
 from mainspring.schedule.cron import Cron
 from mainspring.schedule.english.checks import check
 from mainspring.schedule.english.clause import Clause
-from mainspring.schedule.english.dates import LAST_YEAR
+from mainspring.schedule.english.dates import LAST_YEAR, exceeds_last_year
 from mainspring.schedule.english.meaning import (
     CronMeaning,
     DelayMeaning,
@@ -33,7 +33,7 @@ from mainspring.schedule.rule import Rule
 from mainspring.schedule.schedule import Schedule
 from mainspring.schedule.sets import union_of
 from mainspring.schedule.timeline import Setting, begin_search
-from mainspring.schedule.walls import month_length
+from mainspring.schedule.walls import months_after
 from mainspring.schedule.zones import instant_of, wall_of, zone_named
 
 if TYPE_CHECKING:
@@ -216,16 +216,11 @@ class _Reading:
         """So long after an instant. Days and months keep the time of day; the 31st may become the last of a month."""
         months, days, elapsed = length.span
         wall = wall_of(self._zone, starts_at) + timedelta(days=days)
-        year, month = divmod(12 * wall.year + wall.month - 1 + months, 12)
-        if year > LAST_YEAR:
+        if exceeds_last_year(wall, months):
             text, begins = self._sentence.reader.text, self._sentence.bounds.begins
             remedy = f"Let it end before the year {LAST_YEAR}, or leave out '{length.said}'."
             raise Refusal(text, begins, f"it ends after the year {LAST_YEAR}", remedy=remedy)
-        if elapsed:
-            return starts_at + elapsed
-        return instant_of(
-            self._zone, wall.replace(year=year, month=month + 1, day=min(wall.day, month_length(year, month + 1)))
-        )
+        return starts_at + elapsed if elapsed else instant_of(self._zone, months_after(wall, months))
 
     def _when(self, clause: Clause, meaning: Meaning) -> When:
         match meaning:
