@@ -289,7 +289,7 @@ REFUSED = [
     ("every hour for 9999 years", 0, "after the year 2999", "leave out 'for 9999 years'"),
     ("tomorrow at 9am for 10 days", 0, "that is one day", "'every day at 09:00 starting 2026-11-17, for 10 days'"),
     ("tomorrow at 9am, 10 times", 0, "that is one day", "'every day at 09:00 starting 2026-11-17, 10 times'"),
-    ("in 5 minutes for 10 days", 24, "is a moment already", "'in 15 minutes'"),
+    ("in 5 minutes for 10 days", 0, "nothing here does", "'every 15 minutes, for 10 days'"),
     (
         "every day at 9am for 10 days and every sunday at 11:00",
         0,

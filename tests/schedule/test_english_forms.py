@@ -264,6 +264,19 @@ def test_bounds_are_those_of_the_whole() -> None:
         parse("every weekday at 09:00 starting 2027-01-01 and every sunday at 11:00", now=NOW)
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("every day at 10am and tomorrow at 9am, 5 times", "tomorrow at 9am and every day at 10am, 5 times"),
+        ("every day at 10am and tomorrow at 9am for 10 days", "tomorrow at 9am and every day at 10am for 10 days"),
+        ("every day at 10am and in 15 minutes for 10 days", "in 15 minutes and every day at 10am for 10 days"),
+        ("tomorrow at 9am and 2026-12-24 at 10am, 2 times", "2026-12-24 at 10am and tomorrow at 9am, 2 times"),
+    ],
+)
+def test_a_bound_of_the_whole_is_understood_after_parts_in_any_order(one: str, other: str) -> None:
+    assert parse(one, now=NOW) == parse(other, now=NOW)
+
+
 def test_so_many_times_are_counted_from_now() -> None:
     assert parse("every hour, 10 times", now=NOW).starts_at == NOW
     with pytest.raises(InvalidSchedule, match="counted from now"):

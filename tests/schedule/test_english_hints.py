@@ -71,6 +71,10 @@ tomorrow
 now
 right now
 immediately
+tomorrow for 10 days
+in 15 minutes, 5 times
+in 15 minutes for 10 days
+tomorrow at 9am and 2026-12-24 at 10am, 5 times
 at 2026-12-24 18:00
 24/12/2026 18:00
 12/24/2026 at 18:00
@@ -234,6 +238,9 @@ def test_what_is_offered_is_the_sentence_with_one_part_made_clear(text: str, off
     [
         ("every 6 hours offset by 2 hours at :15", "an offset and minutes past the hour both say"),
         ("every hour at :15 offset by 30 minutes", "an offset and minutes past the hour both say"),
+        ("tomorrow at 9am and 2026-12-24 at 10am, 3 times", "'3 times' goes with what recurs, and nothing here does"),
+        ("in 15 minutes and tomorrow at 9am for 2 days", "'for 2 days' goes with what recurs, and nothing here does"),
+        ("in 15 minutes, 5 times", "'5 times' goes with what recurs, and nothing here does"),
         ("every 6 hours offset by 6 hours", "an offset is shorter than the step"),
     ],
 )

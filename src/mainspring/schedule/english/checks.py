@@ -45,13 +45,12 @@ def check(reader: Reader, clause: Clause, today: date | None) -> None:
         _check_step(reader, clause)
         return
     _check_recurrence(reader, clause, today)
-    _check_one_day(reader, clause)
     _check_days(reader, clause)
     _check_times(reader, clause)
 
 
 def _refuse_with_delay(reader: Reader, clause: Clause) -> None:
-    if clause.times or clause.window or clause.months or clause.minutes_past or clause.part_of_day or clause.lasts:
+    if clause.times or clause.window or clause.months or clause.minutes_past or clause.part_of_day:
         raise _at_end(reader, "a span of minutes or hours from now is a moment already", examples=("in 15 minutes",))
 
 
@@ -102,16 +101,26 @@ def _check_recurrence(reader: Reader, clause: Clause, today: date | None) -> Non
     raise _at(reader, clause, "that day may be meant once, or every time it comes", rewrites=rewrites)
 
 
-def _check_one_day(reader: Reader, clause: Clause) -> None:
-    """`tomorrow at 9am for 10 days`, `tomorrow at 9am, 10 times`: one day is over after its times."""
-    times = clause.times or ()
+def check_one_day(reader: Reader, clauses: Sequence[Clause]) -> None:
+    """`tomorrow at 9am for 10 days`, `tomorrow at 9am, 10 times`: one day is over after its times.
+
+    A bound is that of the whole, so that one clause that recurs is enough for it.
+    """
+    bounds = clauses[-1]
+    moments = sum(1 if clause.delay is not None else len(clause.times or ()) for clause in clauses)
     is_most = any(token.text == "most" for token in reader.tokens)
-    too_often = clause.runs is not None and clause.runs > len(times) and not is_most
-    if clause.day is None or not (clause.lasts or too_often):
+    too_often = bounds.runs is not None and bounds.runs > moments and not is_most
+    if not (bounds.lasts or too_often) or any(clause.recurs for clause in clauses):
         return
-    said = clause.lasts.said if clause.lasts else f"{clause.runs} times"
-    rewrites = [f"every day at {_listed(times)} starting {clause.day}, {said}"] if times else []
-    raise _at(reader, clause, f"'{said}' goes with what recurs, and that is one day", rewrites=rewrites)
+    said = bounds.lasts.said if bounds.lasts else f"{bounds.runs} times"
+    rewrites = [_every_day_from(clause, said) for clause in clauses if clause.day is not None]
+    reason = "that is one day" if rewrites and len(clauses) == 1 else "nothing here does"
+    words = f"'{said}' goes with what recurs, and {reason}"
+    raise _at(reader, bounds, words, rewrites=rewrites, examples=(f"every 15 minutes, {said}",))
+
+
+def _every_day_from(clause: Clause, said: str) -> str:
+    return f"every day at {_listed(clause.times or ())} starting {clause.day}, {said}"
 
 
 def _with_every(reader: Reader, clause: Clause, often: str) -> str:

@@ -61,6 +61,10 @@ class Clause:
         return self.unit in ("second", "minute", "hour")
 
     @property
+    def recurs(self) -> bool:
+        return self.day is None and self.delay is None
+
+    @property
     def part(self) -> PartOfDay | None:
         return None if self.part_of_day is None else PARTS_OF_DAY[self.part_name]
 

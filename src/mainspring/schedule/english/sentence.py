@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from mainspring.errors import InvalidSchedule
 from mainspring.schedule.cron import Cron
-from mainspring.schedule.english.checks import check
+from mainspring.schedule.english.checks import check, check_one_day
 from mainspring.schedule.english.clause import Clause
 from mainspring.schedule.english.dates import LAST_YEAR, exceeds_last_year
 from mainspring.schedule.english.meaning import (
@@ -61,6 +61,7 @@ class Sentence:
             raise not_understood(self.reader)
         self._refuse_choice()
         self._share_bounds()
+        check_one_day(self.reader, self.clauses)
 
     @property
     def bounds(self) -> Clause:
@@ -91,7 +92,7 @@ class Sentence:
         """`mondays or fridays` are both; `tomorrow at 9am or 5pm` is one of the two, and nobody says which."""
         reader = self.reader
         choice = next((token for token in reader.tokens if token.text == "or"), None)
-        if choice is None or all(clause.day is None and clause.delay is None for clause in self.clauses):
+        if choice is None or all(clause.recurs for clause in self.clauses):
             return
         rewrites = [reader.replaced(choice, choice, "and"), reader.text[: choice.at].rstrip(" ,")]
         raise Refusal(reader.text, choice.at, "'or' leaves open which of the two is meant", rewrites=rewrites)
