@@ -228,10 +228,8 @@ def read_minutes_past(reader: Reader) -> list[int] | None:
         return [0]
     if reader.words("on", "the", "half", "hour"):
         return [30]
-    is_past = reader.after(1).text in ("minute", "minutes", "past", "before", "to")
-    if not reader.word("at", want="'at' and a time") and not is_past and not reader.words("on", ":"):
+    if not _leads_to_minutes(reader):
         return None
-    reader.place -= reader.tokens[reader.place - 1].text == ":"
     colons = listed(reader, _colon_minute)
     if colons is not None:
         return colons
@@ -241,6 +239,16 @@ def read_minutes_past(reader: Reader) -> list[int] | None:
             reader.place += 1
         return found
     return _past(reader)
+
+
+def _leads_to_minutes(reader: Reader) -> bool:
+    """`at`, or `on` before a colon; `15 minutes past` and `10 before` need neither."""
+    if reader.word("at", want="'at' and a time"):
+        return True
+    following = reader.after(1).text
+    if following == ":":
+        return reader.skip("on")
+    return following in ("minute", "minutes", "past", "before", "to")
 
 
 def _past(reader: Reader) -> list[int] | None:
