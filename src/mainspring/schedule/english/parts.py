@@ -10,10 +10,11 @@ from mainspring.schedule.english.clause import Clause
 from mainspring.schedule.english.dates import read_date, read_delay
 from mainspring.schedule.english.days import Days, read_days
 from mainspring.schedule.english.exclusions import read_exclusion
+from mainspring.schedule.english.minutes import read_minutes_past, read_seconds_past
 from mainspring.schedule.english.months import read_months
 from mainspring.schedule.english.repeats import Repeat, read_repeat
 from mainspring.schedule.english.spans import read_span
-from mainspring.schedule.english.times import read_minutes_past, read_seconds_past, read_time, read_times, read_window
+from mainspring.schedule.english.times import read_time, read_times, read_window
 from mainspring.schedule.english.vague import refuse_vague
 from mainspring.schedule.english.vocabulary import PARTS_OF_DAY
 
