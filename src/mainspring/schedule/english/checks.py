@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import time, timedelta
+from datetime import time
 from typing import TYPE_CHECKING
 
-from mainspring.schedule.english.dates import coming_date
 from mainspring.schedule.english.days import LONGEST
-from mainspring.schedule.english.refusals import Refusal
+from mainspring.schedule.english.once_checks import check_recurrence, listed_times
+from mainspring.schedule.english.refusals import Refusal, refused_clause
+from mainspring.schedule.english.step_checks import check_step
 from mainspring.schedule.english.vocabulary import MONTHS, PARTS_OF_DAY
 
 if TYPE_CHECKING:
@@ -37,14 +38,16 @@ def check(reader: Reader, clause: Clause, today: date | None) -> None:
     """Refuse a clause that leaves something open."""
     if clause.ends is not None and clause.lasts is not None:
         words = f"it says twice when it ends, once as '{clause.lasts.said}'"
-        raise _at(reader, clause, words, examples=("every hour for 10 days", "every hour until 2027-03-01"))
+        raise refused_clause(reader, clause, words, examples=("every hour for 10 days", "every hour until 2027-03-01"))
     if clause.delay is not None:
         _refuse_with_delay(reader, clause)
         return
     if clause.is_within_days:
-        _check_step(reader, clause)
+        check_step(reader, clause)
+        if clause.days is not None:
+            _check_length(reader, clause, clause.days)
         return
-    _check_recurrence(reader, clause, today)
+    check_recurrence(reader, clause, today)
     _check_days(reader, clause)
     _check_times(reader, clause)
 
@@ -52,106 +55,6 @@ def check(reader: Reader, clause: Clause, today: date | None) -> None:
 def _refuse_with_delay(reader: Reader, clause: Clause) -> None:
     if clause.times or clause.window or clause.months or clause.minutes_past or clause.part_of_day:
         raise _at_end(reader, "a span of minutes or hours from now is a moment already", examples=("in 15 minutes",))
-
-
-# ── every so many minutes ───────────────────────────────────────────────────────────────────────────────────
-
-
-def _check_step(reader: Reader, clause: Clause) -> None:
-    if clause.times is not None or clause.part_of_day is not None:
-        words = "it says both how often and at which times"
-        raise _at(reader, clause, words, examples=("every 15 minutes between 8am and 6pm", "every day at 09:00"))
-    wanted = (clause.repeat.times_per or 1) if clause.repeat is not None else 1
-    if wanted > 1 and (clause.unit != "hour" or len(clause.minutes_past or ()) != wanted):
-        words = "it does not say at which minutes"
-        said = clause.repeat.said if clause.repeat is not None else None
-        even = said is not None and clause.unit == "hour" and 60 % wanted == 0
-        rewrites = [reader.replaced(*said, f"every {60 // wanted} minutes")] if said is not None and even else []
-        raise _at(reader, clause, words, rewrites=rewrites, examples=("every 15 minutes", "hourly at :15 and :45"))
-    if clause.minutes_past is not None and clause.unit != "hour":
-        examples = ("every hour at 15 minutes past the hour",)
-        raise _at(reader, clause, "minutes past the hour go with hours", examples=examples)
-    if clause.day is not None:
-        raise _at(reader, clause, "how often goes with days that recur", examples=("every 15 minutes on weekdays",))
-    days = clause.days
-    if days is not None and not days.weekdays and not (days.recurs or days.months or days.dates):
-        rewrites = [_with_every(reader, clause, "of the month")]
-        raise _at(reader, clause, "that day may be meant once, or every time it comes", rewrites=rewrites)
-    if days is not None:
-        _check_length(reader, clause, days)
-
-
-# ── once, or every time ─────────────────────────────────────────────────────────────────────────────────────
-
-
-def _check_recurrence(reader: Reader, clause: Clause, today: date | None) -> None:
-    """Without `every` and without a plural, a day may be one day or every such day."""
-    if clause.unit is not None or clause.day is not None:
-        return
-    days = clause.days
-    if days is None:
-        missing = ("every day", "today", "tomorrow") if clause.minutes_past is None else ("every hour",)
-        rewrites = [reader.inserted(clause.begins, each) for each in missing]
-        examples = ("every day at 09:00", "every 15 minutes between 8am and 6pm")
-        raise _at(reader, clause, "it does not say on which days", rewrites=rewrites, examples=examples)
-    if days.recurs:
-        return
-    often = "every" if days.weekdays else "every year on" if days.dates or days.months else "monthly on"
-    rewrites = [_with_every(reader, clause, often), *_once(clause, days, today)]
-    raise _at(reader, clause, "that day may be meant once, or every time it comes", rewrites=rewrites)
-
-
-def check_one_day(reader: Reader, clauses: Sequence[Clause]) -> None:
-    """`tomorrow at 9am for 10 days`, `tomorrow at 9am, 10 times`: one day is over after its times.
-
-    A bound is that of the whole, so that one clause that recurs is enough for it.
-    """
-    bounds = clauses[-1]
-    moments = sum(1 if clause.delay is not None else len(clause.times or ()) for clause in clauses)
-    is_most = any(token.text == "most" for token in reader.tokens)
-    too_often = bounds.runs is not None and bounds.runs > moments and not is_most
-    if not (bounds.lasts or too_often) or any(clause.recurs for clause in clauses):
-        return
-    said = bounds.lasts.said if bounds.lasts else f"{bounds.runs} times"
-    rewrites = [_every_day_from(clause, said) for clause in clauses if clause.day is not None]
-    reason = "that is one day" if rewrites and len(clauses) == 1 else "nothing here does"
-    words = f"'{said}' goes with what recurs, and {reason}"
-    raise _at(reader, bounds, words, rewrites=rewrites, examples=(f"every 15 minutes, {said}",))
-
-
-def _every_day_from(clause: Clause, said: str) -> str:
-    return f"every day at {_listed(clause.times or ())} starting {clause.day}, {said}"
-
-
-def _with_every(reader: Reader, clause: Clause, often: str) -> str:
-    """The text with how often before its days."""
-    first = clause.days_from or reader.tokens[0]
-    if often == "of the month":
-        return f"{reader.text.rstrip(' .')} {often}"
-    return reader.replaced(
-        first, first, often if first.text in ("on", "at") else f"{often} {reader.text[first.at : first.end]}"
-    )
-
-
-def _once(clause: Clause, days: Days, today: date | None) -> list[str]:
-    """The next such day by its date, where it is one day."""
-    if today is None or not clause.times:
-        return []
-    if len(days.weekdays) == 1:
-        (weekday,) = days.weekdays
-        coming = today + timedelta(days=(weekday - today.isoweekday()) % 7 or 7)
-    elif len(days.dates) == 1:
-        found = coming_date(today, *days.dates[0])
-        if found is None:
-            return []
-        coming = found
-    else:
-        return []
-    return [f"on {coming} at {_listed(clause.times)}"]
-
-
-def _listed(times: Sequence[time]) -> str:
-    return " and ".join(at.isoformat("auto" if at.second else "minutes") for at in times)
 
 
 # ── on which days ───────────────────────────────────────────────────────────────────────────────────────────
@@ -168,20 +71,24 @@ def _check_days(reader: Reader, clause: Clause) -> None:
     if unit in ("month", "quarter", "year") and not has_dates:
         raise _needs_days(reader, clause, unit)
     if clause.is_quarterly and days is not None and (days.dates or days.months or clause.months):
-        raise _at(reader, clause, "a quarter and a month contradict each other", examples=_example("quarter"))
+        raise refused_clause(
+            reader, clause, "a quarter and a month contradict each other", examples=_example("quarter")
+        )
     if unit == "month" and days is not None and (days.dates or days.months):
         said = clause.repeat.said if clause.repeat is not None else None
         rewrites = [] if said is None or clause.count > 1 else [reader.replaced(*said, "every year")]
         words = "'every month' and a day of the year contradict each other"
-        raise _at(reader, clause, words, rewrites=rewrites, examples=_example("year"))
+        raise refused_clause(reader, clause, words, rewrites=rewrites, examples=_example("year"))
     if unit == "day" and has_dates:
         words = "'every day' and a day of the month contradict each other"
-        raise _at(reader, clause, words, rewrites=_without_every(reader, clause), examples=_example("month"))
+        raise refused_clause(reader, clause, words, rewrites=_without_every(reader, clause), examples=_example("month"))
     if unit == "year" and days is not None and not days.dates and not (days.months or clause.months):
         raise _needs_days(reader, clause, "year")
     if clause.except_weekdays is not None and has_dates:
         examples = ("every day except sunday at 09:00", "weekday nearest the 15th of the month at 09:00")
-        raise _at(reader, clause, "'except' and a day of the week goes with days of the week", examples=examples)
+        raise refused_clause(
+            reader, clause, "'except' and a day of the week goes with days of the week", examples=examples
+        )
 
 
 def _check_weekends(reader: Reader, clause: Clause) -> None:
@@ -190,13 +97,13 @@ def _check_weekends(reader: Reader, clause: Clause) -> None:
     weekend = next((token for token in reader.tokens if token.text == "weekend"), None)
     if weekend is not None and not any(token.text in ("day", "days") for token in reader.tokens):
         rewrites = [reader.replaced(weekend, weekend, each) for each in ("saturday and sunday", "saturday", "sunday")]
-        raise _at(reader, clause, "a weekend has two days", rewrites=rewrites)
+        raise refused_clause(reader, clause, "a weekend has two days", rewrites=rewrites)
     if clause.unit == "week" and clause.count > 1 and len(weekdays) > 1 and not _names_weeks(reader):
         other = next((token for token in reader.tokens if token.text in ("other", "alternate")), None)
         rewrites = [] if other is None else [reader.replaced(other, other, "2 weeks on")]
         examples = ("every 2 weeks on monday and thursday at 09:00", "every other day at 09:00")
         words = "it may skip every other day, or every other week"
-        raise _at(reader, clause, words, rewrites=rewrites, examples=examples)
+        raise refused_clause(reader, clause, words, rewrites=rewrites, examples=examples)
 
 
 def _names_weeks(reader: Reader) -> bool:
@@ -214,16 +121,16 @@ def _check_length(reader: Reader, clause: Clause, days: Days) -> None:
     if named or clause.is_within_days:
         words = f"not every {'such ' if named else ''}month has a day {late[0]}"
         examples = ("every hour on the last day of the month", "every year on the last day of june at 09:00")
-        raise _at(reader, clause, words, examples=examples)
-    at = f" at {_listed(clause.times)}" if clause.times else " at 09:00"
+        raise refused_clause(reader, clause, words, examples=examples)
+    at = f" at {listed_times(clause.times)}" if clause.times else " at 09:00"
     if clause.is_quarterly:
         words = f"not every quarter's first month has a day {late[0]}"
-        raise _at(reader, clause, words, rewrites=(f"last day of the quarter{at}",))
+        raise refused_clause(reader, clause, words, rewrites=(f"last day of the quarter{at}",))
     having = [MONTHS[month] for month in range(12) if LONGEST[month] >= late[0] and (month != 1 or late[0] == 29)]
     rewrites = [f"last day of the month{at}", f"every {late[0]}{'st' if late[0] == 31 else 'th'} of {_and(having)}{at}"]
     if clause.count > 1:
         rewrites = [f"every {clause.count} months on the last day{at}"]
-    raise _at(reader, clause, f"not every month has a day {late[0]}", rewrites=rewrites)
+    raise refused_clause(reader, clause, f"not every month has a day {late[0]}", rewrites=rewrites)
 
 
 def _and(words: Sequence[str]) -> str:
@@ -316,7 +223,7 @@ def _check_how_many(reader: Reader, clause: Clause) -> None:
         often = {1: "once", 2: "twice"}.get(wanted, f"{wanted} times")
         words = f"it says {often} a {clause.unit}, and {named} {'is' if named == 1 else 'are'} named"
         examples = ("twice a day at 09:00 and 17:00", "twice a week on monday and thursday at 09:00")
-        raise _at(reader, clause, words, examples=examples)
+        raise refused_clause(reader, clause, words, examples=examples)
 
 
 def _check_midnight(reader: Reader, clause: Clause) -> None:
@@ -330,12 +237,6 @@ def _check_midnight(reader: Reader, clause: Clause) -> None:
     rewrites = [reader.replaced(first, named, each) for each in ("00:00", "23:59")]
     words = "midnight may be the beginning or the end of that day"
     raise Refusal(reader.text, named.at, words, rewrites=rewrites)
-
-
-def _at(
-    reader: Reader, clause: Clause, problem: str, *, rewrites: Sequence[str] = (), examples: Sequence[str] = ()
-) -> Refusal:
-    return Refusal(reader.text, clause.begins, problem, rewrites=rewrites, examples=examples)
 
 
 def _at_end(reader: Reader, problem: str, *, rewrites: Sequence[str] = (), examples: Sequence[str] = ()) -> Refusal:

@@ -18,7 +18,7 @@ from mainspring.schedule.english.clocks import (
     times_within,
 )
 from mainspring.schedule.english.refusals import Refusal
-from mainspring.schedule.english.times import NAMED
+from mainspring.schedule.english.step_checks import check_offset, check_whole_day, same_ends
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -151,7 +151,7 @@ def _day_fields(reader: Reader, clause: Clause, days: Days | None) -> Iterator[t
 
 def _steps(reader: Reader, clause: Clause) -> list[Meaning]:
     step = SECONDS[clause.unit or ""] * clause.count
-    _check_offset(reader, clause, step)
+    check_offset(reader, clause, step)
     if clause.window is not None:
         return _crons(reader, clause, _clocks_in_window(reader, clause, step))
     whole = _whole_day(step, clause)
@@ -165,19 +165,6 @@ def _steps(reader: Reader, clause: Clause) -> list[Meaning]:
         words = "an offset goes with steps that divide the hour or the day"
         raise Refusal(reader.text, clause.begins, words, examples=("every 5 minutes offset by 2 minutes",))
     return [StepMeaning(timedelta(seconds=step), clause.anchor)]
-
-
-def _check_offset(reader: Reader, clause: Clause, step: int) -> None:
-    if clause.offset is None:
-        return
-    if clause.minutes_past is not None:
-        words = "an offset and minutes past the hour both say with which minute steps begin"
-        remedy = "Add the minutes to the offset."
-        examples = ("every 6 hours offset by 2 hours and 15 minutes", "every 6 hours at :15")
-        raise Refusal(reader.text, clause.begins, words, remedy=remedy, examples=examples)
-    if clause.offset >= step or clause.window is not None:
-        words = "an offset is shorter than the step, and goes without other times"
-        raise Refusal(reader.text, clause.begins, words, examples=("every 5 minutes offset by 2 minutes",))
 
 
 def _whole_day(step: int, clause: Clause) -> list[Fields] | None:
@@ -209,10 +196,10 @@ def _clocks_in_window(reader: Reader, clause: Clause, step: int) -> list[Fields]
     assert window is not None
     begin, end, has_end = window.begin, window.end, window.has_end
     if end is None:
-        _check_whole_day(reader, clause, begin, step)
+        check_whole_day(reader, clause, begin, step)
         end, has_end = time(23, 59, 59), True
     elif end == begin:
-        raise _same_ends(reader, clause, begin)
+        raise same_ends(reader, clause, begin)
     elif end < begin and (clause.days or clause.months or clause.except_weekdays or clause.except_months):
         words = "the hours after midnight may belong to either day"
         examples = ("every hour from 22:00 to 23:00 on fridays",)
@@ -220,35 +207,6 @@ def _clocks_in_window(reader: Reader, clause: Clause, step: int) -> list[Fields]
     if clause.minutes_past is None:
         return clock_fields(times_within(begin, end, step, has_end=has_end), stepped)
     return clock_fields(_minutes_past_within(clause.minutes_past, begin, end, step, has_end=has_end), stepped)
-
-
-def _check_whole_day(reader: Reader, clause: Clause, begin: time, step: int) -> None:
-    """`every 6 hours from 02:00` goes on the next day at 02:00 if the step divides the day and begins early enough."""
-    if DAY_SECONDS % step == 0 and second_of(begin) < step:
-        return
-    words = f"it does not say up to when after {begin:%H:%M}, and the day does not begin with a step"
-    rewrites = [reader.inserted(_end_of_window(reader), "to 23:59")]
-    if DAY_SECONDS % step == 0:  # the same steps on and on
-        first = next(token for token in reader.tokens if token.text in ("from", "starting"))
-        head, tail = reader.text[: first.at], reader.text[_end_of_window(reader) :]
-        rewrites.append(f"{head}from {time_at(second_of(begin) % step).isoformat('minutes')}{tail}")
-    raise Refusal(reader.text, clause.begins, words, rewrites=rewrites)
-
-
-def _end_of_window(reader: Reader) -> int:
-    """Where the time after `from` ends."""
-    at = next(place for place, token in enumerate(reader.tokens) if token.text in ("from", "starting"))
-    times = [token.kind in ("time", "number") or token.text in NAMED for token in reader.tokens]
-    ends = [place for place in range(at, len(times)) if times[place]]
-    place = ends[0] if ends else at + 1
-    following = reader.tokens[place + 1]
-    return following.end if following.text in ("am", "pm") else reader.tokens[place].end
-
-
-def _same_ends(reader: Reader, clause: Clause, at: time) -> Refusal:
-    words = f"from {at:%H:%M} to {at:%H:%M} may be one moment or a whole day"
-    said = f"every {clause.unit}" if clause.count == 1 else f"every {clause.count} {clause.unit}s"
-    return Refusal(reader.text, clause.begins, words, rewrites=(said, f"every day at {at:%H:%M}"))
 
 
 def _minutes_past_within(minutes: list[int], begin: time, end: time, step: int, *, has_end: bool) -> list[time]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from mainspring.errors import InvalidSchedule
+    from mainspring.schedule.english.clause import Clause
     from mainspring.schedule.english.reader import Reader
 
 MAX_OFFERED = 4
@@ -87,6 +88,12 @@ class _Offers:
                 yield offer
             else:
                 yield from self._good(refusal.rewrites)
+
+
+def refused_clause(
+    reader: Reader, clause: Clause, problem: str, *, rewrites: Sequence[str] = (), examples: Sequence[str] = ()
+) -> Refusal:
+    return Refusal(reader.text, clause.begins, problem, rewrites=rewrites, examples=examples)
 
 
 def needs_now(text: str, position: int) -> Refusal:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from mainspring.errors import InvalidSchedule
 from mainspring.schedule.cron import Cron
-from mainspring.schedule.english.checks import check, check_one_day
+from mainspring.schedule.english.checks import check
 from mainspring.schedule.english.clause import Clause
 from mainspring.schedule.english.dates import LAST_YEAR, exceeds_last_year
 from mainspring.schedule.english.meaning import (
@@ -22,6 +22,7 @@ from mainspring.schedule.english.meaning import (
     WallMeaning,
     meanings_of,
 )
+from mainspring.schedule.english.once_checks import check_one_day
 from mainspring.schedule.english.parts import read_parts
 from mainspring.schedule.english.places import known_zone, refuse_unknown_zone
 from mainspring.schedule.english.reader import Reader, Token

@@ -1,0 +1,86 @@
+"""What a clause of so many seconds, minutes or hours must say, and what it must not say twice."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mainspring.schedule.english.clocks import DAY_SECONDS, second_of, time_at
+from mainspring.schedule.english.once_checks import with_every
+from mainspring.schedule.english.refusals import Refusal, refused_clause
+from mainspring.schedule.english.times import NAMED
+
+if TYPE_CHECKING:
+    from datetime import time
+
+    from mainspring.schedule.english.clause import Clause
+    from mainspring.schedule.english.reader import Reader
+
+
+def check_step(reader: Reader, clause: Clause) -> None:
+    if clause.times is not None or clause.part_of_day is not None:
+        words = "it says both how often and at which times"
+        raise refused_clause(
+            reader, clause, words, examples=("every 15 minutes between 8am and 6pm", "every day at 09:00")
+        )
+    wanted = (clause.repeat.times_per or 1) if clause.repeat is not None else 1
+    if wanted > 1 and (clause.unit != "hour" or len(clause.minutes_past or ()) != wanted):
+        words = "it does not say at which minutes"
+        said = clause.repeat.said if clause.repeat is not None else None
+        even = said is not None and clause.unit == "hour" and 60 % wanted == 0
+        rewrites = [reader.replaced(*said, f"every {60 // wanted} minutes")] if said is not None and even else []
+        raise refused_clause(
+            reader, clause, words, rewrites=rewrites, examples=("every 15 minutes", "hourly at :15 and :45")
+        )
+    if clause.minutes_past is not None and clause.unit != "hour":
+        examples = ("every hour at 15 minutes past the hour",)
+        raise refused_clause(reader, clause, "minutes past the hour go with hours", examples=examples)
+    if clause.day is not None:
+        raise refused_clause(
+            reader, clause, "how often goes with days that recur", examples=("every 15 minutes on weekdays",)
+        )
+    days = clause.days
+    if days is not None and not days.weekdays and not (days.recurs or days.months or days.dates):
+        rewrites = [with_every(reader, clause, "of the month")]
+        raise refused_clause(reader, clause, "that day may be meant once, or every time it comes", rewrites=rewrites)
+
+
+def check_offset(reader: Reader, clause: Clause, step: int) -> None:
+    if clause.offset is None:
+        return
+    if clause.minutes_past is not None:
+        words = "an offset and minutes past the hour both say with which minute steps begin"
+        remedy = "Add the minutes to the offset."
+        examples = ("every 6 hours offset by 2 hours and 15 minutes", "every 6 hours at :15")
+        raise Refusal(reader.text, clause.begins, words, remedy=remedy, examples=examples)
+    if clause.offset >= step or clause.window is not None:
+        words = "an offset is shorter than the step, and goes without other times"
+        raise Refusal(reader.text, clause.begins, words, examples=("every 5 minutes offset by 2 minutes",))
+
+
+def check_whole_day(reader: Reader, clause: Clause, begin: time, step: int) -> None:
+    """`every 6 hours from 02:00` goes on the next day at 02:00 if the step divides the day and begins early enough."""
+    if DAY_SECONDS % step == 0 and second_of(begin) < step:
+        return
+    words = f"it does not say up to when after {begin:%H:%M}, and the day does not begin with a step"
+    rewrites = [reader.inserted(_end_of_window(reader), "to 23:59")]
+    if DAY_SECONDS % step == 0:  # the same steps on and on
+        first = next(token for token in reader.tokens if token.text in ("from", "starting"))
+        head, tail = reader.text[: first.at], reader.text[_end_of_window(reader) :]
+        rewrites.append(f"{head}from {time_at(second_of(begin) % step).isoformat('minutes')}{tail}")
+    raise Refusal(reader.text, clause.begins, words, rewrites=rewrites)
+
+
+def _end_of_window(reader: Reader) -> int:
+    """Where the time after `from` ends."""
+    at = next(place for place, token in enumerate(reader.tokens) if token.text in ("from", "starting"))
+    times = [token.kind in ("time", "number") or token.text in NAMED for token in reader.tokens]
+    ends = [place for place in range(at, len(times)) if times[place]]
+    place = ends[0] if ends else at + 1
+    following = reader.tokens[place + 1]
+    return following.end if following.text in ("am", "pm") else reader.tokens[place].end
+
+
+def same_ends(reader: Reader, clause: Clause, at: time) -> Refusal:
+    words = f"from {at:%H:%M} to {at:%H:%M} may be one moment or a whole day"
+    said = f"every {clause.unit}" if clause.count == 1 else f"every {clause.count} {clause.unit}s"
+    return Refusal(reader.text, clause.begins, words, rewrites=(said, f"every day at {at:%H:%M}"))
