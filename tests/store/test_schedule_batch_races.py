@@ -118,3 +118,38 @@ async def test_a_batch_without_a_transaction_would_be_made_in_part(
     monkeypatch.setattr(schedule_transactions, "transaction", no_transaction)
     meetings = stage.meetings(create_many, fire, stage.clear, dies=True)
     assert any([len(await fired_at_the_instant(stage)) == 1 async for _ in meetings])
+
+
+# ── replacing many ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def put_many(party: Party) -> None:
+    """One of them is there and is something else; the other is new."""
+    await party.batches.put_many(TESTER, map(request, BATCH))
+
+
+async def put_many_others(party: Party) -> None:
+    await party.batches.put_many(TESTER, [request(name, 2) for name in reversed(BATCH)])
+
+
+@pytest.mark.parametrize(
+    ("act", "fired"),
+    [
+        (fire, [ALL_OF_ONE]),
+        (put_many_others, [ALL_OF_ONE, ALL_OF_TWO]),
+        (pause, [[OTHER]]),
+        (delete, [[OTHER], ALL_OF_ONE]),
+    ],
+    ids=["fire", "put many", "pause", "delete"],
+)
+async def test_a_batch_that_replaces_meets_somebody_else_as_a_whole(stage: Stage, act: Act, fired: list[Any]) -> None:
+    """Nobody is refused, two batches are never mixed, and nothing fires of what was paused or deleted."""
+
+    async def set_up() -> None:
+        await stage.clear()
+        await stage.later.schedules.create(TESTER, request(NAME, 3))
+
+    for first, second in [(put_many, act), (act, put_many)]:
+        async for meeting in stage.meetings(first, second, set_up):
+            found = await fired_at_the_instant(stage)
+            assert (meeting.refusals, found in fired) == ([], True), (meeting.title, found)
