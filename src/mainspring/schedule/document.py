@@ -13,8 +13,9 @@ from mainspring.schedule.faults import broken_rule
 from mainspring.schedule.instants import read_instant
 from mainspring.schedule.interval import read_elapsed
 from mainspring.schedule.schedule import MAX_CALENDARS, Schedule
-from mainspring.schedule.text import MAX_LENGTH, read_when
+from mainspring.schedule.text import MAX_LENGTH
 from mainspring.schedule.timeline import GapPolicy, RepeatPolicy
+from mainspring.schedule.when_text import read_when
 from mainspring.schedule.zones import zone_named
 
 Document = TypeVar("Document", bound=msgspec.Struct)
