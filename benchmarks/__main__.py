@@ -40,7 +40,7 @@ LONG = ("peers", "schedules", "schedulers", "herd", "lists")  # not among all: e
 WISHES = {
     "only": ("peers",),
     "jobs": ("peers",),
-    "rounds": ("peers", "herd"),
+    "rounds": ("peers", "herd", "throughput"),
     "small": ("lists",),
     "count": ("schedules", "herd"),
     "due": ("schedules", "schedulers"),
@@ -62,7 +62,9 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object as the last line")
     parser.add_argument("--only", action="append", metavar="PEER", help="peers: beside Mainspring, only this one")
     parser.add_argument("--jobs", type=_positive, metavar="N", help="peers: so many jobs for each, not by its speed")
-    parser.add_argument("--rounds", type=_positive, metavar="N", help="peers, herd: how many rounds, if not 3 or 5")
+    parser.add_argument(
+        "--rounds", type=_positive, metavar="N", help="peers, herd, throughput: how many rounds, if not 3 or 5"
+    )
     parser.add_argument("--small", action="store_true", default=None, help="lists: a quick try on little data")
     parser.add_argument(
         "--count", type=_positive, metavar="N", help="schedules, herd: so many schedules, if not 1,000,000 or 200,000"

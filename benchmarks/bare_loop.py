@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from datetime import UTC, datetime
+from itertools import cycle
 from typing import Any
 from uuid import uuid4
 
 import msgspec
 
-from benchmarks.payload import CALL
+from benchmarks.payload import random_calls
 from mainspring.store.columns import AttemptRecord
 from mainspring.store.database import Database
 from mainspring.store.instants import micros_of
@@ -35,7 +36,7 @@ select id, due_at, ready_at, payload, submitted_at from picked"""
 async def bare_loop(url: str, seconds: float, lanes: int = 8) -> float:
     """Jobs per second through submit, claim, finish and history, for so many seconds."""
     until, submitted, finished = time.perf_counter() + seconds, 0, 0
-    payload = msgspec.json.encode(CALL)
+    payloads = cycle([msgspec.json.encode(each) for each in random_calls(MOST_WAITING)])
 
     async def produce() -> None:
         nonlocal submitted
@@ -46,7 +47,7 @@ async def bare_loop(url: str, seconds: float, lanes: int = 8) -> float:
                 continue
             lane = submitted // BATCH % lanes
             ids = new_run_ids(BATCH, lane, datetime.now(UTC))
-            rows = [(lane, each, 1, 1, 1, LINE, 5, payload) for each in ids]
+            rows = [(lane, each, 1, 1, 1, LINE, 5, next(payloads)) for each in ids]
             await connection.copy_records_to_table("ready", columns=COLUMNS, records=rows)
             submitted += BATCH
         await connection.close()

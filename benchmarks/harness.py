@@ -48,6 +48,11 @@ async def durable_server(**settings: str) -> AsyncIterator[EmbeddedServer]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def executed_count() -> int:
+    """How many runs all workers of this benchmark have executed so far."""
+    return int.from_bytes(Path(os.environ[COUNTER_VARIABLE]).read_bytes(), sys.byteorder)
+
+
 async def empty_database(server: EmbeddedServer, name: str) -> str:
     """A database of its own with nothing in it; answers with its URL."""
     admin = await asyncpg.connect(server.dsn)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import mmap
 import os
 
@@ -31,6 +32,13 @@ executed = _shared_counter()
 @app.job(queue="bench")
 async def noop(customer: int, plan: str, note: str) -> None:
     """Does nothing with one small payload."""
+    executed[0] += 1
+
+
+@app.job(queue="bench")
+async def sleeper(customer: int, plan: str, note: str) -> None:
+    """Waits for 0 to 50 ms, as if for somebody else's answer."""
+    await asyncio.sleep(customer % 51 / 1000)
     executed[0] += 1
 
 

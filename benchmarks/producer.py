@@ -11,15 +11,17 @@ import contextlib
 import sys
 import threading
 import time
+from itertools import cycle, islice
 from typing import Literal
 
 import msgspec
 import uvloop
 
-from benchmarks.jobs import app, executed, noop, stranger
-from benchmarks.payload import CALL
+from benchmarks.jobs import app, executed, noop, sleeper, stranger
+from benchmarks.payload import CALL, random_calls
 
-JOBS = {"noop": noop, "stranger": stranger}
+JOBS = {"noop": noop, "sleeper": sleeper, "stranger": stranger}
+RANDOM_CALLS = 20_000  # so many different ones, again and again: as many as wait in line
 
 
 class Orders(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,7 +31,8 @@ class Orders(msgspec.Struct, frozen=True, kw_only=True):
     most_waiting: int | None = 20_000  # how long the line may get
     per_second: float | None = None  # one by one, evenly over time, instead of in batches
     priority: int = 5
-    job: Literal["noop", "stranger"] = "noop"
+    job: Literal["noop", "sleeper", "stranger"] = "noop"
+    payload: Literal["constant", "random"] = "constant"
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,6 +49,7 @@ class Producing:
         self._lines = 0
         self._submitted = 0
         self._finished_before = executed[0]
+        self._calls = cycle(random_calls(RANDOM_CALLS) if orders.payload == "random" else [CALL])
 
     async def run(self) -> Report:
         threading.Thread(target=self._read_lines, daemon=True).start()
@@ -82,7 +86,7 @@ class Producing:
                 await self._submit(self._orders.batch)
 
     async def _submit(self, count: int) -> None:
-        await self._job.submit_many([CALL] * count)
+        await self._job.submit_many(list(islice(self._calls, count)))
         self._submitted += count
 
     async def _one_by_one(self, per_second: float) -> None:

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 from benchmarks.bare_loop import bare_loop
 from benchmarks.harness import (
+    FAULTS,
     Numbers,
     bar,
     durable_server,
+    executed_count,
     faults,
     fresh_database,
     medians,
@@ -21,8 +23,7 @@ from benchmarks.harness import (
 from benchmarks.processes import Producer, Worker, cpu_seconds
 
 if TYPE_CHECKING:
-    import asyncpg
-
+    from benchmarks.harness import Looker
     from mainspring.store.embedded import EmbeddedServer
 
 FIELDS = (
@@ -35,69 +36,95 @@ FIELDS = (
     "python_us_per_job",
     "postgres_us_per_job",
     "wal_bytes_per_job",
+    "constant_per_s",
+    "constant_wal_bytes_per_job",
+    "sleeping_per_s",
 )
 ROUNDS = 3
 WARM_UP = 2.0
 
 
-async def run(seconds: float) -> Numbers:
-    rounds = []
+async def run(seconds: float, *, rounds: int = ROUNDS) -> Numbers:
+    measured = []
     async with durable_server() as server:
-        for number in range(ROUNDS):
-            say(f"round {number + 1} of {ROUNDS}: Mainspring, then the bare loop, {seconds:g} s each")
-            ours = await _mainspring(server, seconds)
-            bare = await bare_loop(await fresh_database(server, "bare"), seconds)
-            rounds.append(ours | {"bare_per_s": bare, "ratio": ours["jobs_per_s"] / bare})
-            say(f"  {ours['jobs_per_s']:,.0f} jobs/s; bare {bare:,.0f}; ratio {rounds[-1]['ratio']:.2f}")
-    return medians(rounds)
+        for number in range(1, rounds + 1):
+            say(f"round {number} of {rounds}: Mainspring, the bare loop, and two other loads, {seconds:g} s each")
+            measured.append(await _round(server, seconds))
+    return medians(measured)
 
 
-async def _mainspring(server: EmbeddedServer, seconds: float) -> Numbers:
-    url = await fresh_database(server, "ours")
-    with Worker(url) as worker, Producer(url) as producer:
+async def _round(server: EmbeddedServer, seconds: float) -> Numbers:
+    """Ours and the bare loop with payloads that differ from run to run; then equal ones; then handlers that wait."""
+    ours = await _mainspring(server, seconds, payload="random")
+    bare = await bare_loop(await fresh_database(server, "bare"), seconds)
+    constant = await _mainspring(server, seconds)
+    sleeping = await _mainspring(server, seconds, job="sleeper", payload="random")
+    say(f"  {ours['jobs_per_s']:,.0f} jobs/s; bare {bare:,.0f}; ratio {ours['jobs_per_s'] / bare:.2f}")
+    return {
+        **ours,
+        **{name: ours[name] + constant[name] + sleeping[name] for name in FAULTS},
+        "unsettled": max(each["unsettled"] for each in (ours, constant, sleeping)),
+        "bare_per_s": bare,
+        "ratio": ours["jobs_per_s"] / bare,
+        "constant_per_s": constant["jobs_per_s"],
+        "constant_wal_bytes_per_job": constant["wal_bytes_per_job"],
+        "sleeping_per_s": sleeping["jobs_per_s"],
+    }
+
+
+async def _mainspring(server: EmbeddedServer, seconds: float, **orders: str) -> Numbers:
+    """All figures are per run in history. WAL is counted until the last run is there: nothing may be put off."""
+    url, executed_before = await fresh_database(server, "ours"), executed_count()
+    with Worker(url) as worker, Producer(url, **orders) as producer:
         async with observer(url) as connection:
             await producer.is_warm()
+            wal_before = await _wal_bytes(connection)
             producer.begin()
             await until_finished(connection, 1, seconds=30)
             await pass_time(WARM_UP, "warming up")
             before, began = await _reading(connection, worker, producer, server), time.perf_counter()
             await pass_time(seconds, "measuring")
             after, span = await _reading(connection, worker, producer, server), time.perf_counter() - began
-            unsettled = await connection.fetchval("select max(unsettled) from worker")  # as workers said last
-            accepted = (await producer.end()).submitted
-            await until_finished(connection, accepted, seconds=30)
-            found = await faults(connection, accepted)
+            report = await producer.end()
+            await until_finished(connection, report.submitted, seconds=30)
+            found = await faults(connection, report.submitted)
+            wal_bytes = await _wal_bytes(connection) - wal_before
     jobs = after["jobs"] - before["jobs"]
     return {
         "jobs_per_s": jobs / span,
         **found,
-        "unsettled": float(unsettled or 0),
+        "unsettled": max(0.0, after["executed"] - executed_before - after["jobs"]),
         "python_us_per_job": 1e6 * (after["python"] - before["python"]) / jobs,
         "postgres_us_per_job": 1e6 * (after["postgres"] - before["postgres"]) / jobs,
-        "wal_bytes_per_job": (after["wal"] - before["wal"]) / jobs,
+        "wal_bytes_per_job": wal_bytes / report.timed,
     }
 
 
-async def _reading(
-    connection: asyncpg.Connection[asyncpg.Record], worker: Worker, producer: Producer, server: EmbeddedServer
-) -> Numbers:
+async def _reading(connection: Looker, worker: Worker, producer: Producer, server: EmbeddedServer) -> Numbers:
     return {
+        "executed": executed_count(),  # before the look at history, so that this is not more than there was
         "jobs": await connection.fetchval("select count(*) from attempt"),
-        "wal": float(await connection.fetchval("select pg_current_wal_insert_lsn() - '0/0'")),
         "python": worker.cpu_seconds() + producer.cpu_seconds(),
         "postgres": cpu_seconds(server.pid),
     }
 
 
+async def _wal_bytes(connection: Looker) -> float:
+    return float(await connection.fetchval("select pg_current_wal_insert_lsn() - '0/0'"))
+
+
 def show(numbers: Numbers) -> str:
-    most = max(numbers["jobs_per_s"], numbers["bare_per_s"])
+    most = max(numbers["jobs_per_s"], numbers["bare_per_s"], numbers["constant_per_s"])
     return "\n".join(
         [
             bar("Mainspring", numbers["jobs_per_s"], most, "jobs/s"),
             bar("bare SQL loop", numbers["bare_per_s"], most, "jobs/s"),
+            bar("with equal payloads", numbers["constant_per_s"], most, "jobs/s"),
+            bar("handlers that wait 0–50 ms", numbers["sleeping_per_s"], most, "jobs/s"),
             f"  ratio {numbers['ratio']:.2f} · lost {numbers['lost']:.0f} · duplicated {numbers['duplicated']:.0f}"
             f" · unsettled {numbers['unsettled']:,.0f}",
             f"  per job: {numbers['python_us_per_job']:.1f} µs Python,"
-            f" {numbers['postgres_us_per_job']:.1f} µs PostgreSQL, {numbers['wal_bytes_per_job']:.0f} bytes of WAL",
+            f" {numbers['postgres_us_per_job']:.1f} µs PostgreSQL, {numbers['wal_bytes_per_job']:.0f} bytes of WAL"
+            f" ({numbers['constant_wal_bytes_per_job']:.0f} with equal payloads)",
         ]
     )
