@@ -17,7 +17,7 @@ _FUNCTION = re.compile(
     r"create function (?P<name>\w+)\((?P<takes>[^)]*)\)[^$]*?language plpgsql[^$]*?as \$\$(?P<body>.*?)\$\$;",
     re.DOTALL,
 )
-_VARIABLE = re.compile(r"(\w+) ([a-z ]+?(?:\[\])?)(?= :=|,|;|$)")
+_VARIABLE = re.compile(r"(\w+) ([a-z_ ]+?(?:\[\])?)(?= :=|,|;|$)")
 _COMMENT = re.compile(r"--[^\n]*")
 _BEFORE_A_QUERY = re.compile(r"\s*(?:if\b.*?\bthen\b|loop\b|exit when|return query|for \w+ in|\w+ :=)\s*", re.DOTALL)
 _QUERY = re.compile(r"(?:select|insert|update|delete|with)\b")
@@ -51,7 +51,7 @@ def _query_of(piece: str) -> str:
     while before := _BEFORE_A_QUERY.match(piece):
         piece = piece[before.end() :]
     piece = re.sub(r"^\s*perform\b", "select", piece)
-    piece = re.sub(r"\s+loop\b.*|(?<!insert )\binto [\w\s,]+?(?=\s+from\b)", "", piece, flags=re.DOTALL).strip()
+    piece = re.sub(r"\s+loop\b.*|(?<!insert )\binto [\w\s,]+?(?=\s+from\b|\s*$)", "", piece, flags=re.DOTALL).strip()
     is_expression = piece.startswith(("array(", "not exists"))
     return f"select {piece}" if is_expression else piece if _QUERY.match(piece) else ""
 

@@ -67,7 +67,7 @@ WATCHING_THE_TIME = """
 """
 WORKING = """
     history/add_partitions
-    leases/bury leases/close leases/find leases/give_back leases/hold leases/of_worker
+    leases/bury leases/close leases/complete leases/find leases/give_back leases/hold leases/of_worker
     leases/record_stale leases/recorded_before leases/rescue leases/retry leases/settle queues/add_samples queues/depths
     queues/fold_tallies queues/forget_samples queues/is_sampled queues/samples queues/slots queues/tallies queues/tally
     reports/append_lines reports/find_checkpoint reports/forget reports/note_progress reports/store_checkpoints

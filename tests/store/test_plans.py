@@ -53,6 +53,9 @@ WORKER = "00000000-0000-4000-8000-00000000aaaa"
 IN_LANE_0 = [f"00000000-0000-4000-8000-{n:012}" for n in (8, 16, 24)]
 SKIPS = json.dumps([{"schedule_id": IN_LANE_0[0], "first_at": "2020-01-01", "last_at": "2020-01-01", "reason": ""}])
 
+A_RUN = """
+    run_of(gen_random_uuid(), 1, 1, 1, 1, 5::smallint, 0::smallint, 1, 0::smallint, 0, clock_now(), null, 0::smallint,
+           '{}', null, null, null, null, clock_now(), clock_now())"""
 FILL = """
     insert into ready (lane, id, tenant_id, job_id, job_version, line_id, priority, payload, rank, expires_at)
     select n % 8, gen_random_uuid(), 1, n % 50, 1, 1 + n % 2, n % 10, '{}', n,
@@ -81,8 +84,7 @@ FILL = """
     insert into lease (lane, id, worker_id, runs, ids, done, cancel)
     select n % 8, ('00000000-0000-4000-8000-' || lpad(n::text, 12, '0'))::uuid,
            case when n % 10 = 8 then '00000000-0000-4000-8000-00000000aaaa' else gen_random_uuid() end,
-           array_agg(run_of(gen_random_uuid(), 1, 1, 1, 1, 5::smallint, 0::smallint, 1, 0::smallint, 0, clock_now(),
-                            null, 0::smallint, '{}', null, null, null, null, clock_now(), clock_now())),
+           array_agg({a_run}),
            array_agg(gen_random_uuid()), repeat('0', 100)::varbit, repeat('0', 100)::varbit
     from generate_series(1, 200) as n, generate_series(1, 100) as i group by n;
     insert into schedule (lane, id, tenant_id, name, job_id, spec, payload, is_declared, created_by, changed_by,
@@ -110,7 +112,7 @@ FILL = """
     select 0, '00000000-0000-4000-8000-000000000008', n + 1, 1, 'name-000008', 1, '{}', 0, '', '{}', 'latest', 1, false,
            clock_now(), '', clock_now() + n * interval '1 second'
     from generate_series(1, 20000) as n
-"""
+""".replace("{a_run}", A_RUN)
 # Runs of the same lines that wait for their instants, some of each lane and priority.
 STAGE = """
     insert into ready (lane, id, tenant_id, job_id, job_version, line_id, priority, payload, rank)
@@ -202,6 +204,14 @@ SAMPLES = {
     "is_all_ours": "false",
     "versions": "'{1,1,1}'",
     "worker": f"'{WORKER}'",
+    "this": f"'{IN_LANE_0[0]}'",
+    "size": str(BATCH),
+    "before": "0",
+    "starts": f"array_fill(clock_now(), array[{BATCH}])",
+    "ends": f"array_fill(clock_now(), array[{BATCH}])",
+    "results": f"array_fill(''::bytea, array[{BATCH}])",
+    "lease_claimed_at": "clock_now()",
+    "lease_runs": f"array_fill({A_RUN}, array[{BATCH}])",
 }
 LONG_AGO = f"'{{{','.join(['2000-01-01'] * 10)}}}'"
 LISTING = {

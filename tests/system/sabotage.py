@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mainspring.keeper import rescuer
 from mainspring.keeper.rescuer import Rescuer
-from mainspring.store import callers, leases, workers
+from mainspring.store import callers, completions, leases, workers
 from mainspring.store.statements import load
 from mainspring.worker import outcomes
 from mainspring.worker.active_leases import LeaseReconciler
@@ -20,6 +20,11 @@ from mainspring.worker.flusher import Flusher
 from mainspring.worker.supervised import SupervisedProcess
 from mainspring.worker.supervisor import Supervisor
 from mainspring.worker.time_limits import Timekeeper
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from mainspring.store.completions import Completion
 
 
 def apply() -> None:
@@ -60,7 +65,15 @@ def _no_replay() -> None:
             settlement = leases.Settlement(accepted=len(batch))
         self._note(batch, settlement)
 
+    async def completed_leases(self: Flusher, whole: list[Completion]) -> set[UUID]:
+        try:
+            return await completions.complete(await self._link.get(), self._worker_id, whole)
+        except Exception:
+            await self._link.mend()
+            return {each.lease.id for each in whole}
+
     Flusher._deliver = deliver  # type: ignore[method-assign]
+    Flusher._completed_leases = completed_leases  # type: ignore[method-assign]
 
 
 def _no_lookup() -> None:

@@ -20,7 +20,7 @@ from mainspring.worker.registration import WorkerIdentity
 from mainspring.worker.registry import handler_of
 from mainspring.worker.settings import WorkerSettings
 
-from .hands import claimed_row
+from .hands import claimed_row, settling
 
 if TYPE_CHECKING:
     from mainspring.worker.work import Work
@@ -58,7 +58,7 @@ async def test_what_raise_if_cancelled_means_depends_on_who_told_the_handler(by:
         handlers={1: handler_of(JobDefinition(name="polite"), lambda: None)},
         lines={1: Line("default")},  # type: ignore[arg-type]
         performer=performer,  # type: ignore[arg-type]
-        settle=settled.put_nowait,
+        settle=settling(settled.put_nowait),
         has_room=asyncio.Event(),
     )
     (work,) = executor.take(Lease(0, uuid4(), 1), 1, [claimed_row(job_id=1, priority=0)])

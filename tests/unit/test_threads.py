@@ -25,7 +25,7 @@ from mainspring.worker.reporter import Reporter
 from mainspring.worker.settings import WorkerSettings
 from mainspring.worker.waits import MOST_PER_SLOT, without_slot
 
-from .hands import claimed_row
+from .hands import claimed_row, settling
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -58,7 +58,7 @@ class Bench:
             handlers={number: handler_of(JobDefinition(name=f"job-{number}"), it) for number, it in handlers.items()},
             lines=lines,
             performer=Performer(threads=SLOTS * (1 + MOST_PER_SLOT), reporter=reporter),
-            settle=self.settled.append,
+            settle=settling(self.settled.append),
             has_room=asyncio.Event(),
         )
 
@@ -88,9 +88,9 @@ class Bench:
         self.gate.release(count)
         await until(lambda: len(self.settled) == wanted)
 
-
-def started(works: list[Work]) -> list[bool]:
-    return [work.started_at is not None for work in works]
+    def started(self, works: list[Work]) -> list[bool]:
+        """Which of them have, or had, a slot."""
+        return [work in self.executor.running_works or work.started_at is not None for work in works]
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ async def bench() -> AsyncIterator[Bench]:
 async def test_no_more_handlers_are_in_threads_than_there_are_threads(bench: Bench) -> None:
     works = bench.take(*[BLOCKING] * 6)
 
-    assert started(works) == [True, True, False, False, False, False]
+    assert bench.started(works) == [True, True, False, False, False, False]
     await until(lambda: bench.active == THREADS)
     await bench.finish(6)
     assert bench.most_active == THREADS
@@ -118,7 +118,7 @@ async def test_async_runs_start_while_all_threads_are_taken(bench: Bench) -> Non
 
     await until(lambda: bench.settled)
     assert [each.run_id for each in bench.settled] == [quick.row[ID]]
-    assert started(blocked) == [True, True, False, False, False, False]
+    assert bench.started(blocked) == [True, True, False, False, False, False]
 
 
 async def test_runs_that_wait_for_a_thread_take_no_slot(bench: Bench) -> None:
@@ -138,7 +138,7 @@ async def test_the_most_urgent_gets_the_next_thread_and_then_whoever_came_first(
     orders = []
     for _ in range(3):
         await bench.finish(1)
-        orders.append(started([urgent, first, second]))
+        orders.append(bench.started([urgent, first, second]))
     assert orders == [[True, False, False], [True, True, False], [True, True, True]]
 
 
@@ -155,7 +155,7 @@ async def test_a_handler_that_waits_for_another_run_leaves_its_thread_to_that_ru
     await until(lambda: bench.executor.capacity.free_threads() == THREADS)
     works = bench.take(*[BLOCKING] * THREADS)
 
-    assert started(works) == [True] * THREADS
+    assert bench.started(works) == [True] * THREADS
     bench.child_is_over.set()
     bench.take(QUICK)
     await until(lambda: len(bench.settled) == 1)
@@ -171,7 +171,7 @@ async def test_a_handler_that_would_not_stop_leaves_the_others_their_threads(ben
 
     assert bench.executor.capacity.free_threads() == THREADS
     assert bench.executor.capacity.free_slots() == SLOTS - THREADS, "as before, its slot is not used"
-    assert started(bench.take(BLOCKING)) == [True]
+    assert bench.started(bench.take(BLOCKING)) == [True]
 
 
 # ── runs that may not wait here ─────────────────────────────────────────────────────────────────────────────────
@@ -181,7 +181,7 @@ async def test_what_may_not_wait_and_finds_no_thread_goes_back_unstarted(bench: 
     bench.take(*[BLOCKING] * THREADS)
     once, other = bench.take(BLOCKING, QUICK, line=ONCE)
 
-    assert started([once, other]) == [False, True]
+    assert bench.started([once, other]) == [False, True]
     assert [(each.fate.value, each.is_traced) for each in bench.settled] == [("give_back", False)]
 
 
@@ -193,7 +193,7 @@ async def test_a_thread_that_is_kept_stays_free_whoever_waits_until_it_is_releas
     assert bench.executor.capacity.free_threads() == 1
     assert not bench.executor.capacity.has_spare_thread
     (once,) = bench.take(BLOCKING, line=ONCE)
-    assert started([once, waiting]) == [True, False]
+    assert bench.started([once, waiting]) == [True, False]
     await bench.finish(1)
     bench.executor.capacity.release_thread()
-    assert started([waiting]) == [True]
+    assert bench.started([waiting]) == [True]

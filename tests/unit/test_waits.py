@@ -27,7 +27,7 @@ from mainspring.worker.reporter import Reporter
 from mainspring.worker.settings import WorkerSettings
 from mainspring.worker.waits import MOST_PER_SLOT, without_slot
 
-from .hands import claimed_row
+from .hands import claimed_row, settling
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,7 +55,7 @@ class Bench:
             },
             lines=lines,
             performer=Performer(threads=slots * (1 + MOST_PER_SLOT), reporter=reporter),
-            settle=self.settled.append,
+            settle=settling(self.settled.append),
             has_room=asyncio.Event(),
         )
 

@@ -1,6 +1,7 @@
 """Leases: taking runs out of the line, and settling what became of them.
 
-A worker claims a batch into one lease row. Every run leaves its lease through one guarded statement
+A worker claims a batch into one lease row. A lease all of whose runs succeeded is removed and turned into history by
+one function on the server (`store/completions.py`). Every other run leaves its lease through one guarded statement
 (`leases/settle`): it sets the runs' `done` bits if none of them was set before. What was done before (a resent
 COMMIT) is accepted again with the same answer; what is no longer ours is stale, changes nothing and is recorded.
 """
@@ -11,7 +12,8 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from mainspring.model.lifecycle import HoldReason, Outcome, State
 from mainspring.store.columns import AttemptRecord
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 CLAIM = load("runs/claim")
 SETTLE = load("leases/settle")
 CLOSE = load("leases/close")
+L = TypeVar("L", bound="OfLease")
 STARTED_AT, OUTCOME = (AttemptRecord._fields.index(name) for name in ("started_at", "outcome"))
 
 
@@ -42,6 +45,19 @@ class Lease(NamedTuple):
     lane: int
     id: UUID
     size: int
+
+
+class OfLease(Protocol):
+    @property
+    def lease(self) -> Lease: ...
+
+
+def in_order_of_lanes(batch: Iterable[L]) -> list[tuple[int, list[L]]]:
+    """The batch lane by lane, in one order everywhere: two transactions over lanes never wait in a circle."""
+    lanes: dict[int, list[L]] = defaultdict(list)
+    for each in batch:
+        lanes[each.lease.lane].append(each)
+    return sorted(lanes.items(), key=itemgetter(0))
 
 
 class Fate(Enum):
@@ -128,7 +144,7 @@ async def settle(connection: Connection, worker_id: UUID, batch: Sequence[Settle
     async with transaction(connection):
         records: list[tuple[Any, ...]] = []
         over: list[tuple[int, list[UUID]]] = []
-        for lane, of_lane in _by_lane(batch):
+        for lane, of_lane in in_order_of_lanes(batch):
             accepted, finished = await _settle_lane(connection, worker_id, lane, of_lane, settlement)
             await _send_back(connection, lane, accepted)
             await _conclude(connection, lane, [each for each in accepted if each.report is not None])
@@ -140,14 +156,6 @@ async def settle(connection: Connection, worker_id: UUID, batch: Sequence[Settle
         for lane, finished in over:
             await CLOSE.execute(connection, lane=lane, leases=finished)
     return settlement
-
-
-def _by_lane(batch: Sequence[Settled]) -> Iterable[tuple[int, list[Settled]]]:
-    """The batch lane by lane, in one order everywhere: two transactions over lanes never wait in a circle."""
-    lanes: dict[int, list[Settled]] = defaultdict(list)
-    for each in batch:
-        lanes[each.lease.lane].append(each)
-    return sorted(lanes.items())
 
 
 async def _settle_lane(

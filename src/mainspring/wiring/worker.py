@@ -123,6 +123,7 @@ class WorkerAssembly:
             worker=self.worker,
             link=links["flush"],
             settled=settlements.note,
+            completed=settlements.note_completed,
             max_unsettled=self.settings.max_unsettled,
         )
         executor = self._executor(performer, flusher, has_room)

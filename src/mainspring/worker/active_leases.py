@@ -44,6 +44,10 @@ class ActiveLeases:
             if not unsettled[lease_id]:
                 del unsettled[lease_id], self._works[lease_id]
 
+    def completed(self, lease_id: UUID) -> None:
+        """The database has removed it: all its runs succeeded."""
+        del self._unsettled[lease_id], self._works[lease_id]
+
     def work_of(self, settled: Settled) -> Work:
         """The run that this is about, until `settled` is told of it."""
         return self._works[settled.lease.id][settled.position]

@@ -16,15 +16,16 @@ import structlog
 from mainspring.model.lifecycle import Outcome
 from mainspring.model.report import escaped, one_line
 from mainspring.store.columns import ATTEMPT, AttemptRecord
-from mainspring.store.leases import Fate
+from mainspring.store.leases import Fate, Settlement
 from mainspring.store.run_log import BAD_ENDS, RunLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from mainspring.clock import Clock
-    from mainspring.store.leases import Settled, Settlement
+    from mainspring.store.leases import Settled
     from mainspring.worker.active_leases import ActiveLeases
+    from mainspring.worker.successes import WholeLease
     from mainspring.worker.work import Work
 
 log = structlog.get_logger()
@@ -62,6 +63,11 @@ class AttemptLog:
                 log.debug("an attempt ended", **_about(work, each))
             elif self.lines.may_write(event, work.handler.name, level := _level_of(each)):
                 log.log(level, event, **_about(work, each), **_what_follows(work, each))
+
+    def note_completed(self, completed: Iterable[WholeLease]) -> None:
+        """All runs of these leases succeeded, and the worker still holds them."""
+        if log.is_enabled_for(logging.DEBUG):
+            self.note([each.settled() for lease in completed for each in lease.successes], Settlement())
 
     async def run(self) -> None:
         while True:

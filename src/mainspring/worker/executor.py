@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from mainspring.worker.registration import Lines, WorkerIdentity
     from mainspring.worker.registry import Handler
     from mainspring.worker.settings import WorkerSettings
+    from mainspring.worker.successes import Success
 
 log = structlog.get_logger()
 
@@ -52,7 +53,7 @@ class Executor:
         handlers: dict[int, Handler],
         lines: Lines,
         performer: Performer,
-        settle: Callable[[Settled], None],
+        settle: Callable[[Settled | Success], None],
         has_room: asyncio.Event,
         announce: Callable[[float], None] = tell_nobody,
     ) -> None:
@@ -129,7 +130,7 @@ class Executor:
     async def _execute(self, work: Work, handler: Handler) -> None:
         try:
             result = await self._performer.perform(work, handler, self.timekeeper.watch)
-            settled = outcomes.returned(work, handler, result, self.now())
+            settled: Settled | Success = outcomes.returned(work, handler, result, self.now())
         except asyncio.CancelledError as error:
             settled = outcomes.cancelled(work, error, self.now())
         except BaseException as error:  # whatever a handler raises ends its attempt only
@@ -138,7 +139,7 @@ class Executor:
             settled = outcomes.raised(work, unpacked(error), self.now())
         self._finish(work, settled)
 
-    def _finish(self, work: Work, settled: Settled) -> None:
+    def _finish(self, work: Work, settled: Settled | Success) -> None:
         work.task = None  # its context knows the work: a circle that would wait for the garbage collector
         if work.limit is not None:
             self.timekeeper.forget(work)

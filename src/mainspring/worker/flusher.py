@@ -1,7 +1,8 @@
-"""Settles results in batches: one transaction over everything that finished in the last few milliseconds.
+"""Settles results in batches: everything that finished in the last few milliseconds.
 
-A batch whose COMMIT went unanswered is sent again as it was until the database says what became of it; nothing
-newer overtakes it. Results wait here while the database is away and are delivered if their lease still stands.
+Leases all of whose runs succeeded are completed in one transaction, everything else is settled in another one. What
+went without an answer to its COMMIT is sent again as it was until the database says what became of it; nothing newer
+overtakes it. Results wait here while the database is away and are delivered if their lease still stands.
 """
 
 from __future__ import annotations
@@ -13,18 +14,22 @@ import structlog
 
 from mainspring.errors import ValueNotStorable
 from mainspring.model.lifecycle import Outcome, State
-from mainspring.store import leases
+from mainspring.store import completions, leases
 from mainspring.store.columns import AttemptRecord
 from mainspring.store.failures import DATABASE_ERRORS
 from mainspring.store.leases import Fate
 from mainspring.worker.handler_errors import error_document
+from mainspring.worker.successes import Success, Successes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from uuid import UUID
 
+    from mainspring.store.completions import Completion
     from mainspring.store.leases import Settled, Settlement
     from mainspring.store.link import Link
     from mainspring.worker.registration import WorkerIdentity
+    from mainspring.worker.successes import WholeLease
 
 log = structlog.get_logger()
 
@@ -49,16 +54,19 @@ class Flusher:
         worker: WorkerIdentity,
         link: Link,
         settled: Callable[[list[Settled], Settlement], None],
+        completed: Callable[[list[WholeLease]], None],
         max_unsettled: int = MAX_UNSETTLED,
     ) -> None:
         self._worker_id = worker.id
         self._link = link
         self._clock = worker.clock
         self._settled = settled
+        self._completed = completed
         self._max_unsettled = max_unsettled
         self._under_way = 0  # of a batch that is being delivered
         self.failing_since: float | None = None  # when a delivery failed after which none has succeeded
         self._pending: list[Settled] = []
+        self._successes = Successes()
         self._arrived = asyncio.Event()
         self._is_full = asyncio.Event()
         self._is_idle = asyncio.Event()
@@ -67,18 +75,26 @@ class Flusher:
         self.accepted = 0
         self.stale = 0
 
-    def add(self, settled: Settled) -> None:
-        self._pending.append(settled)
-        if len(self._pending) == 1:
+    def add(self, result: Settled | Success) -> None:
+        if isinstance(result, Success):
+            self._successes.add(result)
+        else:
+            self._pending.append(result)
+        waiting = self._waiting
+        if waiting == 1:
             self._is_idle.clear()
             self._arrived.set()
-        elif len(self._pending) == FULL_BATCH:
+        elif waiting == FULL_BATCH:
             self._is_full.set()
+
+    @property
+    def _waiting(self) -> int:
+        return len(self._pending) + self._successes.count
 
     @property
     def unsettled(self) -> int:
         """Results that the database has not accepted yet: what a crash of this process would repeat."""
-        return len(self._pending) + self._under_way
+        return self._waiting + self._under_way
 
     def room(self) -> int:
         """How many more runs may be claimed: none while results cannot be settled."""
@@ -100,19 +116,27 @@ class Flusher:
         while True:
             await self._arrived.wait()
             await self._let_a_batch_gather()
-            batch = self._pending[:MAX_BATCH]
-            del self._pending[:MAX_BATCH]
-            self._is_full.clear()
-            if not self._pending:
-                self._arrived.clear()
-            self._under_way = len(batch)
-            await self._deliver(batch)
-            self._under_way = 0
-            if not self._pending:
+            await self._flush()
+            if not self._waiting:
                 self._is_idle.set()
 
+    async def _flush(self) -> None:
+        whole = self._successes.take_whole()
+        rest = self._successes.take_rest(may_wait=bool(whole))
+        batch = [*self._pending, *(each.settled() for each in rest)]
+        self._pending.clear()
+        self._is_full.clear()
+        if not self._waiting:
+            self._arrived.clear()
+        self._under_way = len(batch) + sum(len(each.successes) for each in whole)
+        if whole:
+            batch += await self._complete(whole)
+        for start in range(0, len(batch), MAX_BATCH):
+            await self._deliver(batch[start : start + MAX_BATCH])
+        self._under_way = 0
+
     async def _let_a_batch_gather(self) -> None:
-        if len(self._pending) >= FULL_BATCH:
+        if self._waiting >= FULL_BATCH:
             return
         since = self._clock.monotonic() - self._last
         wait = max(COALESCE_SECONDS, GAP_SECONDS - since)
@@ -123,16 +147,45 @@ class Flusher:
             pass
         self._last = self._clock.monotonic()
 
+    async def _complete(self, whole: list[WholeLease]) -> list[Settled]:
+        """Complete whole leases; answers with what has to be settled one by one.
+
+        That is the runs of leases that are not as they should be: sent before, or no longer ours.
+        """
+        found = await self._completed_leases([each.completion() for each in whole])
+        self._note_completed([each for each in whole if each.lease_id in found])
+        return [each.settled() for lease in whole if lease.lease_id not in found for each in lease.successes]
+
+    async def _completed_leases(self, whole: list[Completion]) -> set[UUID]:
+        """Which of these leases could be completed, however often the connection breaks on the way."""
+        while True:
+            try:
+                connection = await self._link.get()
+                found = await completions.complete(connection, self._worker_id, whole)
+            except DATABASE_ERRORS as error:
+                await self._wait(sum(each.lease.size for each in whole), error)
+            except DATA_ERRORS:  # settled one by one, it turns out which of them cannot be stored
+                return set()
+            else:
+                self.failing_since = None
+                return found
+
+    def _note_completed(self, completed: list[WholeLease]) -> None:
+        count = sum(len(each.successes) for each in completed)
+        self._under_way -= count
+        self.accepted += count
+        self._completed(completed)
+
     async def _deliver(self, batch: list[Settled]) -> None:
         """Settle a batch, however often the connection breaks on the way."""
         while True:
             try:
                 settlement = await self._settle(batch)
             except DATABASE_ERRORS as error:
-                await self._wait(batch, error)
+                await self._wait(len(batch), error)
             except DATA_ERRORS as error:
                 if _is_replaced(batch):  # it is not about this value, whatever the database says
-                    await self._wait(batch, error)
+                    await self._wait(len(batch), error)
                     continue
                 await self._deliver_around_culprit(batch, error)
                 return
@@ -140,8 +193,8 @@ class Flusher:
                 self._note(batch, settlement)
                 return
 
-    async def _wait(self, batch: list[Settled], error: Exception) -> None:
-        log.warning("results wait for the database", results=len(batch), cause=str(error))
+    async def _wait(self, results: int, error: Exception) -> None:
+        log.warning("results wait for the database", results=results, cause=str(error))
         self.failing_since = self.failing_since or self._clock.monotonic()
         await self._link.mend(error)
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mainspring.store.instants import Micros
     from mainspring.store.leases import Settled
     from mainspring.worker.registry import Handler
+    from mainspring.worker.successes import Success
     from mainspring.worker.work import Work
 
 
@@ -46,7 +47,7 @@ def _limited(work: Work, handler: Handler, now: Micros) -> Settled | None:
     return None
 
 
-def returned(work: Work, handler: Handler, result: Any, now: Micros) -> Settled:
+def returned(work: Work, handler: Handler, result: Any, now: Micros) -> Settled | Success:
     """The handler has returned."""
     if isinstance(result, Steering):
         return work.steered(result, now)
@@ -56,7 +57,7 @@ def returned(work: Work, handler: Handler, result: Any, now: Micros) -> Settled:
         data = handler.returns.encode(result)
     except InvalidInput as error:
         return work.unkeepable(error, now)
-    return work.succeeded(data, now)
+    return work.success(data, now)
 
 
 def raised(work: Work, error: BaseException, now: Micros) -> Settled:

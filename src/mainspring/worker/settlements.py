@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mainspring.worker.active_leases import ActiveLeases
     from mainspring.worker.attempt_log import AttemptLog
     from mainspring.worker.flusher import Flusher
+    from mainspring.worker.successes import WholeLease
 
 log = structlog.get_logger()
 
@@ -56,6 +57,18 @@ class SettlementLog:
         if any(each.fate is Fate.RETRY for each in batch):
             self._heard_of_later()
 
+    def note_completed(self, completed: list[WholeLease]) -> None:
+        """All runs of these leases succeeded, and the database has recorded it."""
+        try:
+            self._attempts.note_completed(completed)
+        except Exception:  # as above
+            with contextlib.suppress(Exception):
+                log.exception("what became of attempts could not be logged")
+        for lease in completed:
+            self._leases.completed(lease.lease_id)
+            self._statistics.add_completed(lease)
+        self._has_room.set()
+
 
 _LINE, _STARTED, _FINISHED = (AttemptRecord._fields.index(name) for name in ("line_id", "started_at", "finished_at"))
 
@@ -79,6 +92,11 @@ class LineStatistics:
                 line = record[_LINE]
                 finished[line] += 1
                 busy[line] += record[_FINISHED][0] - started[0]
+
+    def add_completed(self, lease: WholeLease) -> None:
+        line = lease.successes[0].work.line
+        self._finished[line] += len(lease.successes)
+        self._busy_micros[line] += lease.busy_micros()
 
     async def tell(self, connection: Connection, holding: Counter[int]) -> None:
         """Say what changed since the last time; an idle worker says nothing."""

@@ -12,6 +12,7 @@ from mainspring.store.columns import ATTEMPT, BROUGHT, FENCE, ID, PAYLOAD, SPECI
 from mainspring.store.instants import micros_of
 from mainspring.store.leases import Fate, Settled
 from mainspring.worker.handler_errors import error_document
+from mainspring.worker.successes import Success
 from mainspring.worker.time_limits import special_of
 
 if TYPE_CHECKING:
@@ -110,6 +111,13 @@ class Work:
 
     # ── how it may end ───────────────────────────────────────────────────────────────────────────────────────
 
+    def success(self, result: bytes | None, now: Micros) -> Success:
+        """The handler has returned. Who writes that down is decided when it is settled."""
+        self.is_settled = True
+        if self.report is not None:
+            self.report.conclude()
+        return Success(self, now, result)
+
     def succeeded(self, result: bytes | None, now: Micros) -> Settled:
         return self._settled(Fate.END, Outcome.SUCCEEDED, State.SUCCEEDED, now, result=result)
 
@@ -205,7 +213,8 @@ class Work:
 
     def interrupted(self, now: Micros) -> Settled:
         """Stopped through no fault of its own: back in line at once, no attempt spent."""
-        return self._settled(Fate.GIVE_BACK, Outcome.INTERRUPTED, State.READY, now)
+        is_traced = self.started_at is not None
+        return self._settled(Fate.GIVE_BACK, Outcome.INTERRUPTED, State.READY, now, is_traced=is_traced)
 
     def given_back(self, now: Micros) -> Settled:
         """Never started: back in line without a trace."""

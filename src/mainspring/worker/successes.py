@@ -1,0 +1,92 @@
+"""Runs that succeeded and are not settled yet, by lease.
+
+A lease all of whose runs succeeded is completed as a whole, which is much cheaper than settling its runs one by one. So
+while whole leases leave, those whose runs are still executed wait for the rest of theirs; but only once, and not if
+there is nothing else to send: somebody may wait for these results.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from mainspring.store.columns import ID
+from mainspring.store.completions import Completion
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from mainspring.store.instants import Micros
+    from mainspring.store.leases import Settled
+    from mainspring.worker.work import Work
+
+
+class Success(NamedTuple):
+    """A run has succeeded. The server makes its row of history if all of its lease do; else the worker does."""
+
+    work: Work
+    finished_at: Micros
+    result: bytes | None
+
+    def settled(self) -> Settled:
+        return self.work.succeeded(self.result, self.finished_at)
+
+
+class WholeLease(NamedTuple):
+    """The successes of all runs of a lease."""
+
+    successes: list[Success]
+
+    @property
+    def lease_id(self) -> UUID:
+        return self.successes[0].work.lease.id
+
+    def busy_micros(self) -> int:
+        """How long its handlers took, added up."""
+        return sum(each.finished_at[0] - each.work.started_at[0] for each in self.successes if each.work.started_at)
+
+    def completion(self) -> Completion:
+        lease = self.successes[0].work.lease
+        starts: list[Micros] = [(0,)] * lease.size
+        ends = starts.copy()
+        results: list[bytes | None] = [None] * lease.size
+        for work, finished_at, result in self.successes:
+            position = work.position
+            assert work.started_at is not None
+            starts[position], ends[position], results[position] = work.started_at, finished_at, result
+        reports = [(work.row[ID], work.report.conclude()) for work, _, _ in self.successes if work.report is not None]
+        return Completion(lease, starts, ends, results, reports)
+
+
+class Successes:
+    """Collects them until they leave."""
+
+    def __init__(self) -> None:
+        self._of_lease: dict[UUID, list[Success]] = {}
+        self._kept: set[UUID] = set()  # leases that have waited for the rest of their runs
+        self.count = 0
+
+    def add(self, success: Success) -> None:
+        of_lease = self._of_lease.get(success.work.lease.id)
+        if of_lease is None:
+            self._of_lease[success.work.lease.id] = [success]
+        else:
+            of_lease.append(success)
+        self.count += 1
+
+    def take_whole(self) -> list[WholeLease]:
+        whole = [
+            lease_id for lease_id, successes in self._of_lease.items() if len(successes) == successes[0].work.lease.size
+        ]
+        return [WholeLease(self._take(lease_id)) for lease_id in whole]
+
+    def take_rest(self, *, may_wait: bool) -> list[Success]:
+        """What is left. If it may wait, then only what has waited before."""
+        leaving = [lease_id for lease_id in self._of_lease if not may_wait or lease_id in self._kept]
+        taken = [success for lease_id in leaving for success in self._take(lease_id)]
+        self._kept = set(self._of_lease)
+        return taken
+
+    def _take(self, lease_id: UUID) -> list[Success]:
+        successes = self._of_lease.pop(lease_id)
+        self.count -= len(successes)
+        return successes
