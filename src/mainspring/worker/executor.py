@@ -15,6 +15,7 @@ from mainspring.store.instants import UNIX_TO_POSTGRES
 from mainspring.worker import outcomes
 from mainspring.worker.capacity import Capacity
 from mainspring.worker.handler_errors import unpacked
+from mainspring.worker.launcher import Launcher
 from mainspring.worker.time_limits import Timekeeper
 from mainspring.worker.work import Work
 
@@ -74,6 +75,7 @@ class Executor:
             announce=announce,
         )
         self._performer = performer
+        self._launcher = Launcher(clock=worker.clock, execute=self._execute, may_begin=self._may_begin)
 
     # ── taking runs in ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -115,19 +117,28 @@ class Executor:
 
     def _start(self, work: Work) -> bool:
         """Begin a run, or settle it at once if it may not begin; answers whether it takes a slot."""
-        now, handler = self.now(), work.handler
-        refusal = outcomes.refused(work, handler, now)
-        if refusal is not None:
-            self._settle(refusal)
-            return False
+        handler = work.handler
+        if outcomes.may_be_refused(work, handler):
+            refusal = outcomes.refused(work, handler, self.now())
+            if refusal is not None:
+                self._settle(refusal)
+                return False
         assert handler is not None
-        work.started_at = now
-        # Not by the loop's create_task: that makes up a name for each, which takes as long as the rest of it.
-        work.task = asyncio.Task(self._execute(work, handler), name=handler.name)
         self.capacity.begin(work)
+        self._launcher.start(work, handler)
+        return True
+
+    def _may_begin(self, work: Work) -> bool:
+        """Whether its handler may be called now; if it was told to stop before that, it ends here."""
+        if work not in self._running:
+            return False  # it was abandoned
+        if work.is_told_to_stop:
+            self._finish(work, work.cancelled(self.now()) if work.is_cancelled else work.given_back(self.now()))
+            return False
         return True
 
     async def _execute(self, work: Work, handler: Handler) -> None:
+        work.started_at = self.now()
         try:
             result = await self._performer.perform(work, handler, self.timekeeper.watch)
             settled: Settled | Success = outcomes.returned(work, handler, result, self.now())

@@ -23,6 +23,18 @@ if TYPE_CHECKING:
     from mainspring.worker.work import Work
 
 
+def may_be_refused(work: Work, handler: Handler | None) -> bool:
+    """Whether there is anything to look at before a claimed run begins. With most there is not."""
+    row = work.row
+    return (
+        work.is_cancelled
+        or handler is None
+        or row[EXPIRES_AT] is not None
+        or handler.is_timed
+        or row[SPECIAL] is not None
+    )
+
+
 def refused(work: Work, handler: Handler | None, now: Micros) -> Settled | None:
     """How a claimed run is settled that may not begin; None if it may. Finds out how long it may take."""
     expires_at = work.row[EXPIRES_AT]
