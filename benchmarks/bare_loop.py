@@ -35,8 +35,8 @@ select id, due_at, ready_at, payload, submitted_at from picked"""
 
 async def bare_loop(url: str, seconds: float, lanes: int = 8) -> float:
     """Jobs per second through submit, claim, finish and history, for so many seconds."""
-    until, submitted, finished = time.perf_counter() + seconds, 0, 0
     payloads = cycle([msgspec.json.encode(each) for each in random_calls(MOST_WAITING)])
+    until, submitted, finished = time.perf_counter() + seconds, 0, 0
 
     async def produce() -> None:
         nonlocal submitted

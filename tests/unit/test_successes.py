@@ -53,8 +53,8 @@ def test_a_whole_lease_knows_its_runs_by_position(successes: Successes) -> None:
     (taken,) = successes.take_whole()
     completion = taken.completion()
 
-    assert completion.starts == [(100,), (101,), (102,)]
-    assert completion.ends == [(200,), (202,), (204,)]
+    assert completion.starts == [100, 101, 102]
+    assert completion.ends == [200, 202, 204]
     assert completion.results == [b"0", b"1", b"2"]
     assert completion.reports == []
     assert taken.busy_micros() == 100 + 101 + 102

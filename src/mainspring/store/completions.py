@@ -6,7 +6,7 @@ What its runs brought along (payloads, headers, tags) does not travel back, and 
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 from mainspring.store.connection import transaction
 from mainspring.store.leases import in_order_of_lanes
@@ -18,20 +18,18 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from mainspring.store.connection import Connection
-    from mainspring.store.instants import Micros
     from mainspring.store.leases import Lease
     from mainspring.store.reports import FinalReport
 
 COMPLETE = load("leases/complete")
-T = TypeVar("T")
 
 
 class Completion(NamedTuple):
     """A lease all of whose runs succeeded: when each started and finished and what it returned, by position."""
 
     lease: Lease
-    starts: list[Micros]
-    ends: list[Micros]
+    starts: list[int]  # in microseconds since PostgreSQL's epoch
+    ends: list[int]
     results: list[bytes | None]
     reports: list[tuple[UUID, FinalReport]]  # of those runs that said something
 
@@ -59,9 +57,9 @@ async def _complete_lane(
         worker=worker_id,
         leases=[each.lease.id for each in completions],
         sizes=[each.lease.size for each in completions],
-        starts=_joined(each.starts for each in completions),
-        ends=_joined(each.ends for each in completions),
-        results=_joined(each.results for each in completions),
+        starts=_numbers(each.starts for each in completions),
+        ends=_numbers(each.ends for each in completions),
+        results=_results(completions),
     )
     reports = [report for each in completions if each.lease.id in completed for report in each.reports]
     if reports:
@@ -70,5 +68,12 @@ async def _complete_lane(
     return set(completed)
 
 
-def _joined(lists: Iterable[list[T]]) -> list[T]:
-    return list(chain.from_iterable(lists))
+def _numbers(lists: Iterable[list[int]]) -> str:
+    """An array as PostgreSQL writes it."""
+    return f"{{{','.join(map(str, chain.from_iterable(lists)))}}}"
+
+
+def _results(completions: Sequence[Completion]) -> list[bytes | None] | None:
+    """None where nobody returned anything: an array takes the driver long, and most handlers return nothing."""
+    results = list(chain.from_iterable(each.results for each in completions))
+    return results if any(result is not None for result in results) else None

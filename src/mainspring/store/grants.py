@@ -135,7 +135,7 @@ FUNCTIONS = {
     f"backfill_schedule({_BACKFILL})": (RoleKind.CLIENT,),
     "withdraw_staged(integer, uuid, timestamp with time zone)": (RoleKind.SCHEDULER, RoleKind.CLIENT),
     "withdraw_and_lock(integer, uuid, timestamp with time zone)": (RoleKind.SCHEDULER, RoleKind.CLIENT),
-    f"complete_leases(integer, uuid, uuid[], integer[], {_INSTANTS}, {_INSTANTS}, bytea[])": (RoleKind.WORKER,),
+    "complete_leases(integer, uuid, uuid[], integer[], bigint[], bigint[], bytea[])": (RoleKind.WORKER,),
     "finish_run(uuid, integer, integer, uuid, integer, uuid, timestamp with time zone, text)": (RoleKind.WORKER,),
 }
 

@@ -80,7 +80,7 @@ class Flusher:
             self._successes.add(result)
         else:
             self._pending.append(result)
-        waiting = self._waiting
+        waiting = len(self._pending) + self._successes.count  # not by the property: this happens once per run
         if waiting == 1:
             self._is_idle.clear()
             self._arrived.set()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from mainspring.store.instants import Micros
-    from mainspring.store.leases import Settled
+    from mainspring.store.leases import Lease, Settled
     from mainspring.worker.work import Work
 
 
@@ -46,13 +46,12 @@ class WholeLease(NamedTuple):
 
     def completion(self) -> Completion:
         lease = self.successes[0].work.lease
-        starts: list[Micros] = [(0,)] * lease.size
-        ends = starts.copy()
+        starts, ends = [0] * lease.size, [0] * lease.size
         results: list[bytes | None] = [None] * lease.size
         for work, finished_at, result in self.successes:
             position = work.position
             assert work.started_at is not None
-            starts[position], ends[position], results[position] = work.started_at, finished_at, result
+            starts[position], ends[position], results[position] = work.started_at[0], finished_at[0], result
         reports = [(work.row[ID], work.report.conclude()) for work, _, _ in self.successes if work.report is not None]
         return Completion(lease, starts, ends, results, reports)
 
@@ -62,15 +61,17 @@ class Successes:
 
     def __init__(self) -> None:
         self._of_lease: dict[UUID, list[Success]] = {}
+        self._latest: tuple[Lease | None, list[Success]] = (None, [])  # most follow one of the same lease
         self._kept: set[UUID] = set()  # leases that have waited for the rest of their runs
         self.count = 0
 
     def add(self, success: Success) -> None:
-        of_lease = self._of_lease.get(success.work.lease.id)
-        if of_lease is None:
-            self._of_lease[success.work.lease.id] = [success]
-        else:
-            of_lease.append(success)
+        lease, successes = self._latest
+        if success.work.lease is not lease:
+            lease = success.work.lease
+            successes = self._of_lease.setdefault(lease.id, [])
+            self._latest = (lease, successes)
+        successes.append(success)
         self.count += 1
 
     def take_whole(self) -> list[WholeLease]:
@@ -87,6 +88,7 @@ class Successes:
         return taken
 
     def _take(self, lease_id: UUID) -> list[Success]:
+        self._latest = (None, [])
         successes = self._of_lease.pop(lease_id)
         self.count -= len(successes)
         return successes
