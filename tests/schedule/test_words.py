@@ -88,7 +88,7 @@ def words(text: str) -> str:
         ("0 0 1 1,7 *", "Every year on 1 January and 1 July at 00:00"),
         ("0 0 29 2 *", "Every year on 29 February at 00:00"),
         ("0 9 * 6-8 1-5", "Every weekday in June to August at 09:00"),
-        ("0 9 L 3,6 *", "On the last day of March and June at 09:00"),
+        ("0 9 L 3,6 *", "Every year on the last day of March and June at 09:00"),
         ("*/5 * * 12 *", "Every 5 minutes, every day in December"),
         # what the schedule's name decides
         ("H * * * *", "Once an hour, at a minute that the schedule's name decides"),

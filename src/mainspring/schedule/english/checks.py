@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import time
 from typing import TYPE_CHECKING
 
+from mainspring.schedule.english.contradictions import check_contradictions, check_one_moment
 from mainspring.schedule.english.days import LONGEST
 from mainspring.schedule.english.once_checks import check_recurrence, listed_times
 from mainspring.schedule.english.refusals import Refusal, refused_clause
@@ -39,6 +40,7 @@ def check(reader: Reader, clause: Clause, today: date | None) -> None:
     if clause.ends is not None and clause.lasts is not None:
         words = f"it says twice when it ends, once as '{clause.lasts.said}'"
         raise refused_clause(reader, clause, words, examples=("every hour for 10 days", "every hour until 2027-03-01"))
+    check_one_moment(reader, clause)
     if clause.delay is not None:
         _refuse_with_delay(reader, clause)
         return
@@ -46,6 +48,7 @@ def check(reader: Reader, clause: Clause, today: date | None) -> None:
         check_step(reader, clause)
         if clause.days is not None:
             _check_length(reader, clause, clause.days)
+        check_contradictions(reader, clause)
         return
     check_recurrence(reader, clause, today)
     _check_days(reader, clause)
@@ -53,7 +56,7 @@ def check(reader: Reader, clause: Clause, today: date | None) -> None:
 
 
 def _refuse_with_delay(reader: Reader, clause: Clause) -> None:
-    if clause.times or clause.window or clause.months or clause.minutes_past or clause.part_of_day:
+    if clause.times or clause.window or clause.minutes_past or clause.part_of_day:
         raise _at_end(reader, "a span of minutes or hours from now is a moment already", examples=("in 15 minutes",))
 
 
@@ -65,30 +68,16 @@ def _check_days(reader: Reader, clause: Clause) -> None:
     _check_weekends(reader, clause)
     if days is not None:
         _check_length(reader, clause, days)
-    has_dates = days is not None and bool(days.of_month or days.weekdays_of_month or days.dates)
+    check_contradictions(reader, clause)
     if unit == "week" and not (days and days.weekdays):
         raise _needs_days(reader, clause, "week")
-    if unit in ("month", "quarter", "year") and not has_dates:
+    if unit in ("month", "quarter", "year") and not clause.has_dates:
         raise _needs_days(reader, clause, unit)
-    if clause.is_quarterly and days is not None and (days.dates or days.months or clause.months):
-        raise refused_clause(
-            reader, clause, "a quarter and a month contradict each other", examples=_example("quarter")
-        )
-    if unit == "month" and days is not None and (days.dates or days.months):
-        said = clause.repeat.said if clause.repeat is not None else None
-        rewrites = [] if said is None or clause.count > 1 else [reader.replaced(*said, "every year")]
-        words = "'every month' and a day of the year contradict each other"
-        raise refused_clause(reader, clause, words, rewrites=rewrites, examples=_example("year"))
-    if unit == "day" and has_dates:
+    if unit == "day" and clause.has_dates:
         words = "'every day' and a day of the month contradict each other"
         raise refused_clause(reader, clause, words, rewrites=_without_every(reader, clause), examples=_example("month"))
     if unit == "year" and days is not None and not days.dates and not (days.months or clause.months):
         raise _needs_days(reader, clause, "year")
-    if clause.except_weekdays is not None and has_dates:
-        examples = ("every day except sunday at 09:00", "weekday nearest the 15th of the month at 09:00")
-        raise refused_clause(
-            reader, clause, "'except' and a day of the week goes with days of the week", examples=examples
-        )
 
 
 def _check_weekends(reader: Reader, clause: Clause) -> None:
@@ -213,10 +202,12 @@ def _check_how_many(reader: Reader, clause: Clause) -> None:
     if wanted is None:
         return
     days = clause.days
+    of_month = len(days.of_month) + len(days.weekdays_of_month) if days else 0
     named = {
         "day": len(clause.times or ()),
         "week": len(days.weekdays) if days else 0,
-        "month": len(days.of_month) + len(days.weekdays_of_month) if days else 0,
+        "month": of_month,
+        "quarter": of_month,
         "year": len(days.dates) if days else 0,
     }.get(clause.unit or "", wanted)
     if named != wanted:

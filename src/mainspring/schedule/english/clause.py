@@ -53,6 +53,12 @@ class Clause:
         return 1 if self.repeat is None else self.repeat.count
 
     @property
+    def has_dates(self) -> bool:
+        """Whether its days are those of months or years, and not of weeks."""
+        days = self.days
+        return days is not None and bool(days.of_month or days.weekdays_of_month or days.dates)
+
+    @property
     def is_quarterly(self) -> bool:
         return self.unit == "quarter" or (self.days is not None and self.days.of_quarter)
 
@@ -78,3 +84,9 @@ class Clause:
     def anchor(self) -> tuple[date, time | None] | None:
         """What steps and every other … are counted from."""
         return self.counted_from or self.starts
+
+    @property
+    def first_step(self) -> time | None:
+        """The time of day with which steps begin, where one was said with a date."""
+        begins = self.counted_from or self.steps_from
+        return None if begins is None else begins[1]

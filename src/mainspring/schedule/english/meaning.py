@@ -18,7 +18,7 @@ from mainspring.schedule.english.clocks import (
     times_within,
 )
 from mainspring.schedule.english.refusals import Refusal
-from mainspring.schedule.english.step_checks import check_offset, check_whole_day, same_ends
+from mainspring.schedule.english.step_checks import check_first_step, check_whole_day, same_ends
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from mainspring.schedule.english.clause import Clause
     from mainspring.schedule.english.days import Days
     from mainspring.schedule.english.reader import Reader
+    from mainspring.schedule.english.times import TimeWindow
 
 SECONDS = {"second": 1, "minute": 60, "hour": 3600}
 MAX_PARTS = 24
@@ -34,7 +35,7 @@ QUARTER_ENDS = frozenset({3, 6, 9, 12})
 YEAR = frozenset(range(1, 13))
 WEEK = frozenset(range(7))
 BYDAY = ("SU", "MO", "TU", "WE", "TH", "FR", "SA")
-RULE_UNITS = {"day": "DAILY", "week": "WEEKLY", "month": "MONTHLY", "year": "YEARLY"}
+RULE_UNITS = {"day": "DAILY", "week": "WEEKLY", "month": "MONTHLY", "quarter": "MONTHLY", "year": "YEARLY"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class RuleMeaning:
     interval: int
     rest: str
     at: time
-    starts: date | None
+    first_months: frozenset[int] = YEAR  # in which the first may be
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,12 +152,15 @@ def _day_fields(reader: Reader, clause: Clause, days: Days | None) -> Iterator[t
 
 def _steps(reader: Reader, clause: Clause) -> list[Meaning]:
     step = SECONDS[clause.unit or ""] * clause.count
-    check_offset(reader, clause, step)
-    if clause.window is not None:
-        return _crons(reader, clause, _clocks_in_window(reader, clause, step))
-    whole = _whole_day(step, clause)
+    check_first_step(reader, clause, step)
+    window = clause.window
+    if window is not None and window.end is None:
+        check_whole_day(reader, clause, window.begin, step)
+    whole = _whole_day(step, clause) if window is None or window.end is None else None
     if whole is not None:
         return _crons(reader, clause, whole)
+    if window is not None:
+        return _crons(reader, clause, _clocks_in_window(reader, clause, window, step))
     if clause.days or clause.months or clause.except_weekdays or clause.except_months or clause.minutes_past:
         words = "that step does not divide the hour or the day, so it is not clear where each day would begin"
         examples = ("every 30 minutes on weekdays", "every 90 minutes between 8am and 6pm on weekdays")
@@ -176,27 +180,25 @@ def _whole_day(step: int, clause: Clause) -> list[Fields] | None:
     if step % 60 == 0 and step < 3600 and 3600 % step == 0:
         return [(str(second), stepped(set(range(minute, 60, step // 60)), 60), "*")]
     if step % 3600 == 0 and step < 86_400 and 86_400 % step == 0:
-        minutes = field(set(clause.minutes_past or [minute]), 0, 59)
-        return [(str(second), minutes, stepped(set(range(hour, 24, step // 3600)), 24))]
+        hours = stepped(set(range(hour, 24, step // 3600)), 24)
+        if clause.minutes_past is not None:  # what it is counted from says in which hours
+            return [("0", field(set(clause.minutes_past), 0, 59), hours)]
+        return [(str(second), str(minute), hours)]
     return None
 
 
 def _first_step(step: int, clause: Clause) -> int:
     """The second of the day with which steps begin: 0, unless it is said that they begin at another time."""
-    if clause.minutes_past is not None:
-        return 0
     if clause.offset is not None:
         return clause.offset
-    begins = clause.counted_from or clause.steps_from
-    return 0 if begins is None or begins[1] is None else second_of(begins[1]) % step
+    if clause.window is not None:
+        return second_of(clause.window.begin)
+    return 0 if clause.first_step is None else second_of(clause.first_step) % step
 
 
-def _clocks_in_window(reader: Reader, clause: Clause, step: int) -> list[Fields]:
-    window = clause.window
-    assert window is not None
+def _clocks_in_window(reader: Reader, clause: Clause, window: TimeWindow, step: int) -> list[Fields]:
     begin, end, has_end = window.begin, window.end, window.has_end
     if end is None:
-        check_whole_day(reader, clause, begin, step)
         end, has_end = time(23, 59, 59), True
     elif end == begin:
         raise same_ends(reader, clause, begin)
@@ -224,8 +226,12 @@ def _minutes_past_within(minutes: list[int], begin: time, end: time, step: int, 
 def _rules(reader: Reader, clause: Clause) -> Iterator[Meaning]:
     for rest in _rule_days(reader, clause):
         for at in clause.times or ():
-            starts = clause.anchor[0] if clause.anchor else None
-            yield RuleMeaning(RULE_UNITS[clause.unit or ""], clause.count, rest, at, starts)
+            frequency, count = RULE_UNITS[clause.unit or ""], clause.count
+            if clause.unit == "quarter":
+                months = QUARTER_ENDS if "=-" in rest else QUARTER_BEGINS  # the last … is in its last month
+                yield RuleMeaning(frequency, 3 * count, rest, at, months)
+            else:
+                yield RuleMeaning(frequency, count, rest, at)
 
 
 def _rule_days(reader: Reader, clause: Clause) -> list[str]:

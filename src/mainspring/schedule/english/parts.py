@@ -180,7 +180,8 @@ def _part_of_today(reader: Reader) -> Token | None:
 def _read_plain_days(reader: Reader, clause: Clause) -> bool:
     if clause.is_within_days:
         if reader.words("every", "day"):
-            clause.days = Days(weekdays=frozenset(range(7)), recurs=True)
+            some = reader.attempt(read_days) if reader.is_next(("from",)) else None  # every day from monday to friday
+            clause.days = some or Days(weekdays=frozenset(range(7)), recurs=True)
             return True
         if not reader.words("every", "year"):
             reader.skip("every", "each")

@@ -91,9 +91,15 @@ class _Offers:
 
 
 def refused_clause(
-    reader: Reader, clause: Clause, problem: str, *, rewrites: Sequence[str] = (), examples: Sequence[str] = ()
+    reader: Reader,
+    clause: Clause,
+    problem: str,
+    *,
+    remedy: str = "",
+    rewrites: Sequence[str] = (),
+    examples: Sequence[str] = (),
 ) -> Refusal:
-    return Refusal(reader.text, clause.begins, problem, rewrites=rewrites, examples=examples)
+    return Refusal(reader.text, clause.begins, problem, remedy=remedy, rewrites=rewrites, examples=examples)
 
 
 def needs_now(text: str, position: int) -> Refusal:

@@ -135,7 +135,7 @@ def _every_unit(reader: Reader) -> Repeat | None:
     if reader.word("quarter", want=A_UNIT):
         return reader.attempt(_quarter_hour) or Repeat("quarter")
     if reader.word("other", "alternate", want="'other'"):
-        unit = reader.one_of(UNIT_WORDS, A_UNIT)
+        unit = reader.word("quarter") or reader.one_of(UNIT_WORDS, A_UNIT)
         return None if unit is None else Repeat(unit, 2)
     return reader.attempt(_steps) or reader.attempt(_units)
 
@@ -159,7 +159,7 @@ def _units(reader: Reader) -> Repeat | None:
     if reader.word("fortnight", "fortnights", want=A_UNIT):
         return Repeat("week", 2 * count)
     if count > 1 and reader.word("quarters"):
-        return Repeat("month", 3 * count)
+        return Repeat("quarter", count)
     unit = reader.attempt(read_unit)
     return None if unit is None else Repeat(unit, count)
 

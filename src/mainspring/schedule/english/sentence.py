@@ -16,7 +16,6 @@ from mainspring.schedule.english.dates import LAST_YEAR, exceeds_last_year
 from mainspring.schedule.english.meaning import (
     CronMeaning,
     DelayMeaning,
-    Meaning,
     RuleMeaning,
     StepMeaning,
     WallMeaning,
@@ -27,13 +26,13 @@ from mainspring.schedule.english.parts import read_parts
 from mainspring.schedule.english.places import known_zone, refuse_unknown_zone
 from mainspring.schedule.english.reader import Reader, Token
 from mainspring.schedule.english.refusals import Refusal, needs_now, not_understood
+from mainspring.schedule.english.rules import rules_after
 from mainspring.schedule.faults import fault
 from mainspring.schedule.instants import Instants
 from mainspring.schedule.interval import Interval
 from mainspring.schedule.rule import Rule
 from mainspring.schedule.schedule import Schedule
 from mainspring.schedule.sets import union_of
-from mainspring.schedule.timeline import Setting, begin_search
 from mainspring.schedule.walls import months_after
 from mainspring.schedule.zones import instant_of, wall_of, zone_named
 
@@ -46,7 +45,6 @@ if TYPE_CHECKING:
 
 MAX_LENGTH = 500
 MAX_CLAUSES = 20
-WALLS = Setting(zone=zone_named("UTC"))  # where walls and instants go in step
 
 
 class Sentence:
@@ -169,24 +167,15 @@ def _day(now: datetime | None, zone: ZoneInfo) -> date | None:
     return None if now is None else now.astimezone(zone).date()
 
 
-def _begins_by_itself(clause: Clause) -> bool:
-    """Whether the rule has its beginning from `starting`, and not from `counted from`, which is no bound."""
-    return clause.count > 1 and not clause.is_within_days and clause.counted_from is None
-
-
 class _Reading:
     """One sentence in one zone at one instant."""
 
     def __init__(self, sentence: Sentence, zone: ZoneInfo, now: datetime | None) -> None:
         self._sentence, self._zone, self._now = sentence, zone, now
+        self._found = [(clause, self._of_clause(clause)) for clause in sentence.clauses]
 
     def whens(self) -> list[When]:
-        found = [
-            (clause, meaning)
-            for clause in self._sentence.clauses
-            for meaning in meanings_of(self._sentence.reader, clause)
-        ]
-        whens = [self._when(clause, meaning) for clause, meaning in found]
+        whens = [when for _, found in self._found for when in found]
         once = [instant for when in whens if isinstance(when, Instants) for instant in when.at]
         others: list[When] = [when for when in whens if not isinstance(when, Instants)]
         return [*others, Instants(tuple(once))] if once else others
@@ -197,10 +186,15 @@ class _Reading:
         is_counted = bounds.runs is not None or bounds.lasts is not None
         if bounds.starts is None:
             return self._at(bounds).replace(microsecond=0) if is_counted else None
-        if not is_counted and all(_begins_by_itself(clause) for clause in self._sentence.clauses):
-            return None
         day, at = bounds.starts
-        return instant_of(self._zone, datetime.combine(day, at or time(0)))
+        wall = datetime.combine(day, at or time(0))
+        if not is_counted and all(self._begins_by_itself(*each, wall) for each in self._found):
+            return None
+        return instant_of(self._zone, wall)
+
+    def _begins_by_itself(self, clause: Clause, whens: list[When], wall: datetime) -> bool:
+        """Whether its rules begin where it starts: by `starting`, and not by `counted from`, which is no bound."""
+        return clause.counted_from is None and all(isinstance(when, Rule) and when.starts >= wall for when in whens)
 
     def ends_at(self) -> datetime | None:
         bounds, starts_at = self._sentence.bounds, self.starts_at()
@@ -224,7 +218,20 @@ class _Reading:
             raise Refusal(text, begins, f"it ends after the year {LAST_YEAR}", remedy=remedy)
         return starts_at + elapsed if elapsed else instant_of(self._zone, months_after(wall, months))
 
-    def _when(self, clause: Clause, meaning: Meaning) -> When:
+    def _of_clause(self, clause: Clause) -> list[When]:
+        meanings = meanings_of(self._sentence.reader, clause)
+        rules = [meaning for meaning in meanings if isinstance(meaning, RuleMeaning)]
+        if rules:
+            return list(rules_after(rules, self._before(clause)))
+        return [self._when(clause, meaning) for meaning in meanings if not isinstance(meaning, RuleMeaning)]
+
+    def _before(self, clause: Clause) -> datetime:
+        """What rules are counted from: the first is after it."""
+        if clause.anchor is None:
+            return wall_of(self._zone, self._at(clause))
+        return datetime.combine(clause.anchor[0], time(0)) - timedelta(microseconds=1)
+
+    def _when(self, clause: Clause, meaning: CronMeaning | StepMeaning | DelayMeaning | WallMeaning) -> When:
         match meaning:
             case CronMeaning(text):
                 return Cron.parse(text)
@@ -235,8 +242,6 @@ class _Reading:
                 return Instants.of(self._at(clause) + delay)
             case WallMeaning(wall):
                 return Instants.of(self._future(clause, wall))
-            case RuleMeaning():
-                return self._rule(clause, meaning)
 
     def _at(self, clause: Clause) -> datetime:
         if self._now is None:
@@ -263,18 +268,3 @@ class _Reading:
         """The word that says that it is today's time."""
         words = ("today", "tonight", "this")
         return next((token for token in self._sentence.reader.tokens if token.text in words), None)
-
-    def _rule(self, clause: Clause, meaning: RuleMeaning) -> Rule:
-        """The rule, counted from its first day after now, or from the day that was named."""
-        at = meaning.at
-        times = f";BYHOUR={at.hour};BYMINUTE={at.minute};BYSECOND={at.second}"
-        if meaning.starts is not None:
-            before = datetime.combine(meaning.starts, time(0)) - timedelta(microseconds=1)
-        else:
-            before = wall_of(self._zone, self._at(clause))
-        each = Rule.parse(f"FREQ={meaning.frequency}{meaning.rest}{times}", datetime.combine(before.date(), time(0)))
-        begin_search()
-        first = each.timeline(WALLS).next_after(before.replace(tzinfo=UTC))
-        assert first is not None, "every such day comes again"
-        text = f"FREQ={meaning.frequency};INTERVAL={meaning.interval}{meaning.rest}"
-        return Rule.parse(text, first.replace(tzinfo=None))

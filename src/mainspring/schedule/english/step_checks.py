@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from mainspring.schedule.english.clause import Clause
     from mainspring.schedule.english.reader import Reader
+    from mainspring.schedule.english.times import TimeWindow
 
 
 def check_step(reader: Reader, clause: Clause) -> None:
@@ -44,17 +45,70 @@ def check_step(reader: Reader, clause: Clause) -> None:
         raise refused_clause(reader, clause, "that day may be meant once, or every time it comes", rewrites=rewrites)
 
 
-def check_offset(reader: Reader, clause: Clause, step: int) -> None:
-    if clause.offset is None:
-        return
+# ── where steps begin ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def check_first_step(reader: Reader, clause: Clause, step: int) -> None:
+    """An offset, a window, minutes of the hour and a time to count from: all that say where steps begin agree."""
+    if clause.offset is not None:
+        _check_offset(reader, clause, clause.offset, step)
+    if clause.window is not None:
+        _check_minutes_past(reader, clause, clause.window.begin, step)
+        _check_window(reader, clause, clause.window, step)
+    elif clause.first_step is not None:
+        _check_minutes_past(reader, clause, clause.first_step, step)
+
+
+def _check_offset(reader: Reader, clause: Clause, offset: int, step: int) -> None:
     if clause.minutes_past is not None:
         words = "an offset and minutes past the hour both say with which minute steps begin"
         remedy = "Add the minutes to the offset."
         examples = ("every 6 hours offset by 2 hours and 15 minutes", "every 6 hours at :15")
-        raise Refusal(reader.text, clause.begins, words, remedy=remedy, examples=examples)
-    if clause.offset >= step or clause.window is not None:
+        raise refused_clause(reader, clause, words, remedy=remedy, examples=examples)
+    if offset >= step or clause.window is not None:
         words = "an offset is shorter than the step, and goes without other times"
-        raise Refusal(reader.text, clause.begins, words, examples=("every 5 minutes offset by 2 minutes",))
+        raise refused_clause(reader, clause, words, examples=("every 5 minutes offset by 2 minutes",))
+    if clause.first_step is not None and second_of(clause.first_step) % step != offset:
+        raise _two_beginnings(reader, clause, "the offset")
+
+
+def _check_window(reader: Reader, clause: Clause, window: TimeWindow, step: int) -> None:
+    """Every window begins with a step. What is counted on from day to day would not, if the day has no whole steps."""
+    at, is_same_every_day = clause.first_step, DAY_SECONDS % step == 0
+    if clause.counted_from is not None and not is_same_every_day:
+        raise _two_beginnings(reader, clause, "the window")
+    if at is None or at == window.begin:
+        return
+    apart = _step_of(clause, at) - _step_of(clause, window.begin)
+    if not is_same_every_day or apart % step:
+        raise _two_beginnings(reader, clause, "the window")
+
+
+def _step_of(clause: Clause, at: time) -> int:
+    """The second of the day that is counted: with minutes of the hour, hours are."""
+    second = second_of(at)
+    return second if clause.minutes_past is None else second - second % 3600
+
+
+def _check_minutes_past(reader: Reader, clause: Clause, begin: time, step: int) -> None:
+    """`every 6 hours at :15 from 02:30`: the first may be at 03:15 or at 08:15."""
+    is_early = any(60 * minute < second_of(begin) % 3600 for minute in clause.minutes_past or ())
+    is_cut = step > 3600 or (clause.window is not None and clause.window.end is None)
+    if is_early and is_cut:
+        words = f"those minutes of the hour are over at {begin:%H:%M}, and it is not clear in which hour steps begin"
+        remedy = "Let them begin with a full hour."
+        examples = ("every 6 hours at :15 counted from 2027-01-01 02:00", "every 6 hours at :15 from 02:00")
+        raise refused_clause(reader, clause, words, remedy=remedy, examples=examples)
+
+
+def _two_beginnings(reader: Reader, clause: Clause, other: str) -> Refusal:
+    """`starting` may have been meant as a bound only, which `from` is."""
+    said = "what it is counted from" if clause.counted_from is not None else "the time at which it starts"
+    words = f"{other} and {said} do not agree on where steps begin"
+    tokens = zip(reader.tokens, reader.tokens[1:], strict=False)
+    starting = [first for first, second in tokens if first.text in ("starting", "beginning") and second.text != "at"]
+    rewrites = [] if clause.counted_from else [reader.replaced(token, token, "from") for token in starting[:1]]
+    return refused_clause(reader, clause, words, remedy="Say it once.", rewrites=rewrites)
 
 
 def check_whole_day(reader: Reader, clause: Clause, begin: time, step: int) -> None:

@@ -108,19 +108,27 @@ def _by_day(day: CronField, month: CronField) -> str:
     if len(day.values) == 1 and not day.specials and not month.is_full and not month.specials:
         dates = [f"{day.values[0]} {MONTHS[number - 1]}" for number in month.values]
         return f"every year on {listed(dates)}"
-    of = "of every month" if _is_any(month) else f"of {_months(month)}"
     if isinstance(day.items[0], Hashed) and len(day.items) == 1:
-        return f"on {_special(day.items[0], 'day').replace(BY_NAME, f'{of} {BY_NAME}')}"
-    return f"on {_listed_days(day)} {of}"
+        return f"on {_special(day.items[0], 'day').replace(BY_NAME, f'{_of(month)} {BY_NAME}')}"
+    return _days_of_months(day, month)
 
 
 def _by_weekday(weekday: CronField, month: CronField) -> str:
     if not weekday.specials:
         return f"every {weekdays(weekday.values)}{_in(month)}"
-    of = "of every month" if _is_any(month) else f"of {_months(month)}"
     if any(isinstance(each, Hashed) for each in weekday.specials):
         return f"on {_listed_days(weekday)}{_in(month)}"
-    return f"on {_listed_days(weekday)} {of}"
+    return _days_of_months(weekday, month)
+
+
+def _days_of_months(days: CronField, month: CronField) -> str:
+    """`on the last Friday of every month`; of some months only, they come every year."""
+    often = "" if _is_any(month) or month.specials else "every year "
+    return f"{often}on {_listed_days(days)} {_of(month)}"
+
+
+def _of(month: CronField) -> str:
+    return "of every month" if _is_any(month) else f"of {_months(month)}"
 
 
 def _in(month: CronField) -> str:
