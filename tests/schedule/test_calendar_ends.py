@@ -92,3 +92,10 @@ def test_an_anchor_at_the_end_of_the_calendar_is_refused(anchor: datetime) -> No
         parse("PT15M", anchor=anchor)
     with pytest.raises(InvalidSchedule, match="is too far away"):
         schedule_of({"when": "PT15M", "starts": anchor.isoformat()})
+
+
+@pytest.mark.parametrize("text", ["on 2600-01-01 at 09:00", "2600-01-01T09:00Z", "PT1H/2600-01-01T00:00Z"])
+def test_a_year_after_the_last_is_one_error_in_every_form(text: str) -> None:
+    with pytest.raises(InvalidSchedule) as refused:
+        parse(text)
+    assert refused.value.code == "invalid-instant"

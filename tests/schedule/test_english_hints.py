@@ -252,16 +252,28 @@ def test_a_part_that_another_contradicts_is_refused_and_not_dropped(text: str, p
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("in 992 years at 9am", "that day is after the year 2999"),
-        ("in 10000 years at 9am", "that day is after the year 2999"),
-        ("every hour starting in 992 years", "that day is after the year 2999"),
-        ("every hour until in 992 years", "that day is after the year 2999"),
-        ("every hour for 992 years", "it ends after the year 2999"),
+        ("in 474 years at 9am", "that day is after the year 2499"),
+        ("in 10000 years at 9am", "that day is after the year 2499"),
+        ("every hour starting in 992 years", "that day is after the year 2499"),
+        ("every hour until in 992 years", "that day is after the year 2499"),
+        ("every hour for 992 years", "'for 992 years' is beyond the year 2499"),
+        ("on 2600-01-01 at 09:00", "2600 is not a year of schedules"),
+        ("every day at 09:00 until 2500-01-01", "2500 is not a year of schedules"),
+        ("every day at 09:00 starting 1 march 2999", "2999 is not a year of schedules"),
+        ("every day at 09:00 starting 1969-12-31", "1969 is not a year of schedules"),
     ],
 )
-def test_a_year_that_cannot_be_written_is_refused_on_every_day(text: str, problem: str, now: datetime) -> None:
-    with pytest.raises(InvalidSchedule, match=problem):
+def test_a_year_beyond_those_of_schedules_is_refused_on_every_day(text: str, problem: str, now: datetime) -> None:
+    with pytest.raises(InvalidSchedule, match=problem) as refused:
         parse(text, zone="Europe/Berlin", now=now)
+    assert refused.value.code == "invalid-instant"
+    assert "Schedules end with the year 2499" in (refused.value.hint or "")
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Tokyo"])
+def test_the_last_day_of_schedules_can_be_written(zone: str) -> None:
+    assert parse("on 2499-12-31 at 09:00", zone=zone).text.startswith("2499-12-31")
+    assert parse("every day at 09:00 until 2499-12-31", zone=zone).ends_at is not None
 
 
 def test_offers_that_are_refused_are_not_shown() -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 MAX_INSTANTS = 10_000
 YEARS = f"the years {EARLIEST.year} and {LATEST.year}"
+NEARER = f"Schedules end with the year {LATEST.year - 1}: give an instant before {LATEST:%Y-%m-%d}."
 DATES = "2026-12-24T18:00:00, also with Z or an offset"
 
 
@@ -73,7 +74,7 @@ def check_instant(value: object, field: str) -> datetime:
     if not isinstance(value, datetime) or value.utcoffset() is None:
         raise broken_rule(field, value, "must be a datetime with a time zone", code="invalid-instant")
     if not EARLIEST <= value <= LATEST:
-        raise broken_rule(field, value, f"must be between {YEARS}", code="invalid-instant")
+        raise broken_rule(field, value, f"must be between {YEARS}", code="invalid-instant", hint=NEARER)
     return value.astimezone(UTC)
 
 

@@ -9,13 +9,14 @@ from mainspring.schedule.english.days import LONGEST
 from mainspring.schedule.english.refusals import Refusal, needs_now
 from mainspring.schedule.english.spans import read_count, read_span
 from mainspring.schedule.english.vocabulary import DAY_NUMBERS, MONTH_NUMBERS, PARTS_OF_DAY, UNIT_WORDS, WEEKDAYS
+from mainspring.schedule.timeline import LATEST
 from mainspring.schedule.walls import months_after
 
 if TYPE_CHECKING:
     from mainspring.schedule.english.reader import Reader, Token
 
 A_DATE = "a date such as 2026-12-24"
-LAST_YEAR = 2999
+LAST_YEAR = LATEST.year - 1  # nothing fires later
 DAYS_AND_MORE = {word: unit for word, unit in UNIT_WORDS.items() if unit in ("day", "week", "month", "year")}
 
 
@@ -74,9 +75,9 @@ def _spelled(reader: Reader) -> date | None:
 
 
 def _existing(reader: Reader, token: Token, year: int, month: int, day: int) -> date:
+    if not 1970 <= year <= LAST_YEAR:
+        raise year_out_of_range(reader.text, token.at, f"{year:04} is not a year of schedules")
     try:
-        if not 1970 <= year <= LAST_YEAR:
-            raise ValueError(f"the year must be from 1970 to {LAST_YEAR}")
         return date(year, month, day)
     except ValueError as error:
         last = reader.tokens[reader.place - 1]
@@ -86,8 +87,6 @@ def _existing(reader: Reader, token: Token, year: int, month: int, day: int) -> 
 
 def _near(year: int, month: int, day: int) -> list[date]:
     """The date that was meant, perhaps: month and day the other way round, or the last day of the month."""
-    if not 1970 <= year <= LAST_YEAR:
-        return []
     if month > 12:
         return [date(year, day, month)] if 1 <= day <= 12 and month <= LONGEST[day - 1] and day != 2 else []
     return [date(year, month, min(LONGEST[month - 1], 28 if month == 2 else 31))] if month and day else []
@@ -123,12 +122,17 @@ def _in_days(reader: Reader, today: date | None) -> date | None:
         return _counted(reader, at, today, count * (7 if unit == "week" else 1))
     day, months = _counted(reader, at, today, 0), count * (12 if unit == "year" else 1)
     if exceeds_last_year(day, months):
-        raise Refusal(reader.text, at, f"that day is after the year {LAST_YEAR}", remedy="Name a nearer day.")
+        raise year_out_of_range(reader.text, at, f"that day is after the year {LAST_YEAR}")
     return months_after(day, months)
 
 
+def year_out_of_range(text: str, at: int, problem: str) -> Refusal:
+    remedy = f"Schedules end with the year {LAST_YEAR}: name a day from 1970-01-01 to {LAST_YEAR}-12-31."
+    return Refusal(text, at, problem, remedy=remedy, is_beyond_years=True)
+
+
 def exceeds_last_year(day: date, months: int) -> bool:
-    """Whether so many months later it is a year beyond those that can be written, or even beyond those of `date`."""
+    """Whether so many months later it is a year after the last, or even beyond those of `date`."""
     return day.year + (day.month - 1 + months) // 12 > LAST_YEAR
 
 

@@ -43,8 +43,10 @@ class Refusal(Exception):
         rewrites: Sequence[str] = (),
         examples: Sequence[str] = (),
         allowed: str = "",
+        is_beyond_years: bool = False,
     ) -> None:
         super().__init__(problem)
+        self.is_beyond_years = is_beyond_years
         self.text, self.position, self.problem, self.remedy = text, position, problem, remedy
         self.rewrites, self.examples, self.allowed = tuple(rewrites), tuple(examples), allowed
 
@@ -58,6 +60,9 @@ class Refusal(Exception):
             f"Allowed here: {self.allowed}." if self.allowed else "",
             f"For example: {_either(examples)}." if examples else "",
         )
+        hint = " ".join(filter(None, hints)) or "Describe it as a cron expression."
+        if self.is_beyond_years:
+            return fault(self.text, self.position, self.problem, code="invalid-instant", hint=hint)
         return fault(
             self.text,
             self.position,
@@ -65,7 +70,7 @@ class Refusal(Exception):
             allowed=self.allowed,
             suggestion=written[0] if written else "",
             code="invalid-english",
-            hint=" ".join(filter(None, hints)) or "Describe it as a cron expression.",
+            hint=hint,
         )
 
 

@@ -12,7 +12,7 @@ from mainspring.errors import InvalidSchedule
 from mainspring.schedule.cron import Cron
 from mainspring.schedule.english.checks import check
 from mainspring.schedule.english.clause import Clause
-from mainspring.schedule.english.dates import LAST_YEAR, exceeds_last_year
+from mainspring.schedule.english.dates import LAST_YEAR, exceeds_last_year, year_out_of_range
 from mainspring.schedule.english.meaning import (
     CronMeaning,
     DelayMeaning,
@@ -33,6 +33,7 @@ from mainspring.schedule.interval import Interval
 from mainspring.schedule.rule import Rule
 from mainspring.schedule.schedule import Schedule
 from mainspring.schedule.sets import union_of
+from mainspring.schedule.timeline import LATEST
 from mainspring.schedule.walls import months_after
 from mainspring.schedule.zones import instant_of, wall_of, zone_named
 
@@ -202,7 +203,7 @@ class _Reading:
             return self._after(starts_at, bounds.lasts)
         if bounds.ends is None:
             return None
-        ends_at = instant_of(self._zone, datetime.combine(bounds.ends.day, bounds.ends.at or time(0)))
+        ends_at = min(LATEST, instant_of(self._zone, datetime.combine(bounds.ends.day, bounds.ends.at or time(0))))
         if starts_at is not None and ends_at <= starts_at:
             text, begins = self._sentence.reader.text, bounds.begins
             raise Refusal(text, begins, "it ends before it starts", remedy="Let it end after it starts.")
@@ -214,8 +215,7 @@ class _Reading:
         wall = wall_of(self._zone, starts_at) + timedelta(days=days)
         if exceeds_last_year(wall, months):
             text, begins = self._sentence.reader.text, self._sentence.bounds.begins
-            remedy = f"Let it end before the year {LAST_YEAR}, or leave out '{length.said}'."
-            raise Refusal(text, begins, f"it ends after the year {LAST_YEAR}", remedy=remedy)
+            raise year_out_of_range(text, begins, f"'{length.said}' is beyond the year {LAST_YEAR}")
         return starts_at + elapsed if elapsed else instant_of(self._zone, months_after(wall, months))
 
     def _of_clause(self, clause: Clause) -> list[When]:
