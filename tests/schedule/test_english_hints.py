@@ -318,3 +318,41 @@ def test_the_words_for_a_sentence_are_refused_or_mean_the_same(text: str) -> Non
     end = datetime(2029, 1, 1, tzinfo=UTC)
     found = [each.nominal_at for each in islice(schedule.between(NOW, end), 50)]
     assert [each.nominal_at for each in islice(again.between(NOW, end), 50)] == found, schedule.words
+
+
+@pytest.mark.parametrize(
+    ("text", "offers"),
+    [
+        ("every 1,5 hours", ["every 1.5 hours"]),
+        ("in 2,5 hours", ["in 2.5 hours"]),
+        ("every hour for 1,5h", ["every hour for 1.5h"]),
+        ("every hour from june 1 to august 31", ["every hour in june to august", "from 2027-06-01 to 2027-08-31"]),
+        ("every hour between 1 june and 31 august", ["every hour in june to august", "from 2027-06-01 to 2027-08-31"]),
+        ("every hour from 15 november to 10 february", ["from 2027-11-15 to 2028-02-10", "only=NAME"]),
+    ],
+)
+def test_what_people_of_other_habits_write_is_offered_as_it_is_written_here(text: str, offers: list[str]) -> None:
+    hint = error_of(text).hint or ""
+    assert all(offer in hint for offer in offers), hint
+
+
+@pytest.mark.parametrize("text", ["every hour from 1 june 2027 to 31 august 2027", "every 1,500 minutes"])
+def test_a_year_or_thousands_leave_nothing_open(text: str) -> None:
+    assert parse(text, now=NOW).text
+
+
+@pytest.mark.parametrize(
+    ("text", "position"),
+    [
+        ("every christmas at 09:00", 6),
+        ("every year on new year's day at 09:00", 14),
+        ("every weekday at 09:00 except thanksgiving", 30),
+        ("good friday at noon", 0),
+        ("on holidays at 09:00", 3),
+    ],
+)
+def test_days_that_only_calendars_know_are_refused_with_a_word_about_calendars(text: str, position: int) -> None:
+    error = error_of(text)
+    assert error.fields["position"] == position
+    assert "calendar" in (error.hint or "")
+    assert "not=holidays" in (error.hint or "")

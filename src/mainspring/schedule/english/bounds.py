@@ -7,10 +7,11 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from mainspring.schedule.english.dates import coming_date, read_date
-from mainspring.schedule.english.days import read_days
+from mainspring.schedule.english.days import LONGEST, read_days
 from mainspring.schedule.english.refusals import Refusal, needs_now
 from mainspring.schedule.english.spans import A_UNIT, read_count, read_span, read_unit
 from mainspring.schedule.english.times import read_time, read_times
+from mainspring.schedule.english.vocabulary import MONTHS
 from mainspring.schedule.interval import Span
 
 if TYPE_CHECKING:
@@ -71,11 +72,44 @@ def read_stretch(reader: Reader, today: date | None) -> tuple[Start, End] | None
     between = reader.word("between", want="'between' and two times")
     if not between and not reader.word("from", want="'from' and two times"):
         return None
+    joins = ("and",) if between else ("to", "until", "till", "through", "-", "–")
+    _refuse_days_of_year(reader, joins, today)
     first = reader.attempt(lambda reader: read_date(reader, today))
-    if first is None or not reader.word(*(("and",) if between else ("to", "until", "till", "through", "-", "–"))):
+    if first is None or not reader.word(*joins):
         return None
     last = reader.attempt(lambda reader: read_date(reader, today))
     return None if last is None else ((first, None), End(last + timedelta(days=1)))
+
+
+def _refuse_days_of_year(reader: Reader, joins: tuple[str, ...], today: date | None) -> None:
+    """`from june 1 to august 31` may be this year or every year."""
+    place, said = reader.place, reader.tokens[reader.place - 1]
+    days = _days_of_year(reader, joins)
+    end, following = reader.tokens[reader.place - 1], reader.token
+    reader.place = place
+    if len(days) != 2 or following.kind == "number":  # a year
+        return
+    first, last = days
+    written = [f"in {MONTHS[first[0] - 1]} to {MONTHS[last[0] - 1]}"] if _are_whole_months(first, last) else []
+    begins = coming_date(today, *first)
+    ends = coming_date(begins, *last)
+    if begins is not None and ends is not None:
+        written.append(f"from {begins} to {ends}")
+    words = "days without a year may be those of one year, or of every year"
+    remedy = "Of every year, whole months can be named; other days can be kept in a calendar: only=NAME."
+    rewrites = [reader.replaced(said, end, each) for each in written]
+    raise Refusal(reader.text, said.at, words, remedy=remedy, rewrites=rewrites)
+
+
+def _days_of_year(reader: Reader, joins: tuple[str, ...]) -> list[tuple[int, int]]:
+    """`1 june and 31 august` are read as a list, `1 june` and `to 31 august` one by one."""
+    first = reader.attempt(read_days)
+    last = reader.attempt(read_days) if first is not None and reader.skip(*joins) else None
+    return [date for days in (first, last) if days is not None for date in days.dates]
+
+
+def _are_whole_months(first: tuple[int, int], last: tuple[int, int]) -> bool:
+    return first[1] == 1 and last[1] == LONGEST[last[0] - 1] and first[0] != last[0]
 
 
 def read_end(reader: Reader, today: date | None) -> End | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mainspring.schedule.english.days import read_days
+from mainspring.schedule.english.holidays import HOLIDAYS
 from mainspring.schedule.english.months import read_month_names, read_months
 from mainspring.schedule.english.refusals import Refusal
 from mainspring.schedule.english.times import read_times, read_window
@@ -17,7 +18,6 @@ from mainspring.schedule.english.times import read_times, read_window
 if TYPE_CHECKING:
     from mainspring.schedule.english.reader import Reader, Token
 
-HOLIDAYS = ("holiday", "holidays", "vacation", "vacations")
 OF_THE_WHOLE = {"in", "/", "utc", "from", "until", "starting", "for", "times", "and", "or"}  # a set's parts have none
 A_SET = "every day at 09:00 but not monthly on the 1st at 09:00"
 

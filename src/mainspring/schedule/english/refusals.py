@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING
 
+from mainspring.schedule.english.holidays import DATED, REMEDY, holiday_in
 from mainspring.schedule.english.vocabulary import EVERYTHING, FORMS
 from mainspring.schedule.faults import fault
 
@@ -116,6 +117,9 @@ def needs_now(text: str, position: int) -> Refusal:
 
 def not_understood(reader: Reader) -> Refusal:
     """Nothing that is known could stand here: what could, the text with its words spelled right, and like forms."""
+    named = holiday_in(reader)
+    if named is not None:
+        return Refusal(reader.text, named.at, "which day that is is not known", remedy=REMEDY, examples=DATED)
     token = reader.tokens[reader.furthest]
     problem = f"'{token.text}' is not understood here" if token.kind != "end" else "it ends too early"
     return Refusal(

@@ -97,6 +97,7 @@ def _piece(reader: Reader) -> Fraction | None:
 
 def _amount(reader: Reader) -> Fraction | None:
     """A number, which need not be whole."""
+    _refuse_decimal_comma(reader)
     if reader.word("half", want="a number"):
         reader.skip("an", "a", "-")
         return HALF
@@ -106,6 +107,16 @@ def _amount(reader: Reader) -> Fraction | None:
     if count is None:
         return None
     return count + (HALF if reader.words("and", "a", "half") else Fraction(0))
+
+
+def _refuse_decimal_comma(reader: Reader) -> None:
+    """`1,5 hours`: a comma separates, or stands between thousands."""
+    whole, comma, part = (reader.after(step) for step in range(3))
+    is_one = whole.kind == part.kind == "number" and comma.text == "," and (whole.end, comma.end) == (comma.at, part.at)
+    if is_one and reader.after(3).text in UNIT_WORDS | SHORT_UNITS:
+        point = f"{reader.text[whole.at : whole.end]}.{reader.text[part.at : part.end]}"
+        words = "a decimal is written with a point"
+        raise Refusal(reader.text, comma.at, words, rewrites=[reader.replaced(whole, part, point)])
 
 
 def _decimal(reader: Reader, token: Token) -> Fraction:
