@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.lifecycle.stepping import Died
 
-from mainspring.app.scheduling import requested
 from mainspring.control import schedule_transactions
+from mainspring.control.schedule_requests import requested
 from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.ids import lane_of_key
 

@@ -14,8 +14,8 @@ import pytest
 from tests.lifecycle.stepping import Died
 from tests.occurrences import NOTHING_WRONG, verdict
 
-from mainspring.app.scheduling import requested
 from mainspring.control import schedule_acts
+from mainspring.control.schedule_requests import requested
 from mainspring.store import schedules
 from mainspring.store.statements import load
 

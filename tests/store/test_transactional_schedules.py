@@ -56,7 +56,7 @@ async def names(app: Mainspring) -> list[str]:
 @pytest.fixture
 async def before(app: Mainspring, job: Remind) -> None:
     """What there was when the caller began."""
-    for name in ("put", "updated", "paused", "resumed", "deleted"):
+    for name in ("put", "put-by-name", "updated", "paused", "resumed", "deleted"):
         await job.scheduled(name, "0 9 * * *").create(1)
     await app.schedules.pause("resumed")
 
@@ -66,14 +66,15 @@ FIFTEEN_SECONDS_LATER = """
 create or replace function mainspring.statement_now() returns timestamptz language sql stable parallel safe
     as 'select mainspring.clock_now() + make_interval(secs => 15)'
 """
-STAYED = ["deleted", "paused", "put", "resumed", "updated"]
-COMMITTED = ["made", "many-1", "many-2", "many-3", "paused", "put", "resumed", "updated"]
+STAYED = ["deleted", "paused", "put", "put-by-name", "resumed", "updated"]
+COMMITTED = ["by-name", "made", "many-1", "many-2", "many-3", "paused", "put", "put-by-name", "resumed", "updated"]
 
 
 async def check_that_all_happened_or_nothing(app: Mainspring, *, is_committed: bool) -> None:
     assert await names(app) == (COMMITTED if is_committed else STAYED)
     found = {each.name: each for each in await app.schedules.list()}
-    assert [found[name].version for name in ("put", "updated")] == ([2, 2] if is_committed else [1, 1])
+    versions = [found[name].version for name in ("put", "put-by-name", "updated")]
+    assert versions == ([2, 2, 2] if is_committed else [1, 1, 1])
     states = [found[name].state for name in ("paused", "resumed")]
     assert states == (["paused", "active"] if is_committed else ["active", "paused"])
     triggered = [run.payload for run in [await app.runs.find(run_id) for run_id in await run_ids(app)]]
@@ -91,6 +92,11 @@ async def test_what_is_done_to_schedules_happens_with_their_caller(
         own = {"connection": one.connection}
         made = await job.options(tags=hostile, **own).scheduled("made", "0 9 * * *").create(7)
         put = await job.options(**own).scheduled("put", "0 10 * * *").put(8)
+        by_name = await app.schedules.create("by-name", "remind", "0 9 * * *", {"customer": 9}, **own)
+        assert (by_name.next_at, by_name.payload) == (NEW_YEAR + 9 * HOUR, {"customer": 9})
+        with pytest.raises(ScheduleVersionConflict):
+            await app.schedules.put("put-by-name", "remind", "0 10 * * *", {"customer": 8}, expected_version=7, **own)
+        await app.schedules.put("put-by-name", "remind", "0 10 * * *", {"customer": 8}, expected_version=1, **own)
         updated = await app.schedules.update("updated", when="0 10 * * *", arguments={"customer": 3}, **own)
         paused = await app.schedules.pause("paused", reason="a 'holiday'", until=NEW_YEAR + 5 * HOUR, **own)
         resumed = await app.schedules.resume("resumed", **own)
@@ -142,6 +148,9 @@ async def test_the_blocking_twins_do_the_same(
         own = job.options(tags=["a"], connection=connection)
         assert own.scheduled("made", "0 9 * * *").create_sync(7).tags == ["a"]
         assert own.scheduled("put", "0 10 * * *").put_sync(8).version == 2
+        here = {"connection": connection}
+        assert app.schedules.create_sync("by-name", "remind", "0 9 * * *", {"customer": 9}, **here).version == 1
+        assert app.schedules.put_sync("put-by-name", "remind", "0 10 * * *", {"customer": 9}, **here).version == 2
         updated = app.schedules.update_sync("updated", arguments={"customer": 3}, connection=connection)
         assert (updated.version, updated.payload) == (2, {"customer": 3})
         assert app.schedules.pause_sync("paused", connection=connection).state == "paused"
@@ -201,7 +210,7 @@ async def test_a_schedule_of_another_applications_job_is_triggered_and_updated_a
 async def test_what_is_overdue_is_decided_and_what_is_staged_withdrawn(
     app: Mainspring, job: Remind, url: str, clock: FrozenClock, connection: Connection, library: str
 ) -> None:
-    for name in ("put", "updated", "paused", "deleted"):
+    for name in ("put", "put-by-name", "updated", "paused", "deleted"):
         await job.scheduled(name, "0 * * * *").create(1)
     firing = Firing(connection, clock)
     await clock.advance(HOUR)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Unpack
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec
 
 from mainspring.app.binding import blocking, verb
 from mainspring.app.collections import Collection
@@ -14,12 +14,12 @@ from mainspring.control.forecast import Forecasts
 from mainspring.control.schedule_batches import ScheduleBatches
 from mainspring.control.schedule_lists import ScheduleLists
 from mainspring.control.schedule_queries import ScheduleQueries
-from mainspring.control.schedule_requests import ScheduleRequest, check_overlap, read_catch_up, read_schedule
+from mainspring.control.schedule_requests import ScheduleRequest, requested
 from mainspring.control.schedules import Schedules
+from mainspring.control.schedules_of_named_jobs import SchedulesOfNamedJobs
 from mainspring.errors import InvalidArguments, InvalidInput
 from mainspring.model.decoration import SCHEDULE_OPTIONS
 from mainspring.model.event_loop import refuse_in_event_loop
-from mainspring.model.options import NO_OPTIONS, SubmitOptions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,21 +34,6 @@ if TYPE_CHECKING:
     from mainspring.worker.registry import Handler
 
 P = ParamSpec("P")
-
-
-def requested(
-    name: str,
-    job: str,
-    when: str | Schedule,
-    payload: bytes,
-    options: SubmitOptions = NO_OPTIONS,
-    **settings: Unpack[ScheduleKeywords],
-) -> ScheduleRequest:
-    """A request as people say it."""
-    check_overlap(settings.pop("overlap", None))
-    catch_up = read_catch_up(settings.pop("catch_up", None))
-    schedule = read_schedule(when, **settings)
-    return ScheduleRequest(name=name, job=job, schedule=schedule, payload=payload, options=options, catch_up=catch_up)
 
 
 def declared_schedule(handler: Handler, options: Mapping[str, Any]) -> ScheduleRequest | None:
@@ -89,6 +74,8 @@ class ScheduleCollection(Collection):
     history = verb(ScheduleQueries, ScheduleQueries.history)
     preview = verb(ScheduleQueries, ScheduleQueries.preview)
     versions = verb(ScheduleQueries, ScheduleQueries.versions)
+    create = verb(SchedulesOfNamedJobs, SchedulesOfNamedJobs.create)
+    put = verb(SchedulesOfNamedJobs, SchedulesOfNamedJobs.put)
     create_many = verb(ScheduleBatches, ScheduleBatches.create_many)
     put_many = verb(ScheduleBatches, ScheduleBatches.put_many)
     update = verb(Schedules, Schedules.update)
@@ -108,6 +95,8 @@ class ScheduleCollection(Collection):
     history_sync = blocking(history)
     preview_sync = blocking(preview)
     versions_sync = blocking(versions)
+    create_sync = blocking_change(create)
+    put_sync = blocking_change(put)
     create_many_sync = blocking_change(create_many)
     put_many_sync = blocking_change(put_many)
     update_sync = blocking_change(update)
@@ -121,36 +110,6 @@ class ScheduleCollection(Collection):
     backfill_sync = blocking(backfill)
     start_backfill_sync = blocking(start_backfill)
 
-    async def create(
-        self,
-        name: str,
-        job: str,
-        when: str | Schedule,
-        arguments: Mapping[str, Any] | None = None,
-        *,
-        options: SubmitOptions = NO_OPTIONS,
-        **settings: Unpack[ScheduleKeywords],
-    ) -> ScheduleSummary:
-        """Make a schedule of a job by its name, also of one that another application defines."""
-        request = self._requested(name, job, when, arguments, options, **settings)
-        return await (await self._app.services()).schedules.create(self._app.actor, request)
-
-    async def put(
-        self,
-        name: str,
-        job: str,
-        when: str | Schedule,
-        arguments: Mapping[str, Any] | None = None,
-        *,
-        options: SubmitOptions = NO_OPTIONS,
-        expected_version: int | None = None,
-        **settings: Unpack[ScheduleKeywords],
-    ) -> ScheduleSummary:
-        """Make a schedule, or make the one of this name what is asked for. Asked for twice, nothing more happens."""
-        request = self._requested(name, job, when, arguments, options, **settings)
-        schedules = (await self._app.services()).schedules
-        return await schedules.put(self._app.actor, request, expected_version=expected_version)
-
     async def apply(self, *, by_hand: bool = False, prune: bool = False) -> Sequence[DeclaredDifference]:
         """Let the schedules that the code declares take effect; answers how they differed from those there were.
 
@@ -160,21 +119,7 @@ class ScheduleCollection(Collection):
         declared = (await self._app.services()).declared
         return await declared.apply(self._app.actor, self._app.declared, by_hand=by_hand, prune=prune)
 
-    create_sync = blocking(create)
-    put_sync = blocking(put)
     apply_sync = blocking(apply)
-
-    def _requested(
-        self,
-        name: str,
-        job: str,
-        when: str | Schedule,
-        arguments: Mapping[str, Any] | None,
-        options: SubmitOptions,
-        **settings: Unpack[ScheduleKeywords],
-    ) -> ScheduleRequest:
-        payload = self._app.registry.encode(job, arguments or {})
-        return requested(name, job, when, payload, options, **settings)
 
 
 class CalendarCollection(Collection):

@@ -9,7 +9,6 @@ from msgspec import to_builtins
 
 from mainspring.app.loading import load_app
 from mainspring.app.mainspring import Mainspring
-from mainspring.app.scheduling import requested
 from mainspring.cli.command import Flag, Invocation, command
 from mainspring.cli.parsing import parse_instant, parse_payload, parse_span
 from mainspring.cli.run_submit import Arg, CheckedBy, JobOptions, Payload
@@ -17,7 +16,7 @@ from mainspring.cli.schedule_show import COMING, Facts, coming_lines, facts, nex
 from mainspring.cli.schedules import CalendarFiles, Zone, as_local, read_calendars
 from mainspring.cli.text import counted, number_text
 from mainspring.control.schedule_errors import schedule_exists, version_conflict
-from mainspring.control.schedule_requests import ScheduleRequest
+from mainspring.control.schedule_requests import ScheduleRequest, requested
 from mainspring.errors import InvalidInput, ScheduleNotFound
 from mainspring.model.scheduling import ScheduleSummary
 from mainspring.schedule.deciding import CatchUp, CatchUpRule

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import msgspec
 
@@ -93,6 +93,21 @@ class ScheduleRequest:
             is_declared=self.is_declared,
             calendars=list(self.schedule.stored_calendars) or None,
         )
+
+
+def requested(
+    name: str,
+    job: str,
+    when: str | Schedule,
+    payload: bytes,
+    options: SubmitOptions = NO_OPTIONS,
+    **settings: Unpack[ScheduleKeywords],
+) -> ScheduleRequest:
+    """A request as people say it."""
+    check_overlap(settings.pop("overlap", None))
+    catch_up = read_catch_up(settings.pop("catch_up", None))
+    schedule = read_schedule(when, **settings)
+    return ScheduleRequest(name=name, job=job, schedule=schedule, payload=payload, options=options, catch_up=catch_up)
 
 
 def read_schedule(when: str | Schedule, **settings: Any) -> Schedule:

@@ -27,6 +27,7 @@ from mainspring.control.schedule_lists import ScheduleLists
 from mainspring.control.schedule_queries import ScheduleQueries
 from mainspring.control.schedule_transactions import ScheduleTransactions
 from mainspring.control.schedules import Schedules
+from mainspring.control.schedules_of_named_jobs import SchedulesOfNamedJobs
 from mainspring.control.submissions import Submissions
 from mainspring.control.submitter import Submitter
 from mainspring.control.watching import Watching
@@ -59,6 +60,7 @@ class Services:
     workers: Workers
     operations: Operations
     schedules: Schedules
+    schedules_of_named_jobs: SchedulesOfNamedJobs
     schedule_queries: ScheduleQueries
     schedule_lists: ScheduleLists
     schedule_batches: ScheduleBatches
@@ -128,6 +130,7 @@ def services(store: Store, clock: Clock, application: Application) -> Services:
         workers=Workers(database=database),
         operations=operations,
         schedules=schedules,
+        schedules_of_named_jobs=SchedulesOfNamedJobs(application=application, schedules=schedules),
         schedule_queries=schedule_queries,
         schedule_lists=ScheduleLists(database=database, lanes=lanes, queries=schedule_queries),
         schedule_batches=ScheduleBatches(
