@@ -315,6 +315,28 @@ async def test_the_callers_search_path_and_transaction_survive_a_refusal(
     assert await connection.fetchval(cursors) == 0, "what is refused leaves nothing behind"
 
 
+REFUSE_RUNS = """
+create function mainspring.refuse() returns trigger language plpgsql as $$ begin raise exception 'no room'; end $$;
+create trigger refuse before insert on mainspring.ready for each row execute function mainspring.refuse()
+"""
+
+
+@pytest.mark.parametrize("library", ["asyncpg", "async psycopg", "async sqlalchemy on asyncpg"])
+async def test_a_triggered_run_that_is_refused_leaves_the_callers_transaction_alone(
+    app: Mainspring, job: Remind, url: str, connection: Connection, library: str
+) -> None:
+    await job.scheduled("triggered", "0 9 * * *").create(1)
+    await connection.execute(REFUSE_RUNS)
+    async with caller(library, url) as one:
+        await job.options(connection=one.connection).scheduled("before", "0 9 * * *").create(1)
+        with pytest.raises(Exception, match="no room"):
+            await app.schedules.trigger("triggered", connection=one.connection)
+        await job.options(connection=one.connection).scheduled("after", "0 9 * * *").create(1)
+        await one.commit()
+    assert await names(app) == ["after", "before", "triggered"]
+    assert await run_ids(app) == []
+
+
 async def _execute(library: str, connection: Any, statement: str) -> None:
     if "sqlalchemy" in library:
         import sqlalchemy
