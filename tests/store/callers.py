@@ -82,17 +82,17 @@ async def _async_sqlalchemy(url: str, driver: str) -> AsyncIterator[Caller]:
     pytest.importorskip("greenlet", reason="SQLAlchemy's asyncio needs greenlet")
     from sqlalchemy.ext.asyncio import create_async_engine
 
-    engine = create_async_engine(_engine_url(url, driver), poolclass=sqlalchemy.NullPool)
+    engine = create_async_engine(engine_url(url, driver), poolclass=sqlalchemy.NullPool)
     async with engine.connect() as connection:
         yield Caller(connection=connection, commit=connection.commit, rollback=connection.rollback)
 
 
-def _engine_url(url: str, driver: str) -> str:
+def engine_url(url: str, driver: str) -> str:
     return url.replace("postgresql://", f"postgresql+{driver}://", 1)
 
 
 def _sqlalchemy_engine(url: str) -> sqlalchemy.Engine:
-    return sqlalchemy.create_engine(_engine_url(url, "psycopg"), poolclass=sqlalchemy.NullPool)
+    return sqlalchemy.create_engine(engine_url(url, "psycopg"), poolclass=sqlalchemy.NullPool)
 
 
 _ASYNC: dict[str, Callable[[str], Any]] = {

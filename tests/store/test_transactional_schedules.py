@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import asyncpg
 import pytest
+from sqlalchemy import NullPool, create_engine
+from sqlalchemy.ext.asyncio import create_async_engine
 from tests.waiting import PATIENCE
 
 from mainspring import Mainspring
@@ -18,7 +20,7 @@ from mainspring.store.callers_session import as_text
 from mainspring.store.database import Database
 from mainspring.store.migrate import migrate
 
-from .callers import ALL, ASYNC, BLOCKING, caller, until_someone_waits_for_a_lock
+from .callers import ALL, ASYNC, BLOCKING, caller, engine_url, until_someone_waits_for_a_lock
 from .scheduling import HOUR, LANES, NEW_YEAR, Firing, outcomes, remind, run_ids
 
 if TYPE_CHECKING:
@@ -372,6 +374,32 @@ async def test_without_a_transaction_it_is_refused(app: Mainspring, job: Remind,
     with pytest.raises(InvalidInput, match="has none open"):
         await app.schedules.trigger("a", connection=connection)
     await connection.close()
+
+
+@pytest.mark.parametrize("driver", ["asyncpg", "psycopg_async"])
+async def test_a_connection_of_sqlalchemy_that_commits_by_itself_is_refused(
+    app: Mainspring, job: Remind, url: str, driver: str
+) -> None:
+    pytest.importorskip("greenlet", reason="SQLAlchemy's asyncio needs greenlet")
+    engine = create_async_engine(engine_url(url, driver), poolclass=NullPool, isolation_level="AUTOCOMMIT")
+    await job.scheduled("a", "0 9 * * *").create(1)
+    async with engine.connect() as connection:
+        for change in (app.schedules.trigger, app.schedules.pause, app.schedules.delete):
+            with pytest.raises(InvalidInput, match="has none open") as caught:
+                await change("a", connection=connection)
+            assert caught.value.code == "no-transaction"
+            assert "AUTOCOMMIT" in (caught.value.hint or "")
+    assert [each.state for each in await app.schedules.list()] == ["active"]
+
+
+async def test_a_blocking_connection_of_sqlalchemy_that_commits_by_itself_is_refused(
+    app: Mainspring, job: Remind, url: str
+) -> None:
+    engine = create_engine(engine_url(url, "psycopg"), poolclass=NullPool, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection, pytest.raises(InvalidInput) as caught:
+        await asyncio.to_thread(job.options(connection=connection).scheduled("a", "0 9 * * *").create_sync, 1)
+    assert caught.value.code == "no-transaction"
+    assert await names(app) == []
 
 
 @pytest.mark.parametrize("library", ASYNC)

@@ -25,6 +25,7 @@ FINISH = """select mainspring.finish_run(
     {}::text::uuid, {}::text::int, {}::text::int, {}::text::uuid, {}::text::int, {}::text::uuid, {}::text::timestamptz,
     {}::text)"""
 LEASE_LOST, ASKED_TO_STOP = "MS001", "MS002"  # the error codes of finish_run
+NO_TRANSACTION = "25P01"  # a savepoint outside of a transaction: SQLAlchemy's AUTOCOMMIT
 # A database without our schema, or with an older one, or a user who may not use it.
 OF_OUR_SCHEMA = ("3F000", "42883", "42P01", "42501")
 _PSYCOPG_IDLE = 0  # psycopg.pq.TransactionStatus.IDLE
@@ -71,14 +72,9 @@ class CallersConnection:
         elif self._driver == "psycopg":
             is_open = not self._connection.autocommit or self._connection.info.transaction_status != _PSYCOPG_IDLE
         else:
-            is_open = True  # SQLAlchemy begins one by itself
+            is_open = True  # SQLAlchemy begins one by itself, unless it was told not to, which the server says
         if not is_open:
-            raise InvalidInput(
-                "This is done inside a transaction, and the connection has none open.",
-                code="no-transaction",
-                hint="Call it inside `connection.transaction()`, where the work is done.",
-                field="connection",
-            )
+            raise _no_transaction()
 
     def call(self, statement: str, *values: str | None) -> Any:
         count = range(1, len(values) + 1)
@@ -132,7 +128,19 @@ def _refusal(error: Exception, run_id: str | None) -> MainspringError | None:
             hint="Let it roll back.",
             run_id=run_id,
         )
+    if code == NO_TRANSACTION:
+        return _no_transaction()
     return said_by_server(str(code), str(error)) if code in OF_OUR_SCHEMA else None
+
+
+def _no_transaction() -> InvalidInput:
+    return InvalidInput(
+        "This is done inside a transaction, and the connection has none open.",
+        code="no-transaction",
+        hint="Call it inside `connection.transaction()`, where the work is done; with SQLAlchemy inside `begin()`, and "
+        "not with the isolation level AUTOCOMMIT.",
+        field="connection",
+    )
 
 
 def _checked_blocking(answer: Any) -> Any:
