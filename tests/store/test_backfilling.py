@@ -414,13 +414,32 @@ async def test_unfinished_runs_are_looked_for_until_there_are_enough(
     await night.schedules.backfill("hourly", since=SINCE)
     runs = await runs_in_order(night)
     unfinished = backfilling.UnfinishedRuns(backfill_of(asked.change), lane_of_key(1, "hourly", LANES), 1)
-    assert await unfinished.count(database) == 4, "two looks at two of them, from the end"
+    assert await unfinished.count(database, None) == 4, "two looks at two of them, from the end"
     for run in runs[2:]:
         await night.runs.cancel(run.id)
-    assert await unfinished.count(database) == 2
+    assert await unfinished.count(database, None) == 2
     for run in runs[:2]:
         await night.runs.cancel(run.id)
-    assert await unfinished.count(database) == 0
+    assert await unfinished.count(database, None) == 0
+
+
+@pytest.mark.parametrize("order", ["forwards", "backwards"])
+async def test_two_who_work_on_one_backfill_leave_no_more_unfinished_than_allowed(
+    night: Mainspring, url: str, clock: FrozenClock, order: str
+) -> None:
+    """Each has looked at the range before the other made its runs, and sees them all the same."""
+    await run_until_idle(night)
+    slow = PassingClock(clock.at)
+    async with Mainspring(url, clock=slow) as app:
+        slow.govern(app)
+        slow.app = app
+        operation = await app.schedules.start_backfill("hourly", since=SINCE, concurrency=1, order=order)
+        one, two = (app.operations.work(operation.id) for _ in range(2))
+        while not operation.is_over:
+            for steps in (one, two, two, one):  # who was overtaken has lost its turn, and has the next
+                operation = await anext(steps, operation)
+                assert len((await app.runs.list(job="remind", state="ready")).runs) <= 1
+    assert await made(night) == HOURS
 
 
 # ── bad input ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -15,7 +15,7 @@ from mainspring.control.acting import detail_of
 from mainspring.control.backfill_range import LOOKED_AT, read_range
 from mainspring.control.reruns import standing
 from mainspring.errors import ScheduleNotFound
-from mainspring.model.backfill import OVER, backfill_of
+from mainspring.model.backfill import OVER, BackfillOrder, backfill_of
 from mainspring.scheduler.templates import RunKind
 from mainspring.store import backfills, dead, lists, notify, operations, runs, schedule_reading, schedules
 from mainspring.store.connection import snapshot, transaction, uncancelled
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from mainspring.store.database import Database
 
 LOOK_SECONDS = 0.5
+MOMENT = timedelta(microseconds=1)
 
 
 class BackfillPosition(NamedTuple):
@@ -56,37 +57,55 @@ class BackfillPosition(NamedTuple):
         return f"{self.at.isoformat()} {self.runs}"
 
 
+def _at(operation: Operation) -> datetime | None:
+    position = BackfillPosition.read(operation.cursor)
+    return None if position is None else position.at
+
+
 class UnfinishedRuns:
     """The runs of a backfill's range that are not over, as many as it takes to know whether there is room for another.
 
-    The range is looked at from its end, a piece at a time; what was over once is not looked at again.
+    The range is looked at from its end, a piece at a time; what was over once is not looked at again. `at` is how far
+    the operation was when it was looked at: what others did since then is looked at as well.
     """
 
-    def __init__(self, backfill: Backfill, lane: int, tenant_id: int) -> None:
+    def __init__(self, backfill: Backfill, lane: int, tenant_id: int, at: datetime | None = None) -> None:
         self._backfill = backfill
         self._lane = lane
         self._tenant_id = tenant_id
+        self._at = at
         self._known: set[UUID] = set()
-        self._before: datetime | None = backfill.before  # what is earlier was not looked at; None: all was
+        self._unseen = [(backfill.since, backfill.before)]  # parts that were not looked at, each without its end
 
-    def add(self, run_ids: set[UUID]) -> None:
+    def add(self, run_ids: set[UUID], at: datetime | None) -> None:
+        """What came of a batch that led up to there."""
         self._known |= run_ids
+        self._at = at
 
-    async def count(self, database: Database) -> int:
-        """At most about as many as may be unfinished."""
+    async def count(self, database: Database, at: datetime | None) -> int:
+        """At most about as many as may be unfinished, when the operation was so far."""
+        self._follow(at)
         async with database.acquire() as connection, snapshot(connection):
             self._known = await self._not_over(connection, self._known)
-        while self._before is not None and len(self._known) < (self._backfill.concurrency or 0):
+        while self._unseen and len(self._known) < (self._backfill.concurrency or 0):
             async with database.acquire() as connection, snapshot(connection):
-                self._known |= await self._look_further(connection, self._before)
+                self._known |= await self._look_further(connection, *self._unseen.pop())
         return len(self._known)
 
-    async def _look_further(self, connection: Connection, before: datetime) -> set[UUID]:
+    def _follow(self, at: datetime | None) -> None:
+        """Somebody else worked on from where we were: their runs are between there and here."""
+        if at is None or at == self._at:
+            return
         asked = self._backfill
-        found = await schedule_reading.occurrences(
-            connection, self._lane, asked.schedule_id, before, asked.since, LOOKED_AT
-        )
-        self._before = found[-1]["nominal_at"] if len(found) == LOOKED_AT else None
+        begin = self._at or (asked.before if asked.order is BackfillOrder.BACKWARDS else asked.since)
+        self._unseen.append((min(begin, at), max(begin, at) + MOMENT))
+        self._at = at
+
+    async def _look_further(self, connection: Connection, since: datetime, before: datetime) -> set[UUID]:
+        schedule_id = self._backfill.schedule_id
+        found = await schedule_reading.occurrences(connection, self._lane, schedule_id, before, since, LOOKED_AT)
+        if len(found) == LOOKED_AT:
+            self._unseen.append((since, found[-1]["nominal_at"]))
         run_ids = [row["run_id"] for row in found]
         stand_for = await standing(connection, self._lane, run_ids, tenant_id=self._tenant_id)
         return await self._not_over(connection, set(stand_for.values()))
@@ -120,7 +139,7 @@ class Backfilling:
         self._queries = queries
         self._reruns = reruns
         self._templates = templates
-        self._unfinished = UnfinishedRuns(self._backfill, self._lane, actor.tenant)
+        self._unfinished = UnfinishedRuns(self._backfill, self._lane, actor.tenant, _at(operation))
 
     async def next_batch(self, operation: Operation, batch: int) -> bool:
         """Wait until the next batch may begin, and work it off; answers whether it was ours to do."""
@@ -135,7 +154,8 @@ class Backfilling:
             batch = min(batch, max(1, int(self._backfill.rate)))
             await self._wait_for_turn(operation, self._backfill.rate)
         if self._backfill.concurrency is not None:
-            while (unfinished := await self._unfinished.count(self._database)) >= self._backfill.concurrency:
+            at = _at(operation)  # who is further than that has the batch, and what was counted does not matter
+            while (unfinished := await self._unfinished.count(self._database, at)) >= self._backfill.concurrency:
                 await self._clock.sleep(LOOK_SECONDS)
             batch = min(batch, self._backfill.concurrency - unfinished)
         return batch
@@ -161,8 +181,7 @@ class Backfilling:
             if not await operations.lock_if_at(connection, operation.id, operation.cursor, tenant_id=tenant_id):
                 return False  # someone else worked this batch off
             past = await read_range(connection, self._queries, self._actor, self._backfill, await self._row(connection))
-            position = BackfillPosition.read(operation.cursor)
-            after = None if position is None else position.at
+            after = _at(operation)
             seen = await past.look(connection, after, LOOKED_AT, tenant_id=tenant_id)
             meant = [each for each in seen if past.is_meant(each)]
             chosen = meant[:room]
@@ -178,7 +197,7 @@ class Backfilling:
                 is_over=len(seen) < LOOKED_AT and len(chosen) == len(meant),
             )
         if self._backfill.concurrency is not None:
-            self._unfinished.add(made)
+            self._unfinished.add(made, after if last is None else last.nominal_at)
         return True
 
     async def _row(self, connection: Connection) -> Record:
