@@ -66,7 +66,7 @@ class SubmittingToStore:
         generation = submissions.definitions.generation
         try:
             return self._try_on_sync(submissions, job, payloads)
-        except ForeignDatabase:  # as Definitions.known_anew does it
+        except ForeignDatabase:  # as Definitions.again_if_replaced does it
             self._app.blocking(submissions.definitions.refresh(generation))
             return self._try_on_sync(submissions, job, payloads)
 

@@ -122,22 +122,22 @@ class Definitions:
 
     # ── another installation ────────────────────────────────────────────────────────────────────────────────
 
-    async def known_anew(
+    async def again_if_replaced(
         self,
         act: Callable[[], Awaitable[T]],
         *,
-        ours: Callable[[Coroutine[Any, Any, None]], Awaitable[None]] | None = None,
+        over_own_connection: Callable[[Coroutine[Any, Any, None]], Awaitable[None]] | None = None,
     ) -> T:
         """Act; if the database is not what we knew (dropped and made again, restored), look anew, and once more.
 
-        `ours`: how whoever acts on a caller's connection awaits what goes over ours.
+        `over_own_connection`: how whoever acts on a caller's connection waits for what goes over one of ours.
         """
         generation = self.generation
         try:
             return await act()
         except ForeignDatabase:
             looking = self.refresh(generation)
-            await (looking if ours is None else ours(looking))
+            await (looking if over_own_connection is None else over_own_connection(looking))
             return await act()
 
     async def refresh(self, generation: int) -> None:

@@ -95,10 +95,10 @@ class ScheduleBatches:
         at = self._transactions.on(connection)
 
         async def attempt() -> T:
-            batch = ScheduleBatch(wanted, await at.ours(self._contents(actor, wanted)))
+            batch = ScheduleBatch(wanted, await at.over_own_connection(self._contents(actor, wanted)))
             return await at.act(lambda inside: act(inside, actor, batch), jobs=batch.jobs)
 
-        return await at.known_anew(attempt)
+        return await at.again_if_replaced(attempt)
 
     # ── inside a transaction ────────────────────────────────────────────────────────────────────────────────
 

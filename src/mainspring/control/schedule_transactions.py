@@ -43,8 +43,8 @@ class ScheduleTransaction(ABC):
     """The transaction that an act on schedules is part of."""
 
     @abstractmethod
-    async def ours(self, work: Coroutine[Any, Any, T]) -> T:
-        """What goes over connections of ours."""
+    async def over_own_connection(self, work: Coroutine[Any, Any, T]) -> T:
+        """Wait for what goes over a connection of ours, and not over the caller's."""
 
     @abstractmethod
     async def act(self, act: Callable[[Connection], Awaitable[T]], *, jobs: Mapping[int, str] = NO_JOBS) -> T:
@@ -55,7 +55,7 @@ class ScheduleTransaction(ABC):
         """Read what the transaction sees."""
 
     @abstractmethod
-    async def known_anew(self, attempt: Callable[[], Awaitable[T]]) -> T:
+    async def again_if_replaced(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """Make an attempt; and another if the numbers of jobs turn out to be those of a database that was replaced."""
 
     @abstractmethod
@@ -71,7 +71,7 @@ class OwnTransaction(ScheduleTransaction):
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def ours(self, work: Coroutine[Any, Any, T]) -> T:
+    async def over_own_connection(self, work: Coroutine[Any, Any, T]) -> T:
         return await work
 
     async def act(self, act: Callable[[Connection], Awaitable[T]], *, jobs: Mapping[int, str] = NO_JOBS) -> T:
@@ -82,7 +82,7 @@ class OwnTransaction(ScheduleTransaction):
         async with self._database.acquire() as connection:
             return await look(connection)
 
-    async def known_anew(self, attempt: Callable[[], Awaitable[T]]) -> T:
+    async def again_if_replaced(self, attempt: Callable[[], Awaitable[T]]) -> T:
         return await attempt()
 
     async def submit(
@@ -100,7 +100,7 @@ class CallersTransaction(ScheduleTransaction):
         self._wait_for = None if here is None else here.wait_for
         self._definitions = definitions
 
-    async def ours(self, work: Coroutine[Any, Any, T]) -> T:
+    async def over_own_connection(self, work: Coroutine[Any, Any, T]) -> T:
         if self._wait_for is None:
             return await work
         answer: T = self._wait_for(work)
@@ -115,23 +115,23 @@ class CallersTransaction(ScheduleTransaction):
             return await act(session)
 
     async def look(self, look: Callable[[Connection], Awaitable[T]]) -> T:
-        return await self.known_anew(lambda: self.act(look))
+        return await self.again_if_replaced(lambda: self.act(look))
 
-    async def known_anew(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        return await self._definitions.known_anew(attempt, ours=self.ours)
+    async def again_if_replaced(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        return await self._definitions.again_if_replaced(attempt, over_own_connection=self.over_own_connection)
 
     async def submit(
         self, submissions: Submissions, actor: Actor, job: str, payload: bytes, options: SubmitOptions
     ) -> UUID:
         async def attempt() -> UUID:
-            prepared = await self.ours(submissions.prepare_payload(actor, job, payload, options))
+            prepared = await self.over_own_connection(submissions.prepare_payload(actor, job, payload, options))
             is_blocking, connection = self._wait_for is not None, self._connection
             async with callers_session(connection, is_blocking=is_blocking):  # what is refused leaves nothing behind
                 (run_id,) = prepared.send_sync(connection) if is_blocking else await prepared.send(connection)
-            await self.ours(prepared.wake())
+            await self.over_own_connection(prepared.wake())
             return run_id
 
-        return await self.known_anew(attempt)
+        return await self.again_if_replaced(attempt)
 
 
 class ScheduleTransactions:

@@ -73,12 +73,12 @@ class Schedules:
         at = self._transactions.on(connection)
 
         async def attempt() -> ScheduleSummary:
-            content = await at.ours(self.content(actor, request))
+            content = await at.over_own_connection(self.content(actor, request))
             return await at.act(
                 lambda inside: self._acts.create(inside, actor, request, content), jobs={content.job: request.job}
             )
 
-        return await at.known_anew(attempt)
+        return await at.again_if_replaced(attempt)
 
     async def put(
         self,
@@ -156,14 +156,14 @@ class Schedules:
         expected_id: UUID | None = None,
     ) -> ScheduleSummary:
         async def attempt() -> ScheduleSummary:
-            content = await at.ours(self.content(actor, request))
+            content = await at.over_own_connection(self.content(actor, request))
             expected = (expected_version, expected_id)
             return await at.act(
                 lambda inside: self._acts.put(inside, actor, request, content, *expected, action),
                 jobs={content.job: request.job},
             )
 
-        return await at.known_anew(attempt)
+        return await at.again_if_replaced(attempt)
 
     async def pause(
         self,
@@ -214,7 +214,7 @@ class Schedules:
     async def _act(self, connection: object | None, act: Callable[[Connection], Awaitable[T]]) -> T:
         """What needs nothing but the schedule itself."""
         at = self._transactions.on(connection)
-        return await at.known_anew(lambda: at.act(act))
+        return await at.again_if_replaced(lambda: at.act(act))
 
     async def _present(self, at: ScheduleTransaction, actor: Actor, name: str) -> tuple[Record, str]:
         """What a schedule is, and the name of its job."""

@@ -72,7 +72,7 @@ class Submissions:
             template, known = await self._template(actor, definition, options)
             return await self._submitter.submit_one(template.filled(payload), known)
 
-        return await self.definitions.known_anew(submit)
+        return await self.definitions.again_if_replaced(submit)
 
     async def submit_many(
         self, actor: Actor, definition: JobDefinition, options: SubmitOptions, payloads: Sequence[bytes]
@@ -83,7 +83,7 @@ class Submissions:
             template, known = await self._template(actor, definition, options)
             return await self._submitter.submit(template.filled_many(payloads), known)
 
-        return await self.definitions.known_anew(submit)
+        return await self.definitions.again_if_replaced(submit)
 
     async def submit_by_name(
         self, actor: Actor, name: str, arguments: Mapping[str, Any], options: SubmitOptions = NO_OPTIONS
@@ -105,7 +105,7 @@ class Submissions:
             template = _template(actor, definition, options, registered)
             return await self._submitter.submit_one(template.filled(payload), registered.known)
 
-        return await self.definitions.known_anew(submit)
+        return await self.definitions.again_if_replaced(submit)
 
     # ── inside a caller's transaction ───────────────────────────────────────────────────────────────────────
 
@@ -125,7 +125,7 @@ class Submissions:
             await prepared.wake()
             return ids
 
-        return await self.definitions.known_anew(submit)
+        return await self.definitions.again_if_replaced(submit)
 
     async def prepare(
         self, actor: Actor, definition: JobDefinition, options: SubmitOptions, payloads: Sequence[bytes]
