@@ -6,7 +6,7 @@ import pytest
 from rich.text import Text
 
 from mainspring.cli.parsing import is_beginning_of_id, whole_id
-from mainspring.cli.tables import Column, fitted, whole
+from mainspring.cli.tables import Column, fitted, whole, wrapped
 from mainspring.cli.text import counted
 from mainspring.errors import InvalidInput
 
@@ -117,3 +117,17 @@ reports-of-customer-42
 @pytest.mark.parametrize(("room", "lines"), [(66, ALL), (60, WITHOUT_TAGS), (59, BELOW), (30, BELOW), (24, ALL_BELOW)])
 def test_nothing_is_cut_where_all_is_wanted(room: int, lines: str) -> None:
     assert [line.plain for line in whole(WHOLE, ROWS, room)] == lines.strip().splitlines()
+
+
+@pytest.mark.parametrize("room", range(4, 30))
+@pytest.mark.parametrize("text", ["明日の朝 請求書を送る", "every day at 09:00", "日本語abc日本語" * 3, "a  b"])
+def test_texts_are_wrapped_by_cells_and_lose_nothing(text: str, room: int) -> None:
+    lines = list(wrapped(Text(text, style="dim"), room, first=""))
+    assert all(line.cell_len <= room for line in lines)
+    assert "".join("".join(line.plain for line in lines).split()) == "".join(text.split())
+    assert all(line.style == "dim" for line in lines)
+    assert [line.plain for line in lines[1:]] == [f"  {line.plain.strip()}" for line in lines[1:]]
+
+
+def test_a_text_without_words_has_no_lines() -> None:
+    assert list(wrapped(Text("  "), 20)) == []

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
-from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Literal
 
+from rich.cells import cell_len, chop_cells
 from rich.text import Text
 
 from mainspring.cli.text import as_span, counted, safe
@@ -120,8 +121,25 @@ def fits(lines: Iterable[Text], room: int | None) -> bool:
 
 def wrapped(cell: Text, room: int, first: str = "  ", indent: str = "  ") -> Iterator[Text]:
     """A text in lines that fit, broken between words."""
-    for words in wrap(cell.plain, room, initial_indent=first, subsequent_indent=indent, break_on_hyphens=False):
-        yield Text(words, style=cell.style)
+    for line in _wrapped(cell.plain, room, first, indent):
+        yield Text(line, style=cell.style)
+
+
+def _wrapped(text: str, room: int, line: str, indent: str) -> Iterator[str]:
+    """By cells of the terminal, of which a wide character takes two: `textwrap` counts characters."""
+    is_empty = True
+    for word in re.findall(r"\s*\S+", text):  # with the space before it, which lines do not begin with
+        if not is_empty and cell_len(line + word) > room:
+            yield line
+            line, is_empty = indent, True
+        rest = word.lstrip() if is_empty else word
+        while cell_len(line + rest) > room:  # a word that is longer than a line
+            piece = chop_cells(rest, max(2, room - cell_len(line)))[0]
+            yield line + piece
+            line, rest = indent, rest[len(piece) :]
+        line, is_empty = line + rest, False
+    if not is_empty:
+        yield line
 
 
 _Cells = tuple[Any, ...]  # a column, and then its texts
