@@ -21,6 +21,7 @@ from mainspring.control.backfilling import Backfilling
 from mainspring.control.backfills import Backfills
 from mainspring.control.operations import Operations
 from mainspring.control.schedule_batches import ScheduleBatches
+from mainspring.control.schedule_replacing import ScheduleReplacer
 from mainspring.control.schedule_transactions import ScheduleTransactions
 from mainspring.control.schedules import Schedules
 from mainspring.errors import MainspringError
@@ -75,7 +76,7 @@ class Party:
             queries=template._queries,
             schedules=self.schedules,
             calendars=template._calendars,
-            acts=template._acts,
+            replacer=ScheduleReplacer(acts=template._acts),
             transactions=transactions,
         )
         backfilling = partial(Backfilling, **common, reruns=services.reruns, templates=Templates(clock))

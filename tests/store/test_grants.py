@@ -57,8 +57,9 @@ FIRING = """
 # A client that changes a schedule fires what is overdue, too.
 SCHEDULING = f"""
     calendars/advance_revision calendars/delete calendars/hold calendars/put schedules/backfill schedules/create
-    schedules/create_many schedules/declared schedules/delete schedules/find_many schedules/keep_version schedules/lock
-    schedules/pause schedules/replace schedules/withdraw {FIRING}
+    schedules/audit_many schedules/create_many schedules/declared schedules/delete schedules/find_many
+    schedules/keep_version schedules/keep_versions schedules/lock schedules/lock_many schedules/pause schedules/replace
+    schedules/replace_many schedules/set_cursors schedules/withdraw schedules/withdraw_many {FIRING}
 """
 WATCHING_THE_TIME = """
     calendars/edited calendars/users schedulers/beat schedulers/list schedulers/remove schedules/announced

@@ -234,6 +234,15 @@ OF_SCHEDULES |= {"until": "'~'", "scan": "51"}
 OTHER_SAMPLES: dict[str, dict[str, str]] = {
     "schedules/resume": {"state": "'done'"},
     "schedules/find_many": {"names": "'{name-000008,name-000016}'"},
+    "schedules/lock_many": {"names": "'{name-000008,name-000016}'"},
+    "schedules/replace_many": {
+        **dict.fromkeys(("specs", "options"), '\'{"{}","{}","{}"}\''),
+        **dict.fromkeys(("codecs", "jobs", "catch_up_seconds"), "'{1,1,1}'"),
+        "payloads": "array_fill(''::bytea, array[3])",
+        "tags": "array_fill(null::text, array[3])",
+        "catch_ups": "'{none,none,none}'",
+        "declared": "'{f,f,f}'",
+    },
     "schedules/list": OF_SCHEDULES,
     "schedules/list_of_job": OF_SCHEDULES,
     "schedules/scan_end": OF_SCHEDULES,

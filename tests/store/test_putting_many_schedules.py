@@ -10,10 +10,10 @@ import pytest
 from mainspring.control import schedule_batch, schedule_batches
 from mainspring.errors import InvalidInput, InvalidSchedule, QueueNotFound
 from mainspring.model.scheduling import PutReport
-from mainspring.store import schedules
+from mainspring.store import schedule_replacing, schedules
 
 from .callers import caller, until_someone_waits_for_a_lock
-from .scheduling import HOUR, NEW_YEAR, Firing, holidays, outcomes, remind, run_ids
+from .scheduling import HOUR, MINUTE, NEW_YEAR, Firing, holidays, outcomes, remind, run_ids
 
 if TYPE_CHECKING:
     from mainspring import Job, Mainspring
@@ -80,6 +80,7 @@ async def test_nothing_is_locked_for_what_is_new_or_unchanged(
         raise AssertionError("one by one")
 
     monkeypatch.setattr(schedules, "lock", refuse)
+    monkeypatch.setattr(schedule_replacing, "lock_many", refuse)
     report = await frozen_app.schedules.put_many(hourly(job, range(30)))
     assert report == PutReport(created=10, unchanged=20)
 
@@ -101,6 +102,74 @@ async def test_what_is_staged_is_taken_back_and_what_is_overdue_is_decided_first
     half = NEW_YEAR + HOUR / 2
     assert await outcomes(frozen_app, "remind-00001") == [(half, half, "fired")], "by what was in force then"
     assert (await frozen_app.schedules.find("remind-00002")).state == "paused"
+
+
+STAGED = {"staged": "30 2 * * *", "over": "2031-01-01T00:10:00Z"}  # what each is before, and fired a little ahead
+BEFORE = {
+    "plain": "0 9 * * *",
+    "overdue": "30 0 * * *",
+    "overdue-twice": "20,40 0 * * *",
+    "paused": "30 0 * * *",
+    "in-calendar": "0 9 * * * not=holidays",
+    "to-calendar": "0 9 * * *",
+    "unchanged": "0 2 * * *",
+}
+KINDS = [*STAGED, *BEFORE]
+
+
+async def story(app: Mainspring, connection: Connection, name: str) -> list[object]:
+    """All that is there of a schedule, besides what tells it from another."""
+    found = await app.schedules.find(name)
+    audit = "select action, actor, detail->>'job', detail->>'when' from audit where subject = $1 order by at, action"
+    runs = "select due_at from ready where headers->>'schedule' = $1 union all"
+    runs += " select due_at from later where headers->>'schedule' = $1 order by 1"
+    cursor = "select nominal_at, due_at, tzdata, calendars_revision from cursor where schedule_id = $1"
+    return [
+        (found.version, found.state, found.next_at, found.payload, found.when),
+        await outcomes(app, name),
+        [(each.version, each.when, each.payload) for each in await app.schedules.versions(name)],
+        [tuple(row) for row in await connection.fetch(audit, str(found.id))],
+        [tuple(row) for row in await connection.fetch(runs, name)],
+        [tuple(row) for row in await connection.fetch(cursor, found.id)],
+    ]
+
+
+async def test_by_sets_they_become_what_put_makes_of_each(
+    frozen_app: Mainspring, job: Remind, clock: FrozenClock, connection: Connection
+) -> None:
+    """Whatever is staged, overdue, paused, over or in a calendar: ledger, versions, audit and cursors are the same."""
+    app = frozen_app
+    await app.calendars.put(holidays())
+    for group, horizon in ((STAGED, 10_000.0), (BEFORE, 0.0)):
+        for kind, when in group.items():
+            await job.scheduled(f"one-{kind}", when).create(1)
+            await job.scheduled(f"many-{kind}", when).create(1)
+        await Firing(connection, clock).fire(horizon)
+    for who in ("one", "many"):
+        await app.schedules.pause(f"{who}-paused")
+    await clock.advance(HOUR - MINUTE)  # nobody fires
+
+    wanted = dict.fromkeys(KINDS, "0 2 * * *") | {"to-calendar": "0 2 * * * not=holidays"}
+    for kind in KINDS:
+        await job.scheduled(f"one-{kind}", wanted[kind]).put(1)
+    report = await app.schedules.put_many([job.scheduled(f"many-{kind}", wanted[kind]).request(1) for kind in KINDS])
+
+    assert report == PutReport(changed=len(KINDS) - 1, unchanged=1)
+    for kind in KINDS:
+        assert await story(app, connection, f"many-{kind}") == await story(app, connection, f"one-{kind}"), kind
+
+
+async def test_those_of_which_nothing_is_left_to_decide_are_replaced_by_sets(
+    frozen_app: Mainspring, job: Remind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await frozen_app.schedules.put_many(hourly(job, range(20)))
+
+    async def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("one by one")
+
+    monkeypatch.setattr(schedules, "lock", refuse)
+    assert await frozen_app.schedules.put_many(hourly(job, range(20), minute=30)) == PutReport(changed=20)
+    assert await versions(frozen_app) == [2] * 20
 
 
 async def test_one_that_is_over_is_left_alone_if_it_is_the_same(

@@ -49,6 +49,7 @@ WITHOUT = {
     "schedules/lock_cursor": "the cursor of a schedule that the caller has locked as its tenant's",
     "schedules/drop_cursors": "the cursors of schedules that the caller has locked or made as its tenant's",
     "schedules/withdraw": "the runs of a schedule that the caller has locked as its tenant's",
+    "schedules/withdraw_many": "the runs of schedules that the caller has locked as its tenant's",
     "schedules/fire": "for the schedule that the caller has locked as its tenant's; the run gets the schedule's tenant",
 }
 # Whose rows say by a column whose they are, or by the runs in them.

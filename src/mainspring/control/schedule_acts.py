@@ -203,10 +203,14 @@ class ScheduleActs:
     async def _audit(
         self, connection: Connection, actor: Actor, lane: int, schedule_id: UUID, action: str, request: ScheduleRequest
     ) -> None:
-        detail = {"name": request.name, "job": request.job, "when": request.schedule.text}
         await schedules.audit(
-            connection, lane, schedule_id, action, tenant_id=actor.tenant, actor=actor.name, detail=detail
+            connection, lane, schedule_id, action, tenant_id=actor.tenant, actor=actor.name, detail=audit_of(request)
         )
+
+
+def audit_of(request: ScheduleRequest) -> dict[str, object]:
+    """What the audit tells of a schedule that was made or replaced."""
+    return {"name": request.name, "job": request.job, "when": request.schedule.text}
 
 
 def _check_version(schedule: LockedSchedule, expected: int | None, expected_id: UUID | None = None) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
 from mainspring.clock import instant
@@ -23,8 +22,8 @@ if TYPE_CHECKING:
 
     from mainspring.clock import Clock
     from mainspring.control.calendars import Calendars
-    from mainspring.control.schedule_acts import ScheduleActs
     from mainspring.control.schedule_queries import ScheduleQueries
+    from mainspring.control.schedule_replacing import ScheduleReplacer
     from mainspring.control.schedule_requests import ScheduleRequest
     from mainspring.control.schedule_transactions import ScheduleTransactions
     from mainspring.control.schedules import Schedules
@@ -48,14 +47,14 @@ class ScheduleBatches:
         queries: ScheduleQueries,
         schedules: Schedules,
         calendars: Calendars,
-        acts: ScheduleActs,
+        replacer: ScheduleReplacer,
         transactions: ScheduleTransactions,
     ) -> None:
         self._clock = clock
         self._queries = queries
         self._schedules = schedules
         self._calendars = calendars
-        self._acts = acts
+        self._replacer = replacer
         self._transactions = transactions
 
     async def create_many(
@@ -171,13 +170,9 @@ class ScheduleBatches:
     async def _replace_all(
         self, connection: Connection, actor: Actor, differing: Sequence[ScheduleRequest], batch: ScheduleBatch
     ) -> Counter[PutOutcome]:
-        """One by one: what is staged is taken back, and what is overdue decided, for each."""
         outcomes: Counter[PutOutcome] = Counter()
-        for request in chain.from_iterable(self._by_lane(actor, differing).values()):
-            try:
-                outcomes[await self._acts.put_content(connection, actor, request, batch.contents[request.name])] += 1
-            except InvalidSchedule as error:
-                raise refused_in_batch(error, request, batch.requests) from error
+        for lane, some in _pieces(self._by_lane(actor, differing)):
+            outcomes += await self._replacer.replace(connection, actor, lane, some, batch)
         return outcomes
 
     async def _create(

@@ -53,12 +53,13 @@ class LockedCursor:
 
     async def _withdraw(self, spread: timedelta) -> None:
         """`spread`: how long after its nominal instant a run may be due, at most."""
-        self._stand_at(await schedules.withdraw(self._connection, self._lane, self.id, self.now - spread))
+        self.stand_at(await schedules.withdraw(self._connection, self._lane, self.id, self.now - spread))
 
     async def read_cursor(self) -> None:
-        self._stand_at(await schedules.lock_cursor(self._connection, self._lane, self.id))
+        self.stand_at(await schedules.lock_cursor(self._connection, self._lane, self.id))
 
-    def _stand_at(self, row: Record | None) -> None:
+    def stand_at(self, row: Record | None) -> None:
+        """Know where the cursor is, which was read and locked; None: it is over."""
         self.cursor = None
         if row is not None:
             at, by = (row["nominal_at"], row["due_at"]), (row["tzdata"], row["calendars_revision"])
@@ -113,6 +114,14 @@ class LockedCursor:
 
     # ── time zones ──────────────────────────────────────────────────────────────────────────────────────────
 
+    @property
+    def is_by_older_tzdata(self) -> bool:
+        """Whether its instant is none any more by our release of the time zones."""
+        cursor = self.cursor
+        if cursor is None or cursor.tzdata >= TZDATA_VERSION:
+            return False
+        return not self.schedule.is_due(cursor.nominal_at, job=self.row["name"])
+
     async def _follow_tzdata(self) -> bool:
         """Where its instant is none any more by our release, the nearest one takes its place, and the audit says so.
 
@@ -120,7 +129,7 @@ class LockedCursor:
         decided, and nothing comes that is older than the schedule.
         """
         cursor, name = self.cursor, self.row["name"]
-        if cursor is None or cursor.tzdata >= TZDATA_VERSION or self.schedule.is_due(cursor.nominal_at, job=name):
+        if cursor is None or not self.is_by_older_tzdata:
             return False
         nearest = self._nearest(cursor.nominal_at, await self._decided_at())
         await self._move_to(nearest)

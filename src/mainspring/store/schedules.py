@@ -203,18 +203,18 @@ async def create_many(
         codecs=[each.codec for each in contents],
         payloads=[each.payload for each in contents],
         options=[each.options for each in contents],
-        tags=[_as_json(each.tags) for each in contents],
+        tags=[as_json(each.tags) for each in contents],
         catch_ups=[each.catch_up for each in contents],
         catch_up_seconds=[each.catch_up_seconds for each in contents],
         nominal_at=[each.nominal_at for each in made],
         due_at=[each.due_at for each in made],
-        calendars=[_as_json(each.calendars) for each in contents],
+        calendars=[as_json(each.calendars) for each in contents],
         calendars_revision=[each.calendars_revision for each in made],
     )
     return {row["id"] for row in rows}
 
 
-def _as_json(words: list[str] | None) -> str | None:
+def as_json(words: list[str] | None) -> str | None:
     """An array in an array: those of PostgreSQL are all of one length."""
     return None if words is None else msgspec.json.encode(words).decode()
 

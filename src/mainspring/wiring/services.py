@@ -25,6 +25,7 @@ from mainspring.control.schedule_acts import ScheduleActs
 from mainspring.control.schedule_batches import ScheduleBatches
 from mainspring.control.schedule_lists import ScheduleLists
 from mainspring.control.schedule_queries import ScheduleQueries
+from mainspring.control.schedule_replacing import ScheduleReplacer
 from mainspring.control.schedule_transactions import ScheduleTransactions
 from mainspring.control.schedules import Schedules
 from mainspring.control.schedules_of_named_jobs import SchedulesOfNamedJobs
@@ -138,7 +139,7 @@ def services(store: Store, clock: Clock, application: Application) -> Services:
             queries=schedule_queries,
             schedules=schedules,
             calendars=calendars,
-            acts=acts,
+            replacer=ScheduleReplacer(acts=acts),
             transactions=transactions,
         ),
         backfills=Backfills(database=database, queries=schedule_queries, operations=operations),

@@ -1,0 +1,14 @@
+-- Make some locked schedules, none of which is paused, something else: their next versions.
+-- Index: schedule_pkey.
+update schedule
+set version = schedule.version + 1, job_id = item.job_id, spec = item.spec, codec = item.codec, payload = item.payload,
+    options = item.options::jsonb,
+    tags = case when item.tags is not null then array(select jsonb_array_elements_text(item.tags::jsonb)) end,
+    catch_up = item.catch_up, catch_up_seconds = item.catch_up_seconds, is_declared = item.is_declared,
+    calendars = null,
+    state = 'active', changed_at = clock_now(), changed_by = :actor::text
+from unnest(
+    :schedules::uuid[], :jobs::int[], :specs::text[], :codecs::smallint[], :payloads::bytea[], :options::text[],
+    :tags::text[], :catch_ups::text[], :catch_up_seconds::double precision[], :declared::boolean[])
+    as item (id, job_id, spec, codec, payload, options, tags, catch_up, catch_up_seconds, is_declared)
+where schedule.lane = :lane::smallint and schedule.id = item.id and schedule.tenant_id = :tenant::int
