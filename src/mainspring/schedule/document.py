@@ -12,7 +12,8 @@ from mainspring.schedule.calendar import MAX_DATES, BlackoutPolicy, Calendar, Ca
 from mainspring.schedule.faults import broken_rule
 from mainspring.schedule.instants import read_instant
 from mainspring.schedule.interval import read_elapsed
-from mainspring.schedule.schedule import MAX_CALENDARS, Schedule
+from mainspring.schedule.schedule import Schedule
+from mainspring.schedule.schedule_checks import MAX_CALENDARS
 from mainspring.schedule.text import MAX_LENGTH
 from mainspring.schedule.timeline import GapPolicy, RepeatPolicy
 from mainspring.schedule.when_text import read_when

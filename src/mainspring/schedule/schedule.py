@@ -9,12 +9,14 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mainspring.errors import InvalidSchedule
-from mainspring.schedule.calendar import CalendarUse, unknown_calendar, with_calendars
+from mainspring.schedule.calendar import CalendarUse, unknown_calendar
+from mainspring.schedule.calendar_timelines import with_calendars
 from mainspring.schedule.canonical import document_of, text_of
 from mainspring.schedule.cron import Cron
 from mainspring.schedule.faults import broken_rule
 from mainspring.schedule.instants import check_instant
 from mainspring.schedule.interval import Interval
+from mainspring.schedule.schedule_checks import check_bounds, check_kinds, check_sizes
 from mainspring.schedule.sets import When, forms_of
 from mainspring.schedule.timeline import EARLIEST, LATEST, GapPolicy, RepeatPolicy, Setting, Timeline, begin_search
 from mainspring.schedule.walls import TICK
@@ -27,9 +29,6 @@ if TYPE_CHECKING:
     from mainspring.schedule.calendar import Calendar
     from mainspring.schedule.preview import Preview
 
-MAX_RUNS = 10_000
-MAX_CALENDARS = 32
-LONGEST_SPREAD = timedelta(days=366)
 _MILLISECOND = timedelta(milliseconds=1)
 REMEMBERED = 65_536  # answers, some 20 MB
 
@@ -61,13 +60,13 @@ class Schedule:
     spread: timedelta | None = None
 
     def __post_init__(self) -> None:
-        self._check_kinds()
+        check_kinds(self)
         for field in ("starts_at", "ends_at"):
             value = getattr(self, field)
             if value is not None:
                 object.__setattr__(self, field, check_instant(value, field))
-        self._check_bounds()
-        self._check_sizes()
+        check_bounds(self)
+        check_sizes(self)
 
     @staticmethod
     def parse(text: str, **settings: Any) -> Schedule:
@@ -226,41 +225,6 @@ class Schedule:
     def __getstate__(self) -> dict[str, Any]:
         """The value alone: what was worked out from it cannot travel, and need not."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    def _check_kinds(self) -> None:
-        if not isinstance(self.when, When):
-            raise broken_rule("when", self.when, "must be a form of schedule", hint="Schedule.parse(text) reads texts.")
-        zone_named(self.zone)
-        for field, kind in (("gap", GapPolicy), ("repeat", RepeatPolicy)):
-            if not isinstance(getattr(self, field), kind):
-                raise broken_rule(field, getattr(self, field), f"must be one of {', '.join(map(repr, kind))}")
-        if not all(isinstance(each, CalendarUse) for each in self.calendars):
-            raise broken_rule("calendars", self.calendars, "must be uses of calendars: CalendarUse(calendar=…)")
-        if self.spread is not None and not isinstance(self.spread, timedelta):
-            raise broken_rule("spread", self.spread, "must be a timedelta")
-
-    def _check_bounds(self) -> None:
-        if self.starts_at is not None and self.ends_at is not None and self.ends_at <= self.starts_at:
-            raise broken_rule(
-                "ends_at",
-                self.ends_at.isoformat(),
-                f"must be after starts_at, {self.starts_at.isoformat()}",
-                code="contradictory-bounds",
-            )
-        if self.max_runs is None:
-            return
-        if type(self.max_runs) is not int or not 1 <= self.max_runs <= MAX_RUNS:
-            raise broken_rule("max_runs", self.max_runs, f"must be a whole number, 1 to {MAX_RUNS:,}")
-        if self.starts_at is None:
-            hint = "Give starts_at as well: runs are counted from there."
-            raise broken_rule("max_runs", self.max_runs, "needs starts_at", code="max-runs-needs-start", hint=hint)
-
-    def _check_sizes(self) -> None:
-        if self.spread is not None and not timedelta(0) < self.spread <= LONGEST_SPREAD:
-            raise broken_rule("spread", str(self.spread), "must be more than nothing and at most 366 days")
-        if len(self.calendars) > MAX_CALENDARS:
-            rule = f"must be at most {MAX_CALENDARS}"
-            raise broken_rule("calendars", f"{len(self.calendars)} calendars", rule, code="schedule-too-large")
 
 
 def check_question(instant: datetime) -> datetime:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from mainspring.clock import instant
 from mainspring.schedule.deciding import Skipped, SkipReason, skip_until
-from mainspring.schedule.schedule import LONGEST_SPREAD, Schedule
+from mainspring.schedule.schedule import Schedule
+from mainspring.schedule.schedule_checks import LONGEST_SPREAD
 from mainspring.schedule.walls import TICK
 from mainspring.scheduler.batch import Batch, schedule_from, schedule_if_readable
 from mainspring.scheduler.calendars import ResolvedSchedule, resolve
