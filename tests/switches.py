@@ -40,7 +40,7 @@ def _no_late_wake_ups(monkeypatch: pytest.MonkeyPatch) -> None:
             yield
             await connection.execute("set local lock_timeout = '20ms'; notify mainspring_later")
 
-    for module in ("accepting", "runs", "dead"):
+    for module in ("accepting", "runs", "run_changes", "dead"):
         monkeypatch.setattr(f"mainspring.control.{module}.transaction", waking)
     monkeypatch.setattr(callers, "SUBMIT", f"{submissions.SUBMIT}, pg_notify('mainspring_later', '')")
 

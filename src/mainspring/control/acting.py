@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from mainspring.control.dead import requeue_in_lane
-from mainspring.control.runs import changed_line, checked_changes, wake_changed
+from mainspring.control.run_changes import changed_line, checked_changes, wake_changed
 from mainspring.model.actor import Actor
 from mainspring.model.ids import by_lane
 from mainspring.model.operation import OperationKind

@@ -14,7 +14,7 @@ from uuid import UUID, uuid4
 import msgspec
 
 from mainspring.control.acting import Acting
-from mainspring.control.runs import checked_changes
+from mainspring.control.run_changes import checked_changes
 from mainspring.errors import DatabaseBusy, InvalidInput, OperationNotFound, OutcomeUnknown, StoreError
 from mainspring.model import job as rules
 from mainspring.model.filter import filter_of

@@ -5,24 +5,18 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from mainspring.control.assembling import as_run
+from mainspring.control.run_changes import change_and_wake, changed_line, checked_changes, line_of, objection_to_change
 from mainspring.errors import (
     Conflict,
-    InvalidInput,
     OutcomeUnknown,
-    RevisionConflict,
     RunAlreadyEnded,
-    RunAlreadyStarted,
     RunNotFound,
     StoreError,
 )
 from mainspring.model import job as rules
 from mainspring.model.ids import lane_of, parse_run_id
-from mainspring.model.lifecycle import WAITING, State
-from mainspring.model.line import Line
-from mainspring.model.payload import JSON_CODEC
+from mainspring.model.lifecycle import State
 from mainspring.model.report import Progress
 from mainspring.store import history, jobs, notify, reports, workers
 from mainspring.store import runs as store
@@ -36,40 +30,12 @@ if TYPE_CHECKING:
 
     from mainspring.control.application import Application
     from mainspring.model.actor import Actor
+    from mainspring.model.line import Line
     from mainspring.model.run import Run
     from mainspring.store.connection import Connection, Record
     from mainspring.store.database import Database
 
 LOOKS = 20  # how often to look again for a run that moves under our eyes; each look is a new snapshot
-
-
-def checked_changes(
-    *,
-    payload: bytes | None = None,
-    priority: int | None = None,
-    queue: str | None = None,
-    tags: Iterable[str] | None = None,
-    at: datetime | None = None,
-    max_age: timedelta | float | None = None,
-) -> dict[str, Any]:
-    """What is to be changed, as the store takes it; None leaves things as they are. Refuses what breaks a rule."""
-    values = {
-        "priority": None if priority is None else rules.checked_priority(priority),
-        "line": None if queue is None else rules.checked_name(queue, "queue"),
-        "payload": payload,
-        "codec": None if payload is None else JSON_CODEC,
-        "tags": None if tags is None else rules.checked_tags(tags) or [],
-        "due_at": rules.checked_at(at),
-        "max_age": rules.checked_max_age(max_age),
-    }
-    given = {name: value for name, value in values.items() if value is not None}
-    if not given:
-        raise InvalidInput(
-            "Nothing to change was given.",
-            code="nothing-to-change",
-            hint="Give at least one of arguments, priority, queue, tags, at, max_age.",
-        )
-    return given
 
 
 class Runs:
@@ -92,7 +58,7 @@ class Runs:
                 raise not_found(parsed)
             latest = row if row is not None else attempts[-1]
             names = await jobs.names_of(connection, [latest["job_id"]], tenant_id=actor.tenant)
-            line = await _line(connection, latest["line_id"], actor.tenant)
+            line = await line_of(connection, latest["line_id"], actor.tenant)
             lacks = await _lacks(connection, line) if latest["state"] == State.READY else None
         return as_run(
             parsed,
@@ -195,50 +161,13 @@ class Runs:
             for _ in range(LOOKS):
                 row = await _raise_if_settled(connection, actor, run_id, "change")
                 assert row is not None
-                if (objection := _objection(run_id, row, revision)) is not None:
+                if (objection := objection_to_change(run_id, row, revision)) is not None:
                     await confirm(connection, [lane_of(run_id)])
                     raise objection
                 with_line = await changed_line(connection, actor, values, row["line_id"])
-                if await _change_and_wake(connection, actor, run_id, row["revision"], with_line):
+                if await change_and_wake(connection, actor, run_id, row["revision"], with_line):
                     return
         raise _restless(run_id)
-
-
-async def changed_line(connection: Connection, actor: Actor, values: dict[str, Any], present: int) -> dict[str, Any]:
-    """Another queue is another line; what it requires of a worker and how it is delivered stays."""
-    if "line" not in values:
-        return values
-    line = (await _line(connection, present, actor.tenant))._replace(queue=values["line"])
-    number, _ = await jobs.line_in_known_queue(connection, line, tenant_id=actor.tenant)
-    return values | {"line": number}
-
-
-async def _change_and_wake(
-    connection: Connection, actor: Actor, run_id: UUID, revision: int, values: dict[str, Any]
-) -> bool:
-    lane, detail = lane_of(run_id), msgspec.json.encode({"changed": sorted(values)}).decode()
-    async with transaction(connection):
-        changed = await store.change(
-            connection,
-            lane,
-            [run_id],
-            values,
-            tenant_id=actor.tenant,
-            revision=revision,
-            actor=actor.name,
-            detail=detail,
-        )
-        await wake_changed(connection, lane, changed)
-    return bool(changed)
-
-
-async def wake_changed(connection: Connection, lane: int, changed: list[Record]) -> None:
-    """Wake whoever may start what was changed, when the caller's transaction commits."""
-    wake_ups = (
-        notify.ready(lane, row["line_id"], row["priority"]) if row["state"] == State.READY else notify.later()
-        for row in changed
-    )
-    notify.send(connection, list(dict.fromkeys(wake_ups)))
 
 
 async def _raise_if_settled(connection: Connection, actor: Actor, run_id: UUID, verb: str) -> Record | None:
@@ -267,34 +196,12 @@ async def _read(
         )
 
 
-async def _line(connection: Connection, number: int, tenant_id: int) -> Line:
-    known = await jobs.lines(connection, tenant_id=tenant_id)
-    return next((line for line, each in known.items() if each == number), Line("?"))
-
-
 async def _lacks(connection: Connection, line: Line) -> str | None:
     """Why nobody will start a run of this line, as far as the workers that live say."""
     has_queue, has_labels = await workers.serving(connection, line)
     if not has_queue:
         return f"no live worker serves queue {line.queue}"
     return None if has_labels else f"no live worker has labels {', '.join(line.labels)}"
-
-
-def _objection(run_id: UUID, row: Record, revision: int | None) -> Conflict | None:
-    """What to say if a run no longer waits, or is not at the revision that the caller saw."""
-    if row["state"] not in WAITING:
-        return RunAlreadyStarted(
-            f"Run {run_id} has started; it can no longer be changed.",
-            hint="Cancel it, or let it finish and submit another.",
-            run_id=str(run_id),
-        )
-    if revision is not None and row["revision"] != revision:
-        return RevisionConflict(
-            f"Run {run_id} is at revision {row['revision']}, not {revision}: someone changed it meanwhile.",
-            hint="Look at it again and repeat the change.",
-            revision=row["revision"],
-        )
-    return None
 
 
 def not_found(run_id: UUID) -> RunNotFound:
