@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeVar
 
 from mainspring.control.backfilling import Backfilling
@@ -81,72 +81,118 @@ class Services:
         await self.store.close()
 
 
+class _Parts:
+    """What services are put together from, each made once, when the first needs it."""
+
+    def __init__(self, store: Store, clock: Clock, application: Application) -> None:
+        self.store, self.clock, self.application = store, clock, application
+        self.database, self.lanes = store.database, store.lanes
+        self.submitter = Submitter(database=self.database, clock=clock, lanes=self.lanes)
+        self.runs = Runs(database=self.database, lanes=self.lanes, application=application)
+        self.lists = Lists(database=self.database, lanes=self.lanes)
+        self.reruns = Reruns(database=self.database, clock=clock, runs=self.runs)
+        self.queries = ScheduleQueries(database=self.database, lanes=self.lanes)
+        self.calendars = Calendars(database=self.database, clock=clock, lanes=self.lanes)
+
+    @cached_property
+    def definitions(self) -> Definitions:
+        installation = self.store.installation
+        return Definitions(
+            database=self.database, lanes=self.lanes, installation=installation, application=self.application
+        )
+
+    @cached_property
+    def submissions(self) -> Submissions:
+        return Submissions(
+            definitions=self.definitions,
+            submitter=self.submitter,
+            application=self.application,
+            waker=self.database.waker,
+        )
+
+    @cached_property
+    def operations(self) -> Operations:
+        backfilling = partial(
+            Backfilling,
+            database=self.database,
+            clock=self.clock,
+            queries=self.queries,
+            reruns=self.reruns,
+            templates=Templates(self.clock),
+        )
+        return Operations(database=self.database, lists=self.lists, reruns=self.reruns, backfilling=backfilling)
+
+    @cached_property
+    def acts(self) -> ScheduleActs:
+        firer = lane_firer(self.clock)
+        return ScheduleActs(clock=self.clock, queries=self.queries, calendars=self.calendars, firer=firer)
+
+    @cached_property
+    def transactions(self) -> ScheduleTransactions:
+        return ScheduleTransactions(database=self.database, definitions=self.definitions)
+
+    @cached_property
+    def schedules(self) -> Schedules:
+        return Schedules(
+            database=self.database,
+            clock=self.clock,
+            queries=self.queries,
+            definitions=self.definitions,
+            application=self.application,
+            submissions=self.submissions,
+            calendars=self.calendars,
+            acts=self.acts,
+            transactions=self.transactions,
+        )
+
+    @cached_property
+    def schedule_batches(self) -> ScheduleBatches:
+        return ScheduleBatches(
+            clock=self.clock,
+            queries=self.queries,
+            schedules=self.schedules,
+            calendars=self.calendars,
+            replacer=ScheduleReplacer(acts=self.acts),
+            transactions=self.transactions,
+        )
+
+    @cached_property
+    def declared(self) -> DeclaredSchedules:
+        return DeclaredSchedules(
+            database=self.database,
+            lanes=self.lanes,
+            application=self.application,
+            schedules=self.schedules,
+            calendars=self.calendars,
+        )
+
+
 def services(store: Store, clock: Clock, application: Application) -> Services:
     """Everything `control/` offers, on this store, for this application."""
-    database, lanes = store.database, store.lanes
-    definitions = Definitions(database=database, lanes=lanes, installation=store.installation, application=application)
-    submitter = Submitter(database=database, clock=clock, lanes=lanes)
-    runs = Runs(database=database, lanes=lanes, application=application)
-    lists = Lists(database=database, lanes=lanes)
-    reruns = Reruns(database=database, clock=clock, runs=runs)
-    submissions = Submissions(
-        definitions=definitions, submitter=submitter, application=application, waker=database.waker
-    )
-    schedule_queries = ScheduleQueries(database=database, lanes=lanes)
-    calendars = Calendars(database=database, clock=clock, lanes=lanes)
-    acts = ScheduleActs(clock=clock, queries=schedule_queries, calendars=calendars, firer=lane_firer(clock))
-    transactions = ScheduleTransactions(database=database, definitions=definitions)
-    schedules = Schedules(
-        database=database,
-        clock=clock,
-        queries=schedule_queries,
-        definitions=definitions,
-        application=application,
-        submissions=submissions,
-        calendars=calendars,
-        acts=acts,
-        transactions=transactions,
-    )
-    backfilling = partial(
-        Backfilling,
-        database=database,
-        clock=clock,
-        queries=schedule_queries,
-        reruns=reruns,
-        templates=Templates(clock),
-    )
-    operations = Operations(database=database, lists=lists, reruns=reruns, backfilling=backfilling)
+    made = _Parts(store, clock, application)
+    database, lanes, runs, queries = made.database, made.lanes, made.runs, made.queries
     return Services(
         store=store,
-        submitter=submitter,
-        submissions=submissions,
+        submitter=made.submitter,
+        submissions=made.submissions,
         runs=runs,
         dead=DeadLetters(database=database, runs=runs),
-        reruns=reruns,
-        lists=lists,
+        reruns=made.reruns,
+        lists=made.lists,
         watching=Watching(database=database, clock=clock, runs=runs),
         results=Results(database=database, clock=clock, runs=runs, application=application),
         jobs=Jobs(database=database, lanes=lanes),
         queues=Queues(database=database, lanes=lanes),
         workers=Workers(database=database),
-        operations=operations,
-        schedules=schedules,
-        schedules_of_named_jobs=SchedulesOfNamedJobs(application=application, schedules=schedules),
-        schedule_queries=schedule_queries,
-        schedule_lists=ScheduleLists(database=database, lanes=lanes, queries=schedule_queries),
-        schedule_batches=ScheduleBatches(
-            clock=clock,
-            queries=schedule_queries,
-            schedules=schedules,
-            calendars=calendars,
-            replacer=ScheduleReplacer(acts=acts),
-            transactions=transactions,
-        ),
-        backfills=Backfills(database=database, queries=schedule_queries, operations=operations),
-        declared=DeclaredSchedules(
-            database=database, lanes=lanes, application=application, schedules=schedules, calendars=calendars
-        ),
-        calendars=calendars,
-        forecasts=Forecasts(database=database, lanes=lanes, calendars=calendars),
+        operations=made.operations,
+        schedules=made.schedules,
+        schedules_of_named_jobs=SchedulesOfNamedJobs(application=application, schedules=made.schedules),
+        schedule_queries=queries,
+        schedule_lists=ScheduleLists(database=database, lanes=lanes, queries=queries),
+        schedule_batches=made.schedule_batches,
+        backfills=Backfills(database=database, queries=queries, operations=made.operations),
+        declared=made.declared,
+        calendars=made.calendars,
+        forecasts=Forecasts(database=database, lanes=lanes, calendars=made.calendars),
         restoration=Restoration(database=database, clock=clock, lanes=lanes),
     )
