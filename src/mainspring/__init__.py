@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mainspring.app.chunk_job import ChunkJob
     from mainspring.app.handle import Handle
     from mainspring.app.job import Job
     from mainspring.app.mainspring import Mainspring
@@ -38,6 +39,7 @@ __all__ = [
     "CalendarSummary",
     "Cancel",
     "CatchUp",
+    "ChunkJob",
     "Context",
     "Fail",
     "Handle",
@@ -73,6 +75,7 @@ _HOMES = {
     "CalendarSummary": "mainspring.model.scheduling",
     "Cancel": "mainspring.model.steering",
     "CatchUp": "mainspring.schedule.deciding",
+    "ChunkJob": "mainspring.app.chunk_job",
     "Context": "mainspring.model.context",
     "Fail": "mainspring.model.steering",
     "Handle": "mainspring.app.handle",

@@ -4,6 +4,7 @@
     ├── InvalidInput (ValueError)          a value breaks a rule: field, value, rule
     │   ├── InvalidArguments               the arguments of a job do not fit its signature
     │   ├── InvalidResult                  what a job returned does not fit its annotation
+    │   │   └── InvalidAnswers             a chunk handler did not answer each of its runs
     │   ├── InvalidSchedule                when a job shall run cannot be read, or never comes
     │   ├── FilterTooWide                  too many runs would have to be looked at
     │   └── ValueNotStorable               PostgreSQL cannot keep a value that was given
@@ -82,6 +83,12 @@ class InvalidResult(InvalidInput):
     """What a handler returned does not fit its return annotation."""
 
     code = "invalid-result"
+
+
+class InvalidAnswers(InvalidResult):
+    """What a chunk handler returned is not one answer for each of its runs."""
+
+    code = "invalid-answers"
 
 
 class InvalidSchedule(InvalidInput):

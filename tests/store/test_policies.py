@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mainspring import Handle, Mainspring, Run
-    from mainspring.app.job import Job
+    from mainspring.app.job import Job, JobDecorator
     from mainspring.store.connection import Connection
     from mainspring.testing import FrozenClock
 
@@ -49,7 +49,8 @@ def job_that(app: Mainspring, *ends: Any, **options: Any) -> Job[[], Any]:
             raise end
         return end
 
-    return app.job(name="attempt", **options)(attempt)
+    decorate: JobDecorator = app.job(name="attempt", **options)
+    return decorate(attempt)
 
 
 def outcomes(run: Run) -> list[str]:
@@ -274,7 +275,8 @@ def job_that_takes(frozen_app: Mainspring, clock: FrozenClock, monkeypatch: pyte
             await sweeps.more()
             return "done"
 
-        return frozen_app.job(name="attempt", **options)(attempt)
+        decorate: JobDecorator = frozen_app.job(name="attempt", **options)
+        return decorate(attempt)
 
     return job_that_takes
 

@@ -88,8 +88,10 @@ def test_a_context_that_is_not_the_first_parameter_is_refused(app: Mainspring, f
         ("retries", "Did you mean retry=RetryPolicy(max_attempts=…)?"),
         ("max_retries", "Did you mean retry=RetryPolicy(max_attempts=…)?"),
         ("time_limit", "Did you mean timeout=…?"),
+        ("batch_size", "Did you mean chunk=…?"),
+        ("flush_interval", "Did you mean chunk_wait=…?"),
         ("prioritty", "Did you mean 'priority'?"),
-        ("command", "Known: calendars, capture_logs, catch_up, cpu, delivery and 19 more."),
+        ("command", "Known: calendars, capture_logs, catch_up, chunk, chunk_wait and 21 more."),
     ],
 )
 def test_an_option_that_there_is_not_is_refused(app: Mainspring, option: str, hint: str) -> None:

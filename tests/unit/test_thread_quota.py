@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -12,6 +12,9 @@ from mainspring.worker.registration import Lines
 from mainspring.worker.turns import LOOK_AT_MOST_EVERY, NEVER, ThreadQuota
 
 from .hands import HandClock
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 IN_THREAD, ASYNC = {JOB: 7}, {JOB: 8}
 PLAIN, ONCE = (0, 1), (0, 2)
@@ -40,12 +43,18 @@ class Capacity:
 
 
 class Bench:
-    def __init__(self) -> None:
+    def __init__(self, jobs: Sequence[int] = (7,), chunk_jobs: Sequence[int] = ()) -> None:
         self.capacity = Capacity()
         self.clock = HandClock()
         lines = Lines(queues=["default"], labels=[])
         lines.learn({Line("default"): PLAIN[1], Line("default", (), Delivery.AT_MOST_ONCE): ONCE[1]})
-        self.quota = ThreadQuota(jobs=[7], capacity=cast("Any", self.capacity), lines=lines, clock=self.clock)
+        self.quota = ThreadQuota(
+            jobs=jobs,
+            chunk_jobs=chunk_jobs,
+            capacity=cast("Any", self.capacity),
+            lines=lines,
+            clock=self.clock,
+        )
 
     def learn(self, pair: tuple[int, int], quota: int | None, *rows: Any) -> list[Any]:
         return list(self.quota.learn(pair, quota, rows, began=self.clock.now))
@@ -64,10 +73,17 @@ def test_as_many_as_there_is_room_for(bench: Bench, room: int, count: int, quota
 
 
 def test_where_no_handler_needs_a_thread_nothing_is_counted() -> None:
-    bench = Bench()
-    bench.quota.jobs = []
+    assert Bench(jobs=[]).quota.of(PLAIN, 500) is None
 
-    assert bench.quota.of(PLAIN, 500) is None
+
+def test_runs_that_share_a_thread_are_left_in_line_only_where_none_is_free() -> None:
+    bench = Bench(chunk_jobs=[9])
+
+    assert [bench.quota.jobs(quota) for quota in (None, 3, 0)] == [(), (7,), [7, 9]]
+    bench.learn(PLAIN, 3, *[{JOB: 9}] * 500)
+    assert not bench.quota.has_left(PLAIN)
+    bench.learn(PLAIN, 0)
+    assert bench.quota.has_left(PLAIN)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, Unpack, overload
 
 from mainspring.errors import InvalidInput
 from mainspring.model.event_loop import refuse_in_event_loop
@@ -52,7 +52,8 @@ class Job(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         if self.handler.arguments.injected:
             self.handler.arguments.check_resources(kwargs)
-        return self.handler.function(*args, **kwargs)
+        function = self.handler.function if self.handler.chunk is None else self.handler.chunk.function
+        return function(*args, **kwargs)
 
     def options(
         self,
@@ -71,7 +72,7 @@ class Job(Generic[P, R]):
         start_within: timedelta | float | None = None,
         headers: Mapping[str, str] | None = None,
         connection: object | None = None,
-    ) -> Job[P, R]:
+    ) -> Self:
         """The same job with other options for what is submitted through it.
 
         `labels` are what a worker must have, instead of those the job names.
@@ -95,7 +96,8 @@ class Job(Generic[P, R]):
             start_within=start_within,
             headers=headers,
         )
-        return Job(self._app, self.handler, options, None if connection is None else callers_connection(connection))
+        callers = None if connection is None else callers_connection(connection)
+        return type(self)(self._app, self.handler, options, callers)
 
     def scheduled(self, name: str, when: str | Schedule, **settings: Unpack[ScheduleKeywords]) -> ScheduledJob[P]:
         """A schedule of this job, still to be made: `await job.scheduled("acme", "every day at 9").create(42)`.
@@ -136,11 +138,11 @@ class Job(Generic[P, R]):
                 hint="Submit them one by one, each with its own key.",
                 field="key",
             )
-        encode = self.handler.arguments.encode
+        encode = self.handler.arguments.encode_call
         payloads = []
         for index, call in enumerate(calls):
             try:
-                payloads.append(encode((), call))
+                payloads.append(encode(call))
             except InvalidInput as error:
                 error.message = f"Item {index}: {error.message}"
                 error.fields["item"] = index

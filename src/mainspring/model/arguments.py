@@ -33,10 +33,15 @@ class Arguments:
     def __init__(self, job: str, function: Callable[..., Any]) -> None:
         self.job = job
         hints = hints_of(job, function)
-        readable = _readable(inspect.signature(function), hints)
+        readable = readable_signature(inspect.signature(function), hints)
         self.injected = injected_into(job, readable)  # parameters that are given resources, and no part of the payload
-        self.wants_context, self._signature = _without_context(job, _without(readable, self.injected))
-        self._struct = _struct_of(job, self._signature)
+        self.wants_context, signature = _without_context(job, without(readable, self.injected))
+        self._describe(signature, _struct_of(job, signature))
+
+    def _describe(self, signature: inspect.Signature, struct: type[msgspec.Struct]) -> None:
+        """What a run's arguments are: as messages show it, and as they are read."""
+        self._signature = signature
+        self._struct = struct
         self._decoder = msgspec.json.Decoder(self._struct, dec_hook=from_json)
         self._has_sets = has_sets(self._struct)
         self._keyword_only = tuple(
@@ -69,6 +74,10 @@ class Arguments:
         payload = encode(call, what="payload", limit=MAX_PAYLOAD_BYTES, sorts=self._has_sets)
         self._check(payload)
         return payload
+
+    def encode_call(self, call: Any) -> bytes:
+        """The payload for one of many calls: a mapping of its arguments."""
+        return self.encode((), call)
 
     def encode_mapping(self, named: Mapping[str, Any]) -> bytes:
         """The payload for arguments that came as data, from a command line or over the wire."""
@@ -154,13 +163,13 @@ def hints_of(job: str, function: Callable[..., Any]) -> dict[str, Any]:
         ) from error
 
 
-def _readable(signature: inspect.Signature, hints: dict[str, Any]) -> inspect.Signature:
+def readable_signature(signature: inspect.Signature, hints: dict[str, Any]) -> inspect.Signature:
     """As messages show it: types instead of their texts, and nothing about what is returned."""
     parameters = [each.replace(annotation=hints.get(each.name, each.empty)) for each in signature.parameters.values()]
     return signature.replace(parameters=parameters, return_annotation=signature.empty)
 
 
-def _without(signature: inspect.Signature, names: Mapping[str, object]) -> inspect.Signature:
+def without(signature: inspect.Signature, names: Mapping[str, object]) -> inspect.Signature:
     return signature.replace(parameters=[each for each in signature.parameters.values() if each.name not in names])
 
 

@@ -51,7 +51,7 @@ def as_json(value: Any) -> Any:
     """A value that msgspec does not know, as one that it does."""
     if isinstance(value, PurePath):
         return str(value)
-    if _is_pydantic(type(value)):
+    if is_pydantic(type(value)):
         # By the names of fields: aliases for reading and for writing need not be the same.
         return value.model_dump(mode="json", by_alias=False, round_trip=True)
     raise TypeError(f"Encoding objects of type {type(value).__name__} is unsupported")
@@ -71,7 +71,7 @@ def _is_path(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, PurePath)
 
 
-def _is_pydantic(kind: Any) -> bool:
+def is_pydantic(kind: Any) -> bool:
     """Whether this is a model of pydantic 2."""
     return hasattr(kind, "__pydantic_validator__") and hasattr(kind, "model_validate_json")
 
@@ -129,9 +129,9 @@ def _is_constrained_by_pydantic(annotation: Any) -> bool:
 def _objections(info: msgspec_types.Type) -> Iterator[str]:
     for each in _within(info, set()):
         match each:
-            case msgspec_types.CustomType(cls=kind) if not (kind is object or _is_path(kind) or _is_pydantic(kind)):
+            case msgspec_types.CustomType(cls=kind) if not (kind is object or _is_path(kind) or is_pydantic(kind)):
                 yield f"{shown(kind)} has no form in JSON"
-            case msgspec_types.CustomType(cls=kind) if _is_pydantic(kind):
+            case msgspec_types.CustomType(cls=kind) if is_pydantic(kind):
                 yield from lossy_fields(kind)
             case msgspec_types.DataclassType(cls=kind) if hasattr(kind, "__pydantic_validator__"):
                 yield f"{shown(kind)} is a dataclass of pydantic, whose validation would be passed over: use a model"

@@ -20,9 +20,14 @@ SCHEDULE_OPTIONS = frozenset(
 OPTIONS = {field.name for field in fields(JobDefinition)} - {"command"} | {"capture_logs"} | SCHEDULE_OPTIONS
 
 # What other libraries call it.
-_SYNONYMS = dict.fromkeys(
-    ("retries", "max_retries", "max_attempts", "attempts", "retry_count"), "retry=RetryPolicy(max_attempts=…)"
-) | dict.fromkeys(("time_limit", "soft_time_limit", "job_timeout"), "timeout=…")
+_SYNONYMS = (
+    dict.fromkeys(
+        ("retries", "max_retries", "max_attempts", "attempts", "retry_count"), "retry=RetryPolicy(max_attempts=…)"
+    )
+    | dict.fromkeys(("time_limit", "soft_time_limit", "job_timeout"), "timeout=…")
+    | dict.fromkeys(("batch", "batch_size", "flush_every", "bulk"), "chunk=…")
+    | dict.fromkeys(("batch_wait", "flush_interval", "linger"), "chunk_wait=…")
+)
 
 
 def checked_function(function: Any) -> Callable[..., Any]:

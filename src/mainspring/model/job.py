@@ -25,6 +25,8 @@ MAX_TAG_LENGTH = 100
 MAX_KEY_LENGTH = 200
 MAX_LABELS = 10
 MAX_DELAY = timedelta(days=366 * 10)
+MAX_CHUNK = 1_000
+DEFAULT_CHUNK_WAIT, MAX_CHUNK_WAIT = timedelta(seconds=0.2), timedelta(seconds=60)
 EARLIEST, LATEST = EPOCH, datetime(9000, 1, 1, tzinfo=UTC)
 
 _NAME = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9_.:/-]{{0,{MAX_NAME_LENGTH - 1}}}")
@@ -49,6 +51,8 @@ class JobDefinition:
     run_timeout: timedelta | None = None  # of all attempts, from the first start
     start_within: timedelta | None = None  # from when it is due
     command: tuple[str, ...] | None = None  # the program and its arguments, if it is one
+    chunk: int | None = None  # how many runs one call of its handler gets at most; None: each has a call of its own
+    chunk_wait: timedelta | None = None  # how long a run waits for others to share its call
 
     def __post_init__(self) -> None:
         checked_name(self.name, "job")
@@ -62,6 +66,7 @@ class JobDefinition:
         object.__setattr__(self, "delivery", checked_delivery(self.delivery))
         object.__setattr__(self, "labels", checked_labels(self.labels))
         self._check_isolation()
+        self._check_chunk()
 
     def _check_isolation(self) -> None:
         if not isinstance(self.isolated, bool):
@@ -77,6 +82,33 @@ class JobDefinition:
                     field=name,
                 )
 
+    def _check_chunk(self) -> None:
+        if self.chunk is None and self.chunk_wait is not None:
+            raise InvalidInput(
+                f"chunk_wait is {quoted(self.chunk_wait)}, but runs of the job do not share calls: there is no chunk.",
+                code="chunk-wait-without-chunk",
+                hint="Add chunk=…, how many runs one call gets at most.",
+                field="chunk_wait",
+            )
+        if self.chunk is None:
+            return
+        checked_chunk(self.chunk)
+        object.__setattr__(self, "chunk_wait", checked_chunk_wait(self.chunk_wait))
+        if self.isolated:
+            raise InvalidInput(
+                f"chunk is {self.chunk}, and the job is isolated: a process of its own is for one run.",
+                code="chunk-isolated",
+                hint="Leave out chunk, or isolated.",
+                field="chunk",
+            )
+        if self.delivery is not Delivery.AT_LEAST_ONCE:
+            raise InvalidInput(
+                f"chunk is {self.chunk}, and delivery is {self.delivery.value!r}: such runs are claimed one at a time.",
+                code="chunk-delivery",
+                hint="Leave out chunk, or let runs be delivered at least once.",
+                field="chunk",
+            )
+
     @property
     def line(self) -> Line:
         """Where its runs wait unless told otherwise."""
@@ -85,6 +117,8 @@ class JobDefinition:
     def as_document(self) -> dict[str, Any]:
         document = msgspec.to_builtins(self)
         assert isinstance(document, dict)
+        if self.chunk is None:
+            del document["chunk"], document["chunk_wait"]  # or every job of before would get a new version for nothing
         return document
 
 
@@ -156,6 +190,21 @@ def _seconds(span: object, name: str) -> float | None:
     if isinstance(span, (int, float)) and not isinstance(span, bool) and span == span:  # not NaN
         return float(max(-1, min(span, MAX_DELAY.total_seconds() + 1)))  # not every int fits into a float
     raise _invalid(name, span, "must be a timedelta or a number of seconds")
+
+
+def checked_chunk(chunk: object) -> int:
+    if not isinstance(chunk, int) or isinstance(chunk, bool) or not 1 <= chunk <= MAX_CHUNK:
+        raise _invalid("chunk", chunk, f"must be a whole number from 1 to {MAX_CHUNK:,}")
+    return chunk
+
+
+def checked_chunk_wait(wait: object) -> timedelta:
+    """Meanwhile a worker holds the runs, and nobody else can start them: so it is short."""
+    seconds = _seconds(DEFAULT_CHUNK_WAIT if wait is None else wait, "chunk_wait")
+    assert seconds is not None
+    if not 0 <= seconds <= MAX_CHUNK_WAIT.total_seconds():
+        raise _invalid("chunk_wait", wait, f"must be from 0 to {MAX_CHUNK_WAIT.total_seconds():g} seconds")
+    return timedelta(seconds=seconds)
 
 
 def checked_tags(tags: object) -> list[str] | None:

@@ -89,17 +89,17 @@ PLAIN = ReturnType("")
 
 def return_type_of(job: str, hints: Mapping[str, Any], delivery: Delivery) -> ReturnType:
     """By the annotation of a handler, whose `hints` these are."""
-    annotation = _without_steering(hints.get("return", Any))
+    annotation = without_kind(hints.get("return", Any), Steering)
     if delivery is Delivery.TRANSACTIONAL and annotation is NoneType:
         annotation = Any  # its result is what it finishes its run with; it need not return it as well
     return ReturnType(job, annotation)
 
 
-def _without_steering(annotation: Any) -> Any:
+def without_kind(annotation: Any, unwanted: type) -> Any:
     """A handler may return what is to become of its run: `-> Order | Snooze` is an Order."""
     is_union = get_origin(annotation) in (Union, UnionType)
     kinds = get_args(annotation) if is_union else (annotation,)
-    kept = tuple(kind for kind in kinds if not (isinstance(kind, type) and issubclass(kind, Steering)))
+    kept = tuple(kind for kind in kinds if not (isinstance(kind, type) and issubclass(kind, unwanted)))
     if len(kept) == len(kinds):
         return annotation
     return reduce(or_, kept) if kept else NoneType

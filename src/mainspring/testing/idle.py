@@ -177,6 +177,7 @@ class WaitingWork:
     async def _until_quiet(self) -> None:
         glances, seen = 0, (-1, -1)
         while not self._is_quiet:
+            self._fill_no_chunks()
             await asyncio.sleep(GLANCE_SECONDS)
             glances += 1
             progress = self.running, self._worker.parts.flusher.accepted
@@ -188,6 +189,11 @@ class WaitingWork:
         await self._worker.parts.flusher.drained()
         if failure := self._worker.failure():
             raise failure
+
+    def _fill_no_chunks(self) -> None:
+        """Where nothing is left to claim, what waits for others to share a call waits in vain."""
+        if self._worker.parts.claimer.is_resting:
+            self._worker.parts.executor.capacity.gatherer.call_all()
 
     @property
     def _is_quiet(self) -> bool:

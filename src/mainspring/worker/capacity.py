@@ -5,7 +5,8 @@ handler that is not async also needs a thread, and there are fewer of these: a h
 than a few, because Python runs one at a time, and each takes its turn before the event loop has its own.
 
 Claimed runs wait in a small buffer. How many may wait adapts to how fast handlers finish, so that long runs are not
-hoarded here while another worker idles.
+hoarded here while another worker idles. A chunk of runs that share a call needs one slot, and one thread at most; runs
+that wait for others to share one are no part of the buffer (`gatherer.py`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mainspring.worker.buffer import Buffer
+from mainspring.worker.gatherer import Gatherer
 from mainspring.worker.waits import MOST_PER_SLOT, Waits
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mainspring.clock import Clock
+    from mainspring.store.instants import Micros
+    from mainspring.worker.gatherer import ChunkCall
     from mainspring.worker.settings import WorkerSettings
     from mainspring.worker.work import Work
 
@@ -52,7 +56,13 @@ class Capacity:
     """`start` begins a run and answers whether it took its slot. `has_room` is set when more may be claimed."""
 
     def __init__(
-        self, *, settings: WorkerSettings, clock: Clock, has_room: asyncio.Event, start: Callable[[Work], bool]
+        self,
+        *,
+        settings: WorkerSettings,
+        clock: Clock,
+        has_room: asyncio.Event,
+        start: Callable[[Work], bool],
+        now: Callable[[], Micros],
     ) -> None:
         self._slots = settings.slots
         self._threads = settings.thread_count
@@ -62,6 +72,8 @@ class Capacity:
         self._kept = 0  # slots that stay free for a run that may not wait here
         self._kept_threads = 0  # threads, likewise
         self.buffer = Buffer(has_thread=self._has_thread_for_new, start=start)
+        self.gatherer = Gatherer(now=now, call=self._add_call)
+        self._sharing = 0  # runs beyond the first of each call that is in the buffer or running
         self.waits = Waits(
             most=MOST_PER_SLOT * settings.slots,
             running=self.running,
@@ -76,11 +88,14 @@ class Capacity:
 
     # ── what is free ────────────────────────────────────────────────────────────────────────────────────────
 
-    def room(self) -> int:
-        """How many more runs it would be good to have here."""
+    def room(self, line: int | None = None) -> int:
+        """How many more runs it would be good to have here; of a line, if it may have chunks to fill."""
         if self.is_closed:
             return 0
-        return self.free_slots() - self._kept + _prefetch(self._rate) - self.buffer.in_line
+        room = self.free_slots() - self._kept + _prefetch(self._rate) - self.buffer.in_line
+        if not self.gatherer:
+            return room
+        return room - len(self.gatherer) + (0 if line is None else self.gatherer.space_in(line))
 
     def thread_room(self) -> int:
         """How many of them may need a thread."""
@@ -104,7 +119,7 @@ class Capacity:
     @property
     def has_spare_slot(self) -> bool:
         """Whether a slot is free that nothing here waits for."""
-        return self.free_slots() > self.buffer.in_line
+        return self.free_slots() > self.buffer.in_line + len(self.gatherer)
 
     @property
     def has_spare_thread(self) -> bool:
@@ -117,7 +132,8 @@ class Capacity:
 
         Who waits for another run does not count: that one must be claimed.
         """
-        return len(self.running) - self.waits.without_slot + len(self.buffer)
+        alone = len(self.running) - self.waits.without_slot + len(self.buffer)
+        return alone + self._sharing + self.gatherer.waiting
 
     @property
     def needs_replacement(self) -> bool:
@@ -152,6 +168,21 @@ class Capacity:
         free = self.buffer.start_some(self._unused_slots() - self._kept)
         if free > 0 or self._kept or self.buffer.in_line * 2 < MAX_PREFETCH:
             self.has_room.set()
+
+    def _add_call(self, call: ChunkCall) -> None:
+        """A chunk is to be called."""
+        self.share(call, 1)
+        self.buffer.add([call])
+        self.fill_slots()
+
+    def share(self, work: Work, change: int) -> None:
+        """So many more calls like this one are here, or fewer."""
+        self._sharing += change * (len(work.runs) - 1)
+
+    def finish_sharing(self, call: ChunkCall) -> None:
+        """The runs of a call are over."""
+        self._rate.count += len(call.runs) - 1
+        self.share(call, -1)
 
     def begin(self, work: Work) -> None:
         self.running.add(work)

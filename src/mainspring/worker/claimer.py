@@ -85,7 +85,11 @@ class Claimer:
         self._fronts: dict[Pair, Front] = {}
         self._hot = Turns(settings.weights)  # worth asking
         self._quota = ThreadQuota(
-            jobs=executor.jobs_in_threads, capacity=executor.capacity, lines=lines, clock=worker.clock
+            jobs=executor.jobs_in_threads,
+            chunk_jobs=executor.chunk_jobs_in_threads,
+            capacity=executor.capacity,
+            lines=lines,
+            clock=worker.clock,
         )
         self._kept: Pair | None = None  # whose turn came when no slot was free: it gets the next one
         self._urgent: dict[Pair, int] = {}  # to ask out of turn, for this priority and more urgent ones
@@ -97,6 +101,7 @@ class Claimer:
         self._looked_at = float("-inf")
         self._look_cost = 0.0
         self._is_stopping = False
+        self._is_resting = False
         self.under_way: dict[UUID, Pair] = {}  # claims sent and not answered, by their lease
 
     # ── being told ──────────────────────────────────────────────────────────────────────────────────────────
@@ -142,7 +147,7 @@ class Claimer:
             self._ask_whose_instant_came(pair)
         if self._kept is not None and self._capacity.free_slots() > 0 and self._unsettled_room() > 0:
             await self._claim_one(self._kept)
-        elif self._room() <= 0:
+        elif not self._has_room():
             await self._rest(None)
         elif self._clock.monotonic() >= self._look_at:
             await self.look()
@@ -162,11 +167,14 @@ class Claimer:
     def _next_urgent(self) -> Pair | None:
         if not self._urgent or (self._urgent_claims >= URGENT_PER_TURN and self._hot):
             return None
-        return next(filter(self._quota.may_ask, self._urgent), None)
+        return next(filter(self._may_ask_urgent, self._urgent), None)
 
-    def _room(self) -> int:
+    def _has_room(self) -> bool:
+        return self._room() > 0 or any(self._room(line) > 0 for line in self._capacity.gatherer.lines)
+
+    def _room(self, line: int | None = None) -> int:
         """As much as fits here, and no more than may be unsettled: that is what a crash would repeat."""
-        return min(self._capacity.room(), self._unsettled_room())
+        return min(self._capacity.room(line), self._unsettled_room())
 
     def _unsettled_room(self) -> int:
         return self._flusher.room() - self._capacity.in_hand
@@ -175,15 +183,26 @@ class Claimer:
         """Until there is room, someone says something, or the time is over."""
         something = self._capacity.has_room
         something.clear()
+        self._is_resting = True
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await something.wait()
+        self._is_resting = False
+
+    @property
+    def is_resting(self) -> bool:
+        """Whether it has asked everywhere it knows of, and was told nothing new."""
+        return self._is_resting and not self._capacity.has_room.is_set()
 
     def _may_ask(self, pair: Pair) -> bool:
         """One slot is kept at a time: who needs another waits, and the others have their turns."""
         if self._kept is not None and self._lines[pair[1]].is_claimed_singly:
             return False
-        return self._quota.may_ask(pair)
+        return self._may_ask_urgent(pair)
+
+    def _may_ask_urgent(self, pair: Pair) -> bool:
+        """Where there is room for what completes a chunk, there may be none for others."""
+        return self._quota.may_ask(pair) and (not self._capacity.gatherer or self._room(pair[1]) > 0)
 
     async def look(self) -> None:
         """Look, with one statement, at all lines in all lanes that are not known to be worth asking anyway."""
@@ -204,7 +223,7 @@ class Claimer:
     async def _claim_urgent(self, pair: Pair) -> None:
         """Fetch what is more urgent than the rest of its line, and only that; the pair's turn comes as before."""
         order = PRIORITIES[: self._urgent[pair] + 1]
-        front, wanted = self._fronts[pair], min(MAX_BATCH, self._room())
+        front, wanted = self._fronts[pair], min(MAX_BATCH, self._room(pair[1]))
         from_the_front = self._is_front_look_due(front)
         rows, passed = await self._claim(pair, front, order, wanted, from_the_front=from_the_front)
         front.advance(passed)
@@ -215,7 +234,7 @@ class Claimer:
     async def _claim_next(self, pair: Pair) -> None:
         self._urgent_claims = 0
         if not self._lines[pair[1]].is_claimed_singly:
-            wanted = min(MAX_BATCH, self._room())
+            wanted = min(MAX_BATCH, self._room(pair[1]))
             await self._claim_and_come_again(pair, wanted)
             if wanted < FEW:
                 await self._clock.sleep(GAP_SECONDS)  # let a few more slots become free before asking again
@@ -278,7 +297,7 @@ class Claimer:
                 count=count,
                 lease_id=lease_id,
                 worker_id=self._worker_id,
-                jobs_in_threads=() if quota is None else self._quota.jobs,
+                jobs_in_threads=self._quota.jobs(quota),
                 threads=quota or 0,
             )
         except Exception:

@@ -14,6 +14,8 @@ from mainspring.store.columns import ID, JOB
 from mainspring.store.instants import UNIX_TO_POSTGRES
 from mainspring.worker import outcomes
 from mainspring.worker.capacity import Capacity
+from mainspring.worker.chunk_runner import ChunkRunner
+from mainspring.worker.gatherer import ChunkCall
 from mainspring.worker.handler_errors import unpacked
 from mainspring.worker.launcher import Launcher
 from mainspring.worker.time_limits import Timekeeper
@@ -61,11 +63,20 @@ class Executor:
         self._worker_id = worker.id
         self._handlers = handlers
         self._lines = lines
-        self.jobs_in_threads = [job for job, handler in handlers.items() if handler.needs_thread]
+        in_threads = [job for job, handler in handlers.items() if handler.needs_thread]
+        self.jobs_in_threads = [job for job in in_threads if handlers[job].chunk is None]
+        self.chunk_jobs_in_threads = [job for job in in_threads if handlers[job].chunk is not None]
+        self._has_chunks = any(handler.chunk is not None for handler in handlers.values())
         self._cancel_grace = settings.cancel_grace
         self._clock = worker.clock
         self._settle = settle
-        self.capacity = Capacity(settings=settings, clock=worker.clock, has_room=has_room, start=self._start)
+        self.capacity = Capacity(
+            settings=settings,
+            clock=worker.clock,
+            has_room=has_room,
+            start=self._start_run_or_call if self._has_chunks else self._start,
+            now=self.now,
+        )
         self._running, self._buffer, self._waits = self.capacity.running, self.capacity.buffer, self.capacity.waits
         self.timekeeper = Timekeeper(
             clock=worker.clock,
@@ -76,12 +87,20 @@ class Executor:
         )
         self._performer = performer
         self._launcher = Launcher(clock=worker.clock, execute=self._execute, may_begin=self._may_begin)
+        self._chunks = ChunkRunner(
+            capacity=self.capacity,
+            timekeeper=self.timekeeper,
+            performer=performer,
+            settle=settle,
+            now=self.now,
+            cancel_grace=settings.cancel_grace,
+        )
 
     # ── taking runs in ──────────────────────────────────────────────────────────────────────────────────────
 
     @property
     def is_idle(self) -> bool:
-        return not self._running and not self._buffer
+        return not self._running and not self._buffer and not self.capacity.gatherer
 
     @property
     def running(self) -> int:
@@ -99,9 +118,9 @@ class Executor:
         if self._lines[line].is_claimed_singly:
             self._start_or_give_back(works)
             return works
-        self._buffer.add(works)
+        self._buffer.add(self.capacity.gatherer.take(works) if self._has_chunks else works)
         if self.capacity.is_closed:
-            self.give_back_waiting()
+            self._give_back_everything()
         self.capacity.fill_slots()
         return works
 
@@ -137,6 +156,9 @@ class Executor:
             return False
         return True
 
+    def _start_run_or_call(self, work: Work) -> bool:
+        return self._chunks.start(work) if isinstance(work, ChunkCall) else self._start(work)
+
     async def _execute(self, work: Work, handler: Handler) -> None:
         work.started_at = self.now()
         try:
@@ -145,7 +167,7 @@ class Executor:
         except asyncio.CancelledError as error:
             settled = outcomes.cancelled(work, error, self.now())
         except BaseException as error:  # whatever a handler raises ends its attempt only
-            if isinstance(error, GeneratorExit) and not _is_in_its_task(work):
+            if isinstance(error, GeneratorExit) and not work.is_in_its_task:
                 raise  # nobody raised it: the event loop is gone, and Python puts away what was still waiting
             settled = outcomes.raised(work, unpacked(error), self.now())
         self._finish(work, settled)
@@ -165,22 +187,22 @@ class Executor:
         if work.is_cancelled or work.is_settled:
             return
         work.is_cancelled = True
-        if work in self._running:
-            self._tell(work)
-            asyncio.get_running_loop().call_later(self._cancel_grace, self._abandon, work)
+        stopped = self._chunks.cancel(work) if self._has_chunks else work
+        if stopped is not None and stopped in self._running:
+            self._tell(stopped)
+            asyncio.get_running_loop().call_later(self._cancel_grace, self._abandon, stopped)
 
     def interrupt(self, works: Iterable[Work], grace: float) -> None:
         """Stop these runs, which did nothing wrong; they go back in line."""
         for work in list(works):
             if work in self._running and not work.is_interrupted:
-                work.is_interrupted = True
+                work.interrupt()
                 self._tell(work)
                 asyncio.get_running_loop().call_later(grace, self._abandon, work)
 
     def _time_is_up(self, work: Work) -> None:
         """Its time is up: tell it. If it has not stopped at the hard limit, it is abandoned."""
-        assert work.limit is not None
-        work.limit.exceed()
+        work.exceed_limit()
         if work in self._running and not work.is_cancelled and not work.is_interrupted:
             self._tell(work)
 
@@ -192,20 +214,33 @@ class Executor:
         """As much force as there is: killed if it can be; else settled, while code that would not stop runs on."""
         if work in self._running and not self._performer.kill(work):
             abandoned = self.capacity.abandon(work)
-            self._settle(work.stopped(self.now()))
+            self.capacity.share(work, -1)
+            for run in work.runs:
+                if not run.is_settled:
+                    self._settle(run.stopped(self.now()))
             log.warning("a handler would not stop and was abandoned", run=str(work.row[ID]), abandoned=abandoned)
 
     def give_back_waiting(self, *, older_than: float = 0.0) -> None:
-        """Return runs that have not started."""
+        """Return runs that wait for a slot or a thread."""
+        for work in self._buffer.take_out((self.now()[0] - int(older_than * 1_000_000),)):
+            self.capacity.share(work, -1)
+            self._give_back(work.runs)
+
+    def _give_back_everything(self) -> None:
+        """Return all that has not started: what waits for others to share a call with it, too."""
+        self._give_back(self.capacity.gatherer.take_out())
+        self.give_back_waiting()
+
+    def _give_back(self, runs: Iterable[Work]) -> None:
         now = self.now()
-        for work in self._buffer.take_out((now[0] - int(older_than * 1_000_000),)):
-            if not work.is_settled:
-                self._settle(work.cancelled(now) if work.is_cancelled else work.given_back(now))
+        for run in runs:
+            if not run.is_settled:
+                self._settle(run.cancelled(now) if run.is_cancelled else run.given_back(now))
 
     def stop_taking(self) -> None:
         """The first step of a drain: nothing new begins, what has not begun goes back."""
         self.capacity.is_closed = True
-        self.give_back_waiting()
+        self._give_back_everything()
 
     def stop_running(self) -> None:
         """The last step of a drain: what still runs goes back in line now."""
@@ -221,10 +256,3 @@ class Executor:
 
     def now(self) -> Micros:
         return (self._clock.micros() - UNIX_TO_POSTGRES,)
-
-
-def _is_in_its_task(work: Work) -> bool:
-    try:
-        return asyncio.current_task() is work.task
-    except RuntimeError:  # there is no event loop
-        return False

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from mainspring.errors import InvalidInput, ProcessCrashed, RunCancelled
+from mainspring.errors import InvalidAnswers, InvalidInput, ProcessCrashed, RunCancelled
 from mainspring.model.line import Delivery
 from mainspring.model.steering import Steering
 from mainspring.store.columns import EXPIRES_AT, SPECIAL
@@ -80,9 +80,19 @@ def raised(work: Work, error: BaseException, now: Micros) -> Settled:
         return work.stopped(now, error)
     if isinstance(error, ProcessCrashed):
         return work.crashed(error, now)
-    if isinstance(error, RemoteError) and error.is_unkeepable:
+    if isinstance(error, InvalidAnswers) or (isinstance(error, RemoteError) and error.is_unkeepable):
         return work.unkeepable(error, now)
     return work.failed(error, now)
+
+
+def answered(work: Work, handler: Handler, answer: Any, now: Micros) -> Settled:
+    """The handler has answered for this one of several runs."""
+    try:
+        if isinstance(answer, asyncio.CancelledError):
+            return cancelled(work, answer, now)
+        return raised(work, answer, now) if isinstance(answer, BaseException) else returned(work, handler, answer, now)
+    except BaseException as error:  # a result that fails to be read concerns this run only
+        return raised(work, error, now)
 
 
 def cancelled(work: Work, error: asyncio.CancelledError, now: Micros) -> Settled:

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from mainspring.errors import InvalidInput
+from mainspring.model.chunk import answers_of
 from mainspring.model.context import Context
 from mainspring.model.payload import JSON_CODEC
 from mainspring.store.columns import ATTEMPT, CODEC, FENCE, HEADERS, ID, PAYLOAD
+from mainspring.worker.chunk_middleware import ChunkMiddleware
 from mainspring.worker.current_attempt import CURRENT_ATTEMPT, words_of
 from mainspring.worker.environment import NOTHING
 from mainspring.worker.finishing import finishing_of
@@ -24,10 +26,11 @@ from mainspring.worker.isolation.receiver import ReportReceiver
 from mainspring.worker.threads import HandlerThreads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from logging import LogRecord
 
     from mainspring.worker.environment import Surroundings
+    from mainspring.worker.gatherer import ChunkCall
     from mainspring.worker.isolation.isolation import Isolation
     from mainspring.worker.registry import Handler
     from mainspring.worker.reporter import Reporter
@@ -52,8 +55,7 @@ class Performer:
 
     async def perform(self, work: Work, handler: Handler, begins: Callable[[Work], None]) -> Any:
         """What the handler returns. `begins` is called when a run with a time limit begins: waiting does not count."""
-        if work.row[CODEC] != JSON_CODEC:
-            raise InvalidInput(f"Codec {work.row[CODEC]} is not known to this worker.", code="unknown-codec")
+        check_codec(work)
         if self._isolation is not None and self._isolation.is_for(work, handler):
             return await self._perform_isolated(self._isolation, work, handler, begins)
         if work.limit is not None:
@@ -81,6 +83,32 @@ class Performer:
         return await self._surroundings.around(
             context, partial(self._call_in_thread, handler.function, positional, named)
         )
+
+    async def perform_call(self, call: ChunkCall, handler: Handler, begins: Callable[[Work], None]) -> Sequence[Any]:
+        """What the handler answers for each run of a chunk."""
+        if call.limit is not None:
+            begins(call)
+        CURRENT_ATTEMPT.set(call)
+        if not self._surroundings.middleware and not handler.arguments.wants_context:
+            return await self._call_for(handler, call.items)
+        contexts = await asyncio.gather(*(self._context_of(run, handler) for run in call.runs))
+        if not self._surroundings.middleware:
+            return await self._call_for(handler, call.items, contexts)
+        return await ChunkMiddleware(
+            partial(self._call_for, handler), self._surroundings, call.items, contexts
+        ).answers()
+
+    async def _call_for(
+        self, handler: Handler, items: Sequence[Any], contexts: Sequence[Context] = ()
+    ) -> Sequence[Any]:
+        assert handler.chunk is not None
+        lists = [list(contexts), list(items)] if handler.arguments.wants_context else [list(items)]
+        given = self._surroundings.given(handler.arguments.injected)
+        if handler.is_async:
+            result = await handler.chunk.function(*lists, **given)
+        else:
+            result = await self._call_in_thread(handler.chunk.function, tuple(lists), given)
+        return answers_of(handler.name, result, len(items))
 
     async def _call_in_thread(
         self, function: Callable[..., Any], positional: tuple[Any, ...], named: dict[str, Any]
@@ -131,16 +159,18 @@ class Performer:
         handler = work.handler
         if handler is None or handler.capture_level is None or record.levelno < handler.capture_level:
             return
-        if not work.is_settled and work.worker_id == self._reporter.worker_id:
-            self._reporter.report_of(work).log(*words_of(record))
+        first = next((run for run in work.runs if not run.is_settled), None)  # of a chunk, one keeps what is said
+        if first is not None and work.worker_id == self._reporter.worker_id:
+            self._reporter.report_of(first).log(*words_of(record))
 
     def tell(self, work: Work) -> None:
         """Ask the handler to stop: its context says so, and an `async def` is cancelled where it waits."""
         if self._isolation is not None and self._isolation.holds(work):
             self._isolation.tell(work)
             return
-        if work.context is not None:
-            work.context.request_cancel()
+        for run in work.runs:
+            if run.context is not None:
+                run.context.request_cancel()
         if work.handler is not None and work.handler.is_async and work.task is not None:
             work.task.cancel()
 
@@ -159,3 +189,8 @@ class Performer:
         if self._isolation is not None:
             self._isolation.close()
         self._threads.close()
+
+
+def check_codec(work: Work) -> None:
+    if work.row[CODEC] != JSON_CODEC:
+        raise InvalidInput(f"Codec {work.row[CODEC]} is not known to this worker.", code="unknown-codec")

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from mainspring.errors import InvalidInput, JobNotFound, did_you_mean
 from mainspring.model.arguments import Arguments, hints_of
+from mainspring.model.chunk import ChunkArguments, answer_type_of
 from mainspring.model.payload import MAX_PAYLOAD_BYTES, encode
 from mainspring.model.results import PLAIN, ReturnType, return_type_of
+from mainspring.worker.chunk import Chunk, for_one_run
 from mainspring.worker.environment import Environment
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ class Handler:
     is_timed: bool = False  # its attempts may take only so long
     command: Command | None = None  # what an isolated child becomes, instead of calling the function
     capture_level: int | None = None  # from which level on lines of `logging` are kept; None keeps none
+    chunk: Chunk | None = None  # how it is called for several runs at once; `function` is for one
 
     @property
     def name(self) -> str:
@@ -41,6 +44,8 @@ class Handler:
 
 def handler_of(definition: JobDefinition, function: Callable[..., Any], command: Command | None = None) -> Handler:
     name, is_async = definition.name, inspect.iscoroutinefunction(function)
+    if definition.chunk is not None:
+        return _chunk_handler_of(definition, function)
     return Handler(
         definition,
         function,
@@ -48,9 +53,29 @@ def handler_of(definition: JobDefinition, function: Callable[..., Any], command:
         return_type_of(name, hints_of(name, function), definition.delivery),
         is_async,
         needs_thread=not is_async and not definition.isolated,
-        is_timed=definition.timeout is not None or definition.run_timeout is not None,
+        is_timed=_is_timed(definition),
         command=command,
     )
+
+
+def _chunk_handler_of(definition: JobDefinition, function: Callable[..., Any]) -> Handler:
+    name, is_async = definition.name, inspect.iscoroutinefunction(function)
+    assert definition.chunk is not None
+    assert definition.chunk_wait is not None
+    return Handler(
+        definition,
+        for_one_run(name, function),
+        ChunkArguments(name, function),
+        answer_type_of(name, hints_of(name, function)),
+        is_async,
+        needs_thread=not is_async,
+        is_timed=_is_timed(definition),
+        chunk=Chunk(function, definition.chunk, definition.chunk_wait.total_seconds()),
+    )
+
+
+def _is_timed(definition: JobDefinition) -> bool:
+    return definition.timeout is not None or definition.run_timeout is not None
 
 
 class Registry:

@@ -175,9 +175,11 @@ class ThreadQuota:
     the next thread that becomes free is kept for them.
     """
 
-    def __init__(self, *, jobs: Sequence[int], capacity: Capacity, lines: Lines, clock: Clock) -> None:
-        self.jobs = jobs
-        self._known = frozenset(self.jobs)
+    def __init__(
+        self, *, jobs: Sequence[int], chunk_jobs: Sequence[int], capacity: Capacity, lines: Lines, clock: Clock
+    ) -> None:
+        self._jobs = jobs
+        self._all_jobs = [*jobs, *chunk_jobs]
         self._capacity = capacity
         self._lines = lines
         self._clock = clock
@@ -187,10 +189,16 @@ class ThreadQuota:
 
     def of(self, pair: Pair, count: int) -> int | None:
         """How many of `count` runs may need a thread; None if all of them may."""
-        if not self.jobs:
+        if not self._all_jobs:
             return None
         room = self._room(pair)
         return None if room >= count else max(0, room)
+
+    def jobs(self, quota: int | None) -> Sequence[int]:
+        """Whose runs such a quota is for. A thread serves a whole chunk: such runs are left only if none is free."""
+        if quota is None:
+            return ()
+        return self._jobs if quota else self._all_jobs
 
     def _room(self, pair: Pair) -> int:
         if not self._lines[pair[1]].is_claimed_singly:
@@ -206,7 +214,8 @@ class ThreadQuota:
             self._release(pair)
         if quota is None:
             return rows
-        in_threads = [row for row in rows if row[JOB] in self._known]
+        limited = self.jobs(quota)
+        in_threads = [row for row in rows if row[JOB] in limited]
         if len(in_threads) < quota:
             return rows
         self._leave(pair, 0.0 if rows else pause_after(self._clock.monotonic() - began))

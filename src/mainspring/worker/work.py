@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 from mainspring.errors import AttemptTimedOut
@@ -16,7 +17,7 @@ from mainspring.worker.successes import Success
 from mainspring.worker.time_limits import special_of
 
 if TYPE_CHECKING:
-    import asyncio
+    from collections.abc import Sequence
     from datetime import datetime
     from uuid import UUID
 
@@ -86,6 +87,19 @@ class Work:
         self.limit: Limit | None = None
         self.needs_thread = handler is not None and handler.needs_thread
 
+    @property
+    def runs(self) -> Sequence[Work]:
+        """The runs that its handler is called for: itself, unless it is a call for several (`gatherer.py`)."""
+        return (self,)
+
+    @property
+    def is_in_its_task(self) -> bool:
+        """Whether it is its handler's task that runs at present."""
+        try:
+            return asyncio.current_task() is self.task
+        except RuntimeError:  # there is no event loop
+            return False
+
     # ── what governs it ──────────────────────────────────────────────────────────────────────────────────────
 
     @property
@@ -105,6 +119,15 @@ class Work:
     @property
     def is_told_to_stop(self) -> bool:
         return self.is_cancelled or self.is_interrupted or self.is_over_time
+
+    def exceed_limit(self) -> None:
+        """Its time is up."""
+        assert self.limit is not None
+        self.limit.exceed()
+
+    def interrupt(self) -> None:
+        """It is to stop, and did nothing wrong."""
+        self.is_interrupted = True
 
     def _has_time_until(self, due: int) -> bool:
         return self.limit is None or self.limit.leaves_time_until(due)

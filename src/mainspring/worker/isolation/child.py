@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 
-from mainspring.errors import InvalidInput, LeaseLost, MainspringError, OutOfMemory, RunCancelled
+from mainspring.errors import InvalidAnswers, InvalidInput, LeaseLost, MainspringError, OutOfMemory, RunCancelled
 from mainspring.model.context import Context
 from mainspring.model.limits import readable_size
 from mainspring.model.payload import printable
@@ -205,6 +205,7 @@ class IsolatedAttempt:
 
     def _fail(self, error: BaseException, *, is_unkeepable: bool = False) -> None:
         error = unpacked(error)
+        is_unkeepable = is_unkeepable or isinstance(error, InvalidAnswers)
         is_cancelled = self._context.is_cancelled and isinstance(error, (asyncio.CancelledError, RunCancelled))
         self._send_final(self._failure(error, is_cancelled=is_cancelled, is_unkeepable=is_unkeepable))
 
