@@ -12,6 +12,7 @@ import os
 import re
 import signal
 import time
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -281,6 +282,31 @@ async def wait_for_too_long(context: Context) -> None:
     handle = await quick.options(delay=TOO_LONG).submit(7)
     await note(context, "waiting")
     await handle.result()
+
+
+# ── handlers that are called for a chunk of runs ────────────────────────────────────────────────────────────────
+
+CHUNK = 5
+
+
+@dataclass
+class Row:
+    number: int
+    seconds: float = 0.0
+    poison: bool = False
+
+
+@app.job(chunk=CHUNK, chunk_wait=60.0, retry=RetryPolicy(max_attempts=2, first_delay=timedelta(milliseconds=50)))
+async def store_rows(contexts: list[Context], rows: list[Row]) -> list[int]:
+    """Kills its process if there is poison among the rows."""
+    for context in contexts:
+        await note(context, "start")
+    await rest(max(row.seconds for row in rows))
+    if any(row.poison for row in rows):
+        os.kill(os.getpid(), signal.SIGKILL)
+    for context in contexts:
+        await note(context, f"end of {len(rows)}")
+    return [row.number for row in rows]
 
 
 # ── handlers that report ────────────────────────────────────────────────────────────────────────────────────────

@@ -158,6 +158,13 @@ def _no_blame() -> None:
     Isolation.is_for = lambda self, work, handler: handler.definition.isolated  # type: ignore[method-assign]
 
 
+def _no_blame_in_chunks() -> None:
+    """Runs that were there when a worker crashed share calls again."""
+    from mainspring.worker import gatherer
+
+    gatherer._has_crashed = lambda work: False
+
+
 def _no_families() -> None:
     """Only a child and its process group are killed; nobody adopts orphans."""
     from mainspring.worker.isolation import processes
@@ -318,6 +325,7 @@ _SABOTAGES = {
     "mode": _no_mode,
     "fence": _no_fence,
     "blame": _no_blame,
+    "chunk_blame": _no_blame_in_chunks,
     "families": _no_families,
     "leash": _no_leash,
     "timeouts": _no_timeouts,

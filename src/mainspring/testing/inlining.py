@@ -2,7 +2,8 @@
 
 Arguments and results are encoded and decoded as in real life, so what could not be stored fails here too. One
 attempt is made, so a handler that asks for another one or snoozes has failed; delays, keys, limits, timeouts and a
-caller's connection mean nothing. For those there is `run_until_idle`.
+caller's connection mean nothing. For those there is `run_until_idle`. A chunk handler gets what is submitted together
+in chunks, and what is submitted alone, alone.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from mainspring.model.lifecycle import State
 from mainspring.model.line import Delivery
 from mainspring.model.results import RunEnd
 from mainspring.model.steering import Cancel, Steering
+from mainspring.testing.inline_chunks import InlineChunk
 from mainspring.testing.reported import Reported
 from mainspring.worker.current_attempt import CURRENT_ATTEMPT, captured, words_of
 from mainspring.worker.environment import NOTHING
@@ -137,9 +139,34 @@ class _Performer:
             return self._failed(attempt, error)
 
     async def submit_many(self, job: Job[Any, R], payloads: Sequence[bytes]) -> list[Handle[R]]:
-        return [await self.submit(job, payload) for payload in payloads]
+        chunk = job.handler.chunk
+        if chunk is None:
+            return [await self.submit(job, payload) for payload in payloads]
+        chunks = [payloads[first : first + chunk.size] for first in range(0, len(payloads), chunk.size)]
+        return [handle for each in chunks for handle in await self._submit_chunk(job, each)]
+
+    async def _submit_chunk(self, job: Job[Any, R], payloads: Sequence[bytes]) -> list[Handle[R]]:
+        attempts = [_Attempt(self._app, job) for _ in payloads]
+        call = InlineChunk(job.handler, self._app.registry.environment, [each.context for each in attempts])
+        try:
+            answers = await asyncio.create_task(await_carrying(call.answers(payloads, attempts[0].speaker)))
+        except (*_NOT_ITS_OWN, GeneratorExit):
+            raise
+        except BaseException as error:
+            answers = [unpacked(error)] * len(attempts)
+        return [self._answered(attempt, answer) for attempt, answer in zip(attempts, answers, strict=True)]
+
+    def _answered(self, attempt: _Attempt, answer: Any) -> Handle[Any]:
+        if isinstance(answer, BaseException):
+            return self._failed(attempt, answer)
+        try:
+            return self._ended(attempt, attempt.succeeded(answer))
+        except Exception as error:
+            return self._failed(attempt, error)
 
     def submit_many_sync(self, job: Job[Any, R], payloads: Sequence[bytes]) -> list[Handle[R]]:
+        if job.handler.chunk is not None:
+            return self._app.blocking(self.submit_many(job, payloads))
         return [self.submit_sync(job, payload) for payload in payloads]
 
     def _failed(self, attempt: _Attempt, error: BaseException) -> Handle[Any]:
@@ -178,7 +205,7 @@ class _Attempt:
         self.capture_level = job.handler.capture_level or 0
         self._job = job
         self._environment = app.registry.environment
-        self._context = Context(
+        self.context = Context(
             run_id=self.run_id,
             job=job.name,
             attempt=1,
@@ -196,20 +223,25 @@ class _Attempt:
             call = self._call(payload, surroundings)
             # A plain function goes to a thread, as in a worker: it may block, and submit others with submit_sync.
             call = call if handler.is_async else partial(asyncio.to_thread, call_carrying, call)
-            return await surroundings.around(self._context, call)
+            return await surroundings.around(self.context, call)
 
         handler = self._job.handler
         return await self._environment.around_one(handler.arguments.injected.values(), call_through, with_hooks=False)
+
+    @property
+    def speaker(self) -> _Attempt | None:
+        """Whose lines are kept: its own, unless the job keeps none."""
+        return None if self._job.handler.capture_level is None else self
 
     def perform_here(self, payload: bytes) -> Any:
         return self._call(payload, NOTHING)()
 
     def _call(self, payload: bytes, surroundings: Surroundings) -> Callable[[], Any]:
         handler = self._job.handler
-        CURRENT_ATTEMPT.set(None if handler.capture_level is None else self)
+        CURRENT_ATTEMPT.set(self.speaker)
         positional, named = handler.arguments.decode(payload)
         if handler.arguments.wants_context:
-            positional = (self._context, *positional)
+            positional = (self.context, *positional)
         return partial(handler.function, *positional, **named, **surroundings.given(handler.arguments.injected))
 
     def succeeded(self, result: Any) -> RunEnd:

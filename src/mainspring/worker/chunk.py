@@ -13,7 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mainspring.model.chunk import answers_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    from mainspring.model.context import Context
+    from mainspring.worker.registry import Handler
 
 
 class Chunk(NamedTuple):
@@ -22,6 +25,11 @@ class Chunk(NamedTuple):
     function: Callable[..., Any]
     size: int
     wait: float
+
+
+def lists_for(handler: Handler, items: Sequence[Any], contexts: Sequence[Context]) -> tuple[list[Any], ...]:
+    """What it is called with, besides resources."""
+    return (list(contexts), list(items)) if handler.arguments.wants_context else (list(items),)
 
 
 def for_one_run(job: str, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -17,6 +17,7 @@ from mainspring.model.chunk import answers_of
 from mainspring.model.context import Context
 from mainspring.model.payload import JSON_CODEC
 from mainspring.store.columns import ATTEMPT, CODEC, FENCE, HEADERS, ID, PAYLOAD
+from mainspring.worker.chunk import lists_for
 from mainspring.worker.chunk_middleware import ChunkMiddleware
 from mainspring.worker.current_attempt import CURRENT_ATTEMPT, words_of
 from mainspring.worker.environment import NOTHING
@@ -102,12 +103,12 @@ class Performer:
         self, handler: Handler, items: Sequence[Any], contexts: Sequence[Context] = ()
     ) -> Sequence[Any]:
         assert handler.chunk is not None
-        lists = [list(contexts), list(items)] if handler.arguments.wants_context else [list(items)]
+        lists = lists_for(handler, items, contexts)
         given = self._surroundings.given(handler.arguments.injected)
         if handler.is_async:
             result = await handler.chunk.function(*lists, **given)
         else:
-            result = await self._call_in_thread(handler.chunk.function, tuple(lists), given)
+            result = await self._call_in_thread(handler.chunk.function, lists, given)
         return answers_of(handler.name, result, len(items))
 
     async def _call_in_thread(
