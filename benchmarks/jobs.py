@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import mmap
 import os
+from dataclasses import dataclass
 
 from mainspring import Mainspring
 
@@ -40,6 +41,21 @@ async def sleeper(customer: int, plan: str, note: str) -> None:
     """Waits for 0 to 50 ms, as if for somebody else's answer."""
     await asyncio.sleep(customer % 51 / 1000)
     executed[0] += 1
+
+
+@dataclass
+class Call:
+    """What `noop` takes, as an item."""
+
+    customer: int
+    plan: str
+    note: str
+
+
+@app.job(queue="bench", chunk=100)
+async def noop_in_chunks(calls: list[Call]) -> None:
+    """As little as `noop`, for many runs at once."""
+    executed[0] += len(calls)
 
 
 @app.job(queue="stranger")

@@ -43,8 +43,15 @@ CHAPTERS = {
     "mainspring.errors": "Errors",
     "mainspring": "Values",
 }
-FIRST = ("Mainspring", "Job", "Handle", "Context", "RetryPolicy", "Run", "State", "Attempt", "Outcome")
-CALLED = {"Mainspring": "app", "Job": "job", "Handle": "handle", "Context": "context", "FrozenClock": "clock"}
+FIRST = ("Mainspring", "Job", "ChunkJob", "Handle", "Context", "RetryPolicy", "Run", "State", "Attempt", "Outcome")
+CALLED = {
+    "Mainspring": "app",
+    "Job": "job",
+    "ChunkJob": "job",
+    "Handle": "handle",
+    "Context": "context",
+    "FrozenClock": "clock",
+}
 INTERNAL = re.compile(r"wiring\.|Coroutine\[|NewRun|Registry|Handler|Reporter|\bLine\b")
 
 

@@ -47,7 +47,10 @@ class JobKeywords(TypedDict, total=False):
 
 
 class ChunkJob(Job[..., R], Generic[T, R]):
-    """Each of its runs has the fields of one item as its arguments. Calling it takes a list of items."""
+    """A job with `chunk=…`: its handler gets lists of items, and each of its runs is submitted with one of them.
+
+    Calling it calls the handler, with a list.
+    """
 
     @overload
     async def submit(self, item: T, /) -> Handle[R]: ...

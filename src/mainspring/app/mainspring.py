@@ -149,8 +149,6 @@ class Mainspring:
         timeout: timedelta | float | None = None,
         run_timeout: timedelta | float | None = None,
         start_within: timedelta | float | None = None,
-        chunk: None = None,
-        chunk_wait: None = None,
         capture_logs: str | None = None,
         schedule: str | Schedule | None = None,
         zone: str = ...,
