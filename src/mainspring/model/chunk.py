@@ -68,6 +68,7 @@ class ChunkArguments(Arguments):
         whole = decoder_of(self._item, job, "a run", parameters[-1].name)
         self._whole = whole if is_pydantic(self._item) else None
         fields = list(_fields_of(job, self._item))
+        self._has_defaults = not all(each.is_required for each in fields)
         self._describe(_signature_of(fields), _struct_of(job, fields))
 
     def encode(self, positional: tuple[Any, ...], named: Mapping[str, Any]) -> bytes:
@@ -80,7 +81,9 @@ class ChunkArguments(Arguments):
             call = self._struct(**named)
         except TypeError as error:
             raise self._not_callable(positional, named, error) from error
-        return self._encode_item(self._item_from(encode(call, what="payload", limit=MAX_PAYLOAD_BYTES)))
+        payload = encode(call, what="payload", limit=MAX_PAYLOAD_BYTES, sorts=self._has_sets)
+        item = self._item_from(payload)
+        return self._encode_item(item) if self._has_defaults else payload
 
     def encode_call(self, call: Any) -> bytes:
         if isinstance(call, Mapping):
@@ -99,19 +102,20 @@ class ChunkArguments(Arguments):
         """With the defaults that its class has put in: they are those of the submission, not of some later attempt."""
         fields = item if isinstance(item, Mapping) else {name: getattr(item, name) for name in self.names}
         payload = encode(fields, what="payload", limit=MAX_PAYLOAD_BYTES, sorts=self._has_sets)
-        self._check(payload)
+        self._item_from(payload)
         return payload
 
     def decode(self, payload: bytes) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return (self._item_from(payload),), {}
 
     def decode_by_name(self, payload: bytes) -> dict[str, Any]:
-        _, fields = super().decode(payload)
-        return {name: value for name, value in fields.items() if value is not UNSET}
-
-    def _check(self, payload: bytes) -> None:
-        super()._check(payload)
-        self._item_from(payload)
+        try:
+            fields = msgspec.structs.asdict(self._decoder.decode(payload))
+        except msgspec.ValidationError as error:
+            raise self._invalid(error, payload) from error
+        if self._has_defaults:
+            return {name: value for name, value in fields.items() if value is not UNSET}
+        return fields
 
     def _item_from(self, payload: bytes) -> Any:
         fields = self.decode_by_name(payload)
