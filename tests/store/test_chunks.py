@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.waiting import PATIENCE, until
+from tests.waiting import Calls as Counted
 
 from mainspring import Cancel, Context, Fail, Mainspring, Outcome, Retry, RetryPolicy, Snooze, State
 from mainspring.errors import RunCancelled, RunFailed
 from mainspring.testing import run_until_idle
+from mainspring.worker import handler_errors
 
 from .working import working
 
@@ -198,6 +200,22 @@ async def test_what_the_handler_raises_fails_all_its_runs_and_each_is_retried_by
     assert [outcomes(run) for run in (second, third)] == [["failed", "succeeded"]] * 2
     assert "no answer" in str(third.attempts[0].error)
     assert seen == [3, 2]
+
+
+async def test_the_text_of_an_error_of_many_runs_is_made_once(app: Mainspring, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = Counted(handler_errors.traceback_of)
+    monkeypatch.setattr(handler_errors, "traceback_of", texts)
+
+    @app.job(chunk=50, chunk_wait=LONG, retry=ONCE)
+    async def fail(given: list[Item]) -> None:
+        raise ConnectionError("no answer")
+
+    handles = await fail.submit_many(items(*range(50)))
+    await run_until_idle(app)
+
+    assert texts.count == 1
+    for run in await found(handles):
+        assert "in fail" in str(run.attempts[0].error)
 
 
 async def test_too_few_answers_end_all_runs_as_dead_letters(app: Mainspring) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
 from uuid import UUID, uuid4
 
+import attrs
 import msgspec
 import pydantic
 import pytest
@@ -46,6 +47,12 @@ class Pair(NamedTuple):
     at: datetime
 
 
+@attrs.define
+class Drawn:
+    sensor: int
+    celsius: float = 20.0
+
+
 class Keys(TypedDict):
     sensor: int
     note: str
@@ -59,6 +66,7 @@ class Model(pydantic.BaseModel):
 async def store(readings: list[Reading]) -> None: ...
 async def store_structs(items: list[Struct]) -> None: ...
 async def store_pairs(items: list[Pair]) -> None: ...
+async def store_drawn(items: list[Drawn]) -> None: ...
 async def store_keys(items: list[Keys]) -> None: ...
 async def store_models(items: list[Model]) -> None: ...
 
@@ -75,6 +83,7 @@ NOON = datetime(2031, 1, 1, 12, tzinfo=UTC)
         (store, Reading(7, 21.5), {"sensor": 7, "celsius": 21.5}),
         (store_structs, Struct(7, Path("/tmp")), {"sensor_id": 7, "path": Path("/tmp")}),
         (store_pairs, Pair(7, NOON), {"sensor": 7, "at": NOON}),
+        (store_drawn, Drawn(7), {"sensor": 7}),
         (store_keys, {"sensor": 7, "note": "x"}, {"sensor": 7, "note": "x"}),
         (store_models, Model(sensor=7), {"sensor": 7}),
     ],

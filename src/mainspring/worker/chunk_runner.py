@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from mainspring.store.columns import PAYLOAD
 from mainspring.worker import outcomes
-from mainspring.worker.handler_errors import unpacked
+from mainspring.worker.handler_errors import described_once, unpacked
 from mainspring.worker.performer import check_codec
 
 if TYPE_CHECKING:
@@ -97,11 +97,15 @@ class ChunkRunner:
             del self._calls[run]
         if self._capacity.finish(call):
             self._capacity.finish_sharing(call)
-            now = self._now()
-            for run, answer in zip(call.runs, answers, strict=True):
-                if not run.is_settled:  # else it was cancelled, and could not wait for the others
-                    self._settle(outcomes.answered(run, handler, answer, now))
+            with described_once(answers[0]):  # in case it is that of all
+                self._settle_each(call, handler, answers)
         self._capacity.refill(call)
+
+    def _settle_each(self, call: ChunkCall, handler: Handler, answers: Sequence[Any]) -> None:
+        now = self._now()
+        for run, answer in zip(call.runs, answers, strict=True):
+            if not run.is_settled:  # else it was cancelled, and could not wait for the others
+                self._settle(outcomes.answered(run, handler, answer, now))
 
     def cancel(self, run: Work) -> Work | None:
         """Someone wants this run to stop; answers with what is to be stopped for that, if there is something."""

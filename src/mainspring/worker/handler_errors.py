@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import traceback
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from mainspring.model.steering import Steering
 from mainspring.worker.isolation.remote_error import RemoteError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterator
     from types import TracebackType
 
 MAX_ERROR_LENGTH = 2_000
@@ -26,8 +27,25 @@ MAX_TRACEBACK_LENGTH = 8_000
 _CALLERS = tuple(str(Path(str(file)).parent) for file in (__file__, asyncio.__file__, concurrent.futures.__file__))
 
 
+_described: tuple[BaseException, str] | None = None
+
+
+@contextmanager
+def described_once(error: object) -> Iterator[None]:
+    """For an error of many runs: within this block its text is made once, because that takes a while."""
+    global _described
+    if isinstance(error, BaseException):
+        _described = (error, error_document(error))
+    try:
+        yield
+    finally:
+        _described = None
+
+
 def error_document(error: BaseException) -> str:
     """An error as history keeps it: cleaned, bounded, as JSON text."""
+    if _described is not None and _described[0] is error:
+        return _described[1]
     remote = error.traceback_text if isinstance(error, RemoteError) else None
     document = {
         "type": printable(type(error).__qualname__, 200),
