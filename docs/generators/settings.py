@@ -54,6 +54,8 @@ LIMITS = {
     "attempts": f"{policy.MAX_ATTEMPTS:,}",
     "times that a run was there when its worker was lost": f"{lifecycle.MOST_CRASHES}, then it is dead",
     "pause between attempts": policy.MAX_BACK_OFF,
+    "runs in one call of a handler": f"{job.MAX_CHUNK:,}",
+    "wait for others to share a call": f"{job.MAX_CHUNK_WAIT.seconds} seconds",
     "tags of a run": f"{job.MAX_TAGS}, each of {job.MAX_TAG_LENGTH} characters",
     "labels of a run": f"{job.MAX_LABELS}",
     "headers of a run": f"{headers.MAX_HEADERS}, together of {headers.MAX_BYTES:,} bytes",

@@ -7,6 +7,7 @@ import pty
 import re
 import subprocess
 import sys
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,11 @@ if TYPE_CHECKING:
     import asyncpg
 
 OPERATION = "c73d8dcb-b4d9-4d9b-83ed-615f5483f20e"
+
+
+@dataclass
+class Row:
+    number: int
 
 
 class Shop:
@@ -210,6 +216,19 @@ async def test_jobs_are_listed_with_their_runs_by_state(shop: Shop) -> None:
     assert (shown["job"]["definition"]["retry"]["max_attempts"], len(shown["runs"])) == (1, 2)
     assert "pay" in shop.says("job", "list")
     assert "3 dead" in shop.says("job", "show", "pay")
+
+
+async def test_a_job_shows_how_its_runs_share_calls(shop: Shop) -> None:
+    @shop.app.job(chunk=100, chunk_wait=timedelta(seconds=0.5))
+    async def store(rows: list[Row]) -> None: ...
+
+    await store.submit(Row(7))
+
+    assert shop.run("job", "show", "store")["job"]["definition"]["chunk"] == 100
+    lines = [line.split() for line in shop.says("job", "show", "store").splitlines()]
+    assert ["chunk", "100"] in lines
+    assert ["chunk_wait", "PT0.5S"] in lines
+    assert "chunk" not in shop.says("job", "show", "pay")
 
 
 # ── dead letters ────────────────────────────────────────────────────────────────────────────────────────────────
