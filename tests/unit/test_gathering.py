@@ -17,7 +17,7 @@ from mainspring.model.job import JobDefinition
 from mainspring.model.line import Line
 from mainspring.store.columns import ID
 from mainspring.store.database import Database
-from mainspring.store.leases import Lease, Settled
+from mainspring.store.leases import Lease
 from mainspring.worker.executor import Executor
 from mainspring.worker.performer import Performer
 from mainspring.worker.registration import Lines, WorkerIdentity
@@ -45,7 +45,7 @@ class Bench:
     """An executor with a chunk handler whose calls last until they are told to end."""
 
     def __init__(self, slots: int = 10, wait: timedelta = NEVER) -> None:
-        self.settled: list[Settled] = []
+        self.settled: list[Any] = []
         self.calls: list[list[int]] = []
         self.gate = asyncio.Semaphore(0)
         lines = Lines(queues=["default", "other"], labels=[])

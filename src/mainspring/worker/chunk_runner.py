@@ -9,6 +9,7 @@ all its runs are cancelled, a call is stopped like that of any run.
 from __future__ import annotations
 
 import asyncio
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
 from mainspring.store.columns import PAYLOAD
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from mainspring.worker.gatherer import ChunkCall
     from mainspring.worker.performer import Performer
     from mainspring.worker.registry import Handler
+    from mainspring.worker.successes import Success
     from mainspring.worker.time_limits import Timekeeper
     from mainspring.worker.work import Work
 
@@ -36,7 +38,7 @@ class ChunkRunner:
         capacity: Capacity,
         timekeeper: Timekeeper,
         performer: Performer,
-        settle: Callable[[Settled], None],
+        settle: Callable[[Settled | Success], None],
         now: Callable[[], Micros],
         cancel_grace: float,
     ) -> None:
@@ -46,6 +48,7 @@ class ChunkRunner:
         self._settle = settle
         self._now = now
         self._cancel_grace = cancel_grace
+        self._context = copy_context()  # what every call begins with: nothing of other runs
         self._calls: dict[Work, ChunkCall] = {}  # of each run whose handler is called
 
     def start(self, call: ChunkCall) -> bool:
@@ -59,7 +62,7 @@ class ChunkRunner:
         call.begin([run for run, _ in begun], [item for _, item in begun])
         self._capacity.share(call, 1)
         self._calls |= dict.fromkeys(call.runs, call)
-        call.task = asyncio.Task(self._execute(call, handler), name=handler.name)
+        call.task = asyncio.Task(self._execute(call, handler), name=handler.name, context=self._context.copy())
         self._capacity.begin(call)
         return True
 

@@ -85,7 +85,7 @@ def raised(work: Work, error: BaseException, now: Micros) -> Settled:
     return work.failed(error, now)
 
 
-def answered(work: Work, handler: Handler, answer: Any, now: Micros) -> Settled:
+def answered(work: Work, handler: Handler, answer: Any, now: Micros) -> Settled | Success:
     """The handler has answered for this one of several runs."""
     try:
         if isinstance(answer, asyncio.CancelledError):
