@@ -83,9 +83,11 @@ def cluster() -> None:
 
 @pytest.fixture
 async def coordinator(cluster: None) -> AsyncIterator[Connection]:
-    connection = await Database(CITUS_URL).connect("test")
+    database = Database(CITUS_URL)
+    connection = await database.connect("test")
     yield connection
     await connection.close()
+    await database.close()  # who keeps the house sends wake-ups, over a connection of their own
 
 
 @pytest.fixture

@@ -35,36 +35,50 @@ pytestmark = on_citus
 
 # A value for each parameter that test_plans has none for.
 MORE_SAMPLES = {
+    "action": "'schedule.change'",
     "at_least": "1000",
     "attempts": "'{1,1,1}'",
     "beat": "null",
+    "beats": "'{1,1,1}'",
     "bound": "1000",
     "busy_seconds": "'{1.5,1.5}'",
+    "catch_ups": "'{latest,latest,latest}'",
     "change": "'{}'",
+    "channels": "'{a}'",
     "checkpoints": "array['1','2','3']::bytea[]",
     "codec": "null",
+    "codecs": "'{0,0,0}'",
+    "columns": "'{null}'",
     "cursor": "null",
     "definition": "'{}'",
     "delays": "'{1,1,1}'",
     "depths": "'{1,1}'",
     "detail": "'{}'",
     "digest": "'0'",
+    "document": "'{}'",
     "done": "1",
     "due_at": "'2099-01-01'",
     "ended_within": "60",
     "every": "8",
     "expected": "1",
+    "failing_seconds": "null",
     "filter": "'{}'",
     "finished": "'{1,1}'",
+    "floor": "1",
     "fractions": "'{0,0.5,1}'",
     "handlers": "'{nothing}'",
+    "holding": "'{}'",
     "holdings": "'{1,1}'",
     "host": "'here'",
     "id": "'00000000-0000-4000-8000-00000000cccc'",
+    "ids": "array['00000000-0000-4000-8000-000000000108','00000000-0000-4000-8000-000000000116','00000000-0000-4000-8000-000000000124']::uuid[]",
+    "installation": "'x'",
     "is_over": "false",
     "job": "1",
     "keeps_plans": "170000",
     "kind": "'cancel'",
+    "kinds": "'{worker}'",
+    "known": "'{}'",
     "labels": "'{gpu}'",
     "lease_seconds": "30",
     "max_age": "null",
@@ -73,28 +87,59 @@ MORE_SAMPLES = {
     "name": "'nobody'",
     "names": "null",
     "not_before": "'{null,null,null}'",
+    "objects": "'{ready}'",
     "older_than": "60",
+    "operation": "null",
+    "ours": "'{ready}'",
     "parts": "'{0,0,0}'",
     "payload": "null",
+    "payloads": "array['','','']::bytea[]",
+    "percent": "100",
     "pid": "1",
     "present_line": "null",
     "priority": "null",
+    "privileges": "'{select}'",
     "queue": "'some'",
     "queues": "'{default}'",
     "revision": "0",
     "schema": "'mainspring'",
     "skipped": "0",
     "slots": "1",
+    "specs": "array['{}','{}','{}']",
     "spent": "'{1,1,1}'",
     "starts": "'{null,2020-01-01,null}'",
+    "tables": "'{ready}'",
     "tags": "null",
     "texts": "array['[]','[]','[]']",
+    "unsettled": "0",
     "version": "'test'",
+    "wait_millis": "0",
     "window": "60",
     "workers": "'{00000000-0000-4000-8000-00000000aaaa}'",
 }
-ONE_LANE = {"lanes": "'{0}'"}
-SPREAD_SAMPLES = {"lists/ended": ONE_LANE, "lists/unsuccessful": ONE_LANE}  # asked lane by lane: see control/looking.py
+ONE_LANE = {"lanes": "'{0}'"}  # asked lane by lane: see control/looking.py
+OTHER_SAMPLES_HERE = {
+    "calendars/edited": {"since": "0"},
+    "lists/ended": ONE_LANE,
+    "lists/unsuccessful": ONE_LANE,
+    "notify/send": {"payloads": "'{a}'"},
+    "operations/prune": {"older_than": "'1 day'"},
+    "operations/start": {"expected": "1"},
+    "restoring/lift_fences": {"after": "'00000000-0000-0000-0000-000000000000'"},
+    "schedules/backfill": {"versions": "'{1,1,1}'"},
+    "schedules/create_many": {
+        "names": "'{a,b,c}'",
+        "options": "array['{}','{}','{}']",
+        "tags": "'{null,null,null}'",
+        "catch_up_seconds": "'{1,1,1}'",
+        "calendars": "'{null,null,null}'",
+        "nominal_at": "array_fill(clock_now(), array[3])",
+        "due_at": "array_fill(clock_now(), array[3])",
+        "calendars_revision": "'{null,null,null}'",
+    },
+    "schedules/find_version": {"version": "1"},
+    "workers/prune": {"older_than": "'1 day'"},
+}
 
 
 async def test_moving_tables_are_distributed_by_lane_side_by_side_and_shared_ones_are_everywhere(
@@ -133,7 +178,7 @@ async def test_history_gets_its_partitions(coordinator: Connection) -> None:
 async def test_every_statement_is_accepted(coordinator: Connection, statement: Statement) -> None:
     """Citus says what it cannot do when a statement is executed, and not before; and it sees less of a parameter than
     of a value, so statements are prepared, as the program does."""
-    samples = MORE_SAMPLES | SAMPLES | OTHER_SAMPLES.get(statement.name, {}) | SPREAD_SAMPLES.get(statement.name, {})
+    samples = MORE_SAMPLES | SAMPLES | OTHER_SAMPLES.get(statement.name, {}) | OTHER_SAMPLES_HERE.get(statement.name, {})
     values = ", ".join(samples[parameter] for parameter in statement.parameters)
     undone = coordinator.transaction()
     await undone.start()

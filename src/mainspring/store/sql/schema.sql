@@ -21,16 +21,16 @@ create function clock_now() returns timestamptz language sql stable parallel saf
 -- The same within a transaction that may have begun long ago, such as a caller's own: what is the past, for whoever makes or
 -- changes a schedule there, ends now and not with that BEGIN.
 create function statement_now() returns timestamptz language sql stable parallel safe
-    as 'select clock_now() + (statement_timestamp() - now())';
+    as 'select mainspring.clock_now() + (statement_timestamp() - now())';
 
 -- Ranks order the runs of one line and priority. For now they are the microsecond a run became ready.
 create function rank_now() returns bigint language sql stable parallel safe
-    as 'select (date_part(''epoch'', clock_now()) * 1000000)::bigint';
+    as 'select (date_part(''epoch'', mainspring.clock_now()) * 1000000)::bigint';
 
 -- What has a rank beyond this is staged: it may not be claimed yet. A millisecond ahead, because runs that become ready
 -- together are ranked a microsecond apart; so a staged run has the rank of its instant and a millisecond more.
 create function rank_bound() returns bigint language sql stable parallel safe
-    as 'select (date_part(''epoch'', clock_now()) * 1000000)::bigint + 1000';
+    as 'select (date_part(''epoch'', mainspring.clock_now()) * 1000000)::bigint + 1000';
 
 -- ── Words (kept equal to model/lifecycle.py by a test) ──────────────────────────────────────────────────────
 create type run_state as enum

@@ -3,4 +3,4 @@ insert into calendar (tenant_id, name, revision, document, created_by, changed_b
 values (:tenant::int, :name::text, :revision::bigint, :document::text, :actor::text, :actor::text)
 on conflict (tenant_id, name) do update
 set version = calendar.version + 1, revision = excluded.revision, document = excluded.document,
-    changed_at = clock_now(), changed_by = excluded.changed_by
+    changed_at = excluded.changed_at, changed_by = excluded.changed_by

@@ -1,14 +1,16 @@
 -- Lines with runs, each in one lane, whose rank the clock has passed before: it was set back since, and they would wait
 -- until it gets there again. Nothing is staged so far ahead, unless before that, too: it waits for its instant.
 -- Index: ready_claim_idx.
-select lane.lane, line.id as line
-from lane cross join line
-where lane.lane = any (:lanes::smallint[]) and exists (
-    select from unnest(:priorities::smallint[]) as front (priority)
-    cross join lateral (
+select looked_at.lane, looked_at.line
+from (
+    select lane.lane, line.id as line, (
         -- In the order of the index: without statistics anything else would search the whole lane.
-        select from ready
+        select true from ready
         where ready.lane = lane.lane and ready.line_id = line.id and ready.priority = front.priority
           and ready.rank > rank_bound() + :ahead::bigint
           and not (ready.ready_at = ready.due_at and ready.submitted_at < ready.due_at)
-        order by ready.rank limit 1) as passed)
+        order by ready.rank limit 1) as is_passed
+    from lane cross join line cross join unnest(:priorities::smallint[]) as front (priority)
+    where lane.lane = any (:lanes::smallint[])) as looked_at
+where looked_at.is_passed
+group by looked_at.lane, looked_at.line
