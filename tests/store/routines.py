@@ -11,15 +11,18 @@ import re
 from functools import cache
 from importlib import resources
 
+from mainspring.store.functions import all_functions
 from mainspring.store.statements import Statement
 
 _FUNCTION = re.compile(
-    r"create function (?P<name>\w+)\((?P<takes>[^)]*)\)[^$]*?language plpgsql[^$]*?as \$\$(?P<body>.*?)\$\$;",
+    r"create (?:or replace )?function (?P<name>\w+)\((?P<takes>[^)]*)\)[^$]*?language plpgsql[^$]*?"
+    r"as \$\$(?P<body>.*?)\$\$;",
     re.DOTALL,
 )
 _VARIABLE = re.compile(r"(\w+) ([a-z_ ]+?(?:\[\])?)(?= :=|,|;|$)")
 _COMMENT = re.compile(r"--[^\n]*")
 _BEFORE_A_QUERY = re.compile(r"\s*(?:if\b.*?\bthen\b|loop\b|exit when|return query|for \w+ in|\w+ :=)\s*", re.DOTALL)
+_END = re.compile(r";\s*$", re.MULTILINE)  # not one inside a text
 _QUERY = re.compile(r"(?:select|insert|update|delete|with)\b")
 
 
@@ -32,13 +35,14 @@ def inside(statement: Statement) -> list[Statement]:
 @cache
 def _functions() -> dict[str, list[Statement]]:
     schema = resources.files("mainspring.store").joinpath("sql", "schema.sql").read_text(encoding="utf-8")
-    return {each["name"]: _statements(each) for each in _FUNCTION.finditer(_COMMENT.sub("", schema))}
+    sources = _COMMENT.sub("", "".join([schema, *all_functions().values()]))
+    return {each["name"]: _statements(each) for each in _FUNCTION.finditer(sources)}
 
 
 def _statements(function: re.Match[str]) -> list[Statement]:
     declared, _, body = function["body"].partition("\nbegin\n")
     variables = dict(_VARIABLE.findall(function["takes"])) | dict(_VARIABLE.findall(declared.partition("declare")[2]))
-    queries = [query for query in map(_query_of, body.split(";")) if query]
+    queries = [query for query in map(_query_of, _END.split(body)) if query]
     for name, kind in variables.items():
         as_written, parameter = _as_written(name, kind, function), _parameter(name, kind)
         queries = [re.sub(rf"{as_written}(?=\[)", f"({parameter})", query) for query in queries]  # one of its elements

@@ -71,7 +71,7 @@ MORE_SAMPLES = {
     "holdings": "'{1,1}'",
     "host": "'here'",
     "id": "'00000000-0000-4000-8000-00000000cccc'",
-    "ids": "array['00000000-0000-4000-8000-000000000108','00000000-0000-4000-8000-000000000116','00000000-0000-4000-8000-000000000124']::uuid[]",
+    "ids": "array_fill(gen_random_uuid(), array[3])",
     "installation": "'x'",
     "is_over": "false",
     "job": "1",
@@ -128,6 +128,7 @@ OTHER_SAMPLES_HERE = {
     "restoring/lift_fences": {"after": "'00000000-0000-0000-0000-000000000000'"},
     "schedules/backfill": {"versions": "'{1,1,1}'"},
     "schedules/create_many": {
+        "ids": "array[gen_random_uuid(), gen_random_uuid(), gen_random_uuid()]",
         "names": "'{a,b,c}'",
         "options": "array['{}','{}','{}']",
         "tags": "'{null,null,null}'",
@@ -178,7 +179,8 @@ async def test_history_gets_its_partitions(coordinator: Connection) -> None:
 async def test_every_statement_is_accepted(coordinator: Connection, statement: Statement) -> None:
     """Citus says what it cannot do when a statement is executed, and not before; and it sees less of a parameter than
     of a value, so statements are prepared, as the program does."""
-    samples = MORE_SAMPLES | SAMPLES | OTHER_SAMPLES.get(statement.name, {}) | OTHER_SAMPLES_HERE.get(statement.name, {})
+    name = statement.name
+    samples = MORE_SAMPLES | SAMPLES | OTHER_SAMPLES.get(name, {}) | OTHER_SAMPLES_HERE.get(name, {})
     values = ", ".join(samples[parameter] for parameter in statement.parameters)
     undone = coordinator.transaction()
     await undone.start()

@@ -9,6 +9,8 @@ import pytest
 
 from mainspring.model.lifecycle import ENDS, MOVES, PLACES, STAGED, VERBS, Move, Outcome, State
 from mainspring.store.database import Database
+from mainspring.store.functions import all_functions, digest
+from mainspring.store.migrate import known_migrations
 from mainspring.store.statements import all_statements
 
 from .reading import moves_of, written
@@ -84,6 +86,8 @@ async def test_schema_sql_is_what_the_migrations_come_to(
     migrated = await catalog_of(connection)
     other = await Database(empty_url).connect("test")
     await other.execute(resources.files("mainspring.store").joinpath("sql", "schema.sql").read_text())
+    for function in all_functions().values():
+        await other.execute(function)
     shown = await catalog_of(other)
     await other.close()
 
@@ -100,6 +104,12 @@ async def test_no_difference_goes_unnoticed(connection: asyncpg.Connection[async
         await connection.execute(change)
         assert await catalog_of(connection) != before, change
         await change_and_back.rollback()
+
+
+def test_a_change_of_functions_comes_with_a_migration_that_creates_them() -> None:
+    named = [migration.functions for migration in known_migrations() if migration.functions]
+
+    assert named[-1] == digest(), f"a new migration has to say: -- functions: {digest()}"
 
 
 # ── the words ───────────────────────────────────────────────────────────────────────────────────────────────────

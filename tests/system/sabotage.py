@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mainspring.keeper import rescuer
 from mainspring.keeper.rescuer import Rescuer
 from mainspring.store import callers, completions, leases, workers
+from mainspring.store.functions import all_functions
 from mainspring.store.statements import load
 from mainspring.worker import outcomes
 from mainspring.worker.active_leases import LeaseReconciler
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from mainspring.store.completions import Completion
+    from mainspring.store.connection import Connection
 
 
 def apply() -> None:
@@ -135,8 +137,14 @@ def _no_hold() -> None:
 
 def _no_mode() -> None:
     """Runs whose worker is lost start again, however they are to be delivered."""
-    rescue = load("leases/rescue")
-    rescue.text = rescue.text.replace("delivery=at_most_once", "delivery=not_like_this")
+    rescue = workers.rescue
+
+    async def whatever_the_mode(connection: Connection, *arguments: Any) -> workers.Rescued:
+        function = all_functions()["rescue_leases"].replace("delivery=at_most_once", "delivery=not_like_this")
+        await connection.execute(function)
+        return await rescue(connection, *arguments)
+
+    workers.rescue = whatever_the_mode  # type: ignore[assignment]
 
 
 def _no_fence() -> None:
@@ -222,7 +230,6 @@ def _no_checkpoint() -> None:
 
 def _no_checkpoint_fence() -> None:
     """Checkpoints are stored whoever has the lease by now."""
-    from mainspring.store.statements import load
 
     statement = load("reports/store_checkpoints")
     statement.text = """

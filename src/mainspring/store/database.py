@@ -35,7 +35,8 @@ POOL_SIZE = 2
 
 # Lasting connections plan each statement once, and keep the plan while tables grow from nothing to millions. One made
 # while a queue was empty would scan and sort the whole backlog, so here only the indexes made for it are considered.
-# Before PostgreSQL 17 `id = any (…)` could still become a scan of the whole lane: there, each use is planned anew.
+# Before PostgreSQL 17 `id = any (…)` could still become a scan of the whole lane: there, and on Citus, each use is
+# planned anew.
 KEEPS_GOOD_PLANS = 17
 STEADY_PLANS = {
     "plan_cache_mode": "force_generic_plan",
@@ -220,11 +221,13 @@ async def _complete_settings(connection: Connection) -> None:
     with patience(connection, CONNECT_SECONDS):
         if major >= HAS_TRANSACTION_TIMEOUT:
             await connection.execute("set transaction_timeout = 0")
-        if major < KEEPS_GOOD_PLANS:
-            await connection.execute(
-                "select set_config('plan_cache_mode', 'force_custom_plan', false)"
-                " where current_setting('plan_cache_mode') = 'force_generic_plan'"
-            )
+        # On Citus, a kept plan of a function's call is one that does not know its lane: it stays on the coordinator.
+        await connection.execute(
+            "select set_config('plan_cache_mode', 'force_custom_plan', false)"
+            " where current_setting('plan_cache_mode') = 'force_generic_plan'"
+            " and ($1 or exists (select from pg_catalog.pg_extension where extname = 'citus'))",
+            major < KEEPS_GOOD_PLANS,
+        )
 
 
 async def end_connections(connection: Connection, full_names: Iterable[str], *, wait: float = 0.0) -> bool:

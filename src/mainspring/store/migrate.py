@@ -29,6 +29,7 @@ from mainspring.store.connection import patience, transaction
 from mainspring.store.database import SCHEMA
 from mainspring.store.distribute import distribute, has_citus
 from mainspring.store.failures import read_only_error
+from mainspring.store.functions import all_functions
 from mainspring.store.roles import keep_names_apart, permission_missing, present_role, refuse_without_usage
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ TRIES, PAUSE_SECONDS = 60, 1.0
 LONGEST_MIGRATION = 86_400.0
 _LOCK = 0x6D61696E  # "main": only migrations take this advisory lock
 _SERVES = re.compile(r"^-- serves: (\d+)$", re.MULTILINE)
+_FUNCTIONS = re.compile(r"^-- functions: ([0-9a-f]+)$", re.MULTILINE)
 
 _LEDGER = """
 create table if not exists migration (
@@ -68,6 +70,12 @@ class Migration:
     @property
     def checksum(self) -> str:
         return hashlib.sha256(self.sql.encode()).hexdigest()[:16]
+
+    @property
+    def functions(self) -> str | None:
+        """The digest of the functions that it creates, if it does: see store/functions.py."""
+        named = _FUNCTIONS.search(self.sql)
+        return None if named is None else named[1]
 
 
 def known_migrations(folder: Path | None = None) -> list[Migration]:
@@ -116,7 +124,7 @@ async def _migrate_in_turn(
         missing = await _missing(connection, migrations)
         for migration in missing:
             say(f"applying {migration.version:04} {migration.name.replace('_', ' ')}")
-            await _apply(connection, migration, say)
+            await _apply(connection, migration, _functions_with(migration, missing), say)
         await distribute(connection, say)
         await _settle_lanes(connection)
         await history.add_partitions(connection)
@@ -175,11 +183,19 @@ async def _missing(connection: Connection, migrations: list[Migration]) -> list[
     return [migration for migration in migrations if migration.version not in applied]
 
 
-async def _apply(connection: Connection, migration: Migration, say: Callable[[str], None]) -> None:
+def _functions_with(migration: Migration, missing: list[Migration]) -> list[str]:
+    """What creates the functions: with the last migration that says so, for earlier ones may lack what they need."""
+    saying = [each for each in missing if each.functions]
+    return list(all_functions().values()) if saying and migration is saying[-1] else []
+
+
+async def _apply(
+    connection: Connection, migration: Migration, functions: list[str], say: Callable[[str], None]
+) -> None:
     """Apply one migration between the transactions of programs that work on; when they are in the way, try again."""
     for tries_left in reversed(range(TRIES)):
         try:
-            await _try(connection, migration)
+            await _try(connection, migration, functions)
         except DatabaseBusy as error:
             if not tries_left:
                 raise StoreError(
@@ -193,10 +209,12 @@ async def _apply(connection: Connection, migration: Migration, say: Callable[[st
             return
 
 
-async def _try(connection: Connection, migration: Migration) -> None:
+async def _try(connection: Connection, migration: Migration, functions: list[str]) -> None:
     async with transaction(connection):
         await connection.execute("select set_config('lock_timeout', $1, true)", LOCK_WAIT)
         await connection.execute(migration.sql)
+        for function in functions:
+            await connection.execute(function)
         await connection.execute(
             "insert into migration (version, name, serves, checksum) values ($1, $2, $3, $4)",
             migration.version,

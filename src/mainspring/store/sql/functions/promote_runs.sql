@@ -1,0 +1,31 @@
+-- Move runs of one lane that are due from `later` into the line, the most urgent first; within the batch they keep their
+-- order. Answers with the lines and priorities that got some.
+create or replace function promote_runs(lane smallint, priorities smallint[], fronts timestamptz[], count int)
+returns table (line_id int, priority smallint, runs bigint, due_at timestamptz)
+language plpgsql set search_path = mainspring, pg_temp as $$
+#variable_conflict use_column
+declare
+    picked uuid[];
+begin
+    picked := array(
+        select candidate.id
+        from unnest(promote_runs.priorities, promote_runs.fronts) as front (priority, due_at)
+        cross join lateral (
+            select later.id from later
+            where later.lane = promote_runs.lane and later.priority = front.priority
+              and later.due_at >= front.due_at and later.due_at <= clock_now()
+            order by later.due_at limit promote_runs.count for update skip locked) as candidate
+        limit promote_runs.count);
+    if cardinality(picked) = 0 then
+        return;
+    end if;
+
+    insert into ready (lane, {run}, rank)
+    select lane, {run}, rank_now() + row_number() over (order by due_at) - 1
+    from later where later.lane = promote_runs.lane and later.id = any (picked);
+    return query
+    with gone as (
+        delete from later where later.lane = promote_runs.lane and later.id = any (picked)
+        returning later.line_id, later.priority, later.due_at)
+    select gone.line_id, gone.priority, count(*), max(gone.due_at) from gone group by gone.line_id, gone.priority;
+end $$;
