@@ -15,6 +15,7 @@ from mainspring.store.statements import all_statements
 from mainspring.testing import run_until_idle
 
 from .reading import written
+from .routines import inside
 from .test_queues import registered
 from .test_rescuing import claim
 
@@ -115,7 +116,8 @@ def test_every_act_is_known() -> None:
     statements = [each for each in all_statements() if "audit" in written(each, "insert")]
 
     expected = {name: action for name, (action, _) in ACTS.items()} | BEGIN_AND_END | OF_SCHEDULES
-    assert {each.name: next(iter(ACTION.findall(each.text)), None) for each in statements} == expected
+    texts = {each.name: " ".join(part.text for part in (each, *inside(each))) for each in statements}
+    assert {name: next(iter(ACTION.findall(text)), None) for name, text in texts.items()} == expected
 
 
 @pytest.mark.invariant(11)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,8 @@ from tests.checker import check
 from mainspring import Mainspring, RetryPolicy
 from mainspring.errors import InvalidArguments, InvalidInput, ResultTimeout, RunCancelled, RunFailed, RunNotFound
 from mainspring.model.lifecycle import Outcome, State
-from mainspring.store.statements import Statement, load
+from mainspring.store.functions import all_functions
+from mainspring.store.statements import load
 from mainspring.testing import FrozenClock, run_until_idle
 
 from .test_cancelling import audit_of, unknown_id
@@ -230,15 +232,12 @@ async def test_operators_who_requeue_the_same_dead_letters_at_once_requeue_each_
 
 
 async def test_a_requeue_that_looks_before_it_takes_would_requeue_twice(
-    app: Mainspring, broken: Broken, connection: Connection, url: str, monkeypatch: pytest.MonkeyPatch
+    app: Mainspring, broken: Broken, connection: Connection, url: str
 ) -> None:
     """The control: without the delete as its guard, the second operator counts what the first one took."""
     handle = await broken.dead()
-    statement = load("runs/requeue")
-    looking = Statement(
-        "runs/requeue", statement.source.replace("delete from dead", "select * from dead").replace("returning *", "")
-    )
-    monkeypatch.setattr(statement, "text", looking.text)
+    taking = re.compile(r"delete from dead (where.*?)\s+returning (run_of.*? as run)\)", re.DOTALL)
+    await connection.execute(taking.sub(r"select \2 from dead \1)", all_functions()["requeue_runs"]))
 
     first = await app.runs.requeue(handle.id)
     await connection.execute("delete from ready")  # a worker took it

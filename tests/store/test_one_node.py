@@ -13,8 +13,9 @@ from uuid import UUID, uuid4
 import pytest
 from tests.registering import registered_worker
 
+from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.run import PRIORITIES
-from mainspring.store import leases, runs, workers
+from mainspring.store import dead, leases, runs, workers
 from mainspring.store.database import Database
 from mainspring.store.distribute import MOVING
 
@@ -30,6 +31,12 @@ if TYPE_CHECKING:
 pytestmark = on_citus
 
 LANE, JOB, LINE, RUNS = 7, 1, 1, 20
+ACT = dead.Act(DEFAULT_TENANT, "tester", "{}")
+WAITING = """
+    select id from ready where lane = $1 union all select id from later where lane = $1
+    union all select id from held where lane = $1
+"""
+DEAD = "select id from dead where lane = $1"
 WORKER, LOST = UUID("00000000-0000-4000-8000-00000000aaaa"), UUID("00000000-0000-4000-8000-00000000bbbb")
 # Runs of one lane in each place. Some of them are too old, and some staged.
 FILL = """
@@ -85,7 +92,32 @@ async def rescue(connection: Connection) -> None:
     assert (await workers.rescue(connection, LANE, LOST, 10)).rescued == RUNS
 
 
-ACTS: dict[str, Act] = {each.__name__: each for each in (claim, promote, expire, release, rescue)}
+async def cancel(connection: Connection) -> None:
+    said: dict[str, Any] = {"tenant_id": DEFAULT_TENANT, "actor": "tester", "reason": "not needed"}
+    assert len(await runs.cancel_waiting(connection, LANE, await ids_in(connection, WAITING), **said)) == 7 * RUNS
+
+
+async def requeue(connection: Connection) -> None:
+    assert len(await dead.requeue(connection, LANE, await ids_in(connection, DEAD), ACT)) == 2 * RUNS
+
+
+async def purge(connection: Connection) -> None:
+    assert len(await dead.purge(connection, LANE, await ids_in(connection, DEAD), ACT, reason="hopeless")) == 2 * RUNS
+
+
+async def ids_in(connection: Connection, query: str) -> list[UUID]:
+    """Asked for over another connection: what is traced is the act."""
+    database = Database(CITUS_URL)
+    other = await database.connect("test")
+    rows = await other.fetch(query, LANE)
+    await other.close()
+    await database.close()
+    return [row["id"] for row in rows]
+
+
+ACTS: dict[str, Act] = {
+    each.__name__: each for each in (claim, promote, expire, release, rescue, cancel, requeue, purge)
+}
 
 
 @pytest.fixture

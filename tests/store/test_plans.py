@@ -178,6 +178,7 @@ SAMPLES = {
     "in_ready": f"'{{{','.join(IN_LANE_0)}}}'",
     "in_later": f"'{{{','.join(IN_LANE_0)}}}'",
     "in_held": f"'{{{','.join(IN_LANE_0)}}}'",
+    "taken": "null",
     "unfinished": "null",
     "states": "null",
     "claims": "null",

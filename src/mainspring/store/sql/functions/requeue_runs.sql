@@ -1,0 +1,34 @@
+-- Put dead letters of one lane back in line, each once: whoever deletes the row requeues it. Attempts and crashes start
+-- again, the fence goes on. The old expiry is dropped: someone wants the run after all. A null leaves its attribute.
+create or replace function requeue_runs(
+    lane smallint, runs uuid[], tenant int, codec smallint, payload bytea, max_age double precision, actor text,
+    detail jsonb
+) returns table (id uuid, line_id int, priority smallint)
+language plpgsql set search_path = mainspring, pg_temp as $$
+#variable_conflict use_column
+declare
+    taken run_row[];
+begin
+    with gone as (
+        delete from dead where dead.lane = requeue_runs.lane and dead.id = any (requeue_runs.runs)
+          and dead.tenant_id = requeue_runs.tenant
+        returning run_of({run by name}, ready_at => null) as run)
+    select array_agg(gone.run) into taken from gone;
+    if taken is null then
+        return;
+    end if;
+
+    insert into ready (lane, {run except attempt, crashes, first_started_at, due_at, revision, codec, payload,
+                              expires_at, retry_until},
+                       revision, codec, payload, expires_at, retry_until)
+    select requeue_runs.lane, {run of run except attempt, crashes, first_started_at, due_at, revision, codec, payload,
+                               expires_at, retry_until},
+           run.revision + 1, coalesce(requeue_runs.codec, run.codec), coalesce(requeue_runs.payload, run.payload),
+           clock_now() + requeue_runs.max_age * interval '1 second',
+           clock_now() + requeue_runs.max_age * interval '1 second'
+    from unnest(taken) as run;
+    insert into audit (lane, tenant_id, actor, action, subject, detail)
+    select requeue_runs.lane, run.tenant_id, requeue_runs.actor, 'run.requeue', run.id::text, requeue_runs.detail
+    from unnest(taken) as run;
+    return query select run.id, run.line_id, run.priority from unnest(taken) as run;
+end $$;
