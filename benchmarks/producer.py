@@ -17,10 +17,10 @@ from typing import Literal
 import msgspec
 import uvloop
 
-from benchmarks.jobs import app, executed, noop, sleeper, stranger
+from benchmarks.jobs import app, executed, noop, noop_in_chunks, sleeper, stranger
 from benchmarks.payload import CALL, random_calls
 
-JOBS = {"noop": noop, "sleeper": sleeper, "stranger": stranger}
+JOBS = {"noop": noop, "noop_in_chunks": noop_in_chunks, "sleeper": sleeper, "stranger": stranger}
 RANDOM_CALLS = 20_000  # so many different ones, again and again: as many as wait in line
 
 
@@ -31,7 +31,7 @@ class Orders(msgspec.Struct, frozen=True, kw_only=True):
     most_waiting: int | None = 20_000  # how long the line may get
     per_second: float | None = None  # one by one, evenly over time, instead of in batches
     priority: int = 5
-    job: Literal["noop", "sleeper", "stranger"] = "noop"
+    job: Literal["noop", "noop_in_chunks", "sleeper", "stranger"] = "noop"
     payload: Literal["constant", "random"] = "constant"
 
 

@@ -39,6 +39,7 @@ FIELDS = (
     "constant_per_s",
     "constant_wal_bytes_per_job",
     "sleeping_per_s",
+    "chunked_per_s",
 )
 ROUNDS = 3
 WARM_UP = 2.0
@@ -48,27 +49,29 @@ async def run(seconds: float, *, rounds: int = ROUNDS) -> Numbers:
     measured = []
     async with durable_server() as server:
         for number in range(1, rounds + 1):
-            say(f"round {number} of {rounds}: Mainspring, the bare loop, and two other loads, {seconds:g} s each")
+            say(f"round {number} of {rounds}: Mainspring, the bare loop, and three other loads, {seconds:g} s each")
             measured.append(await _round(server, seconds))
     return medians(measured)
 
 
 async def _round(server: EmbeddedServer, seconds: float) -> Numbers:
-    """Ours and the bare loop with payloads that differ from run to run; then equal ones; then handlers that wait."""
+    """Ours and the bare loop with payloads that differ; then equal ones; handlers that wait; and chunks."""
     ours = await _mainspring(server, seconds, payload="random")
     bare = await bare_loop(await fresh_database(server, "bare"), seconds)
     constant = await _mainspring(server, seconds)
     sleeping = await _mainspring(server, seconds, job="sleeper", payload="random")
+    chunked = await _mainspring(server, seconds, job="noop_in_chunks", payload="random")
     say(f"  {ours['jobs_per_s']:,.0f} jobs/s; bare {bare:,.0f}; ratio {ours['jobs_per_s'] / bare:.2f}")
     return {
         **ours,
-        **{name: ours[name] + constant[name] + sleeping[name] for name in FAULTS},
-        "unsettled": max(each["unsettled"] for each in (ours, constant, sleeping)),
+        **{name: sum(each[name] for each in (ours, constant, sleeping, chunked)) for name in FAULTS},
+        "unsettled": max(each["unsettled"] for each in (ours, constant, sleeping, chunked)),
         "bare_per_s": bare,
         "ratio": ours["jobs_per_s"] / bare,
         "constant_per_s": constant["jobs_per_s"],
         "constant_wal_bytes_per_job": constant["wal_bytes_per_job"],
         "sleeping_per_s": sleeping["jobs_per_s"],
+        "chunked_per_s": chunked["jobs_per_s"],
     }
 
 
@@ -114,13 +117,14 @@ async def _wal_bytes(connection: Looker) -> float:
 
 
 def show(numbers: Numbers) -> str:
-    most = max(numbers["jobs_per_s"], numbers["bare_per_s"], numbers["constant_per_s"])
+    most = max(numbers["jobs_per_s"], numbers["bare_per_s"], numbers["constant_per_s"], numbers["chunked_per_s"])
     return "\n".join(
         [
             bar("Mainspring", numbers["jobs_per_s"], most, "jobs/s"),
             bar("bare SQL loop", numbers["bare_per_s"], most, "jobs/s"),
             bar("with equal payloads", numbers["constant_per_s"], most, "jobs/s"),
             bar("handlers that wait 0–50 ms", numbers["sleeping_per_s"], most, "jobs/s"),
+            bar("a hundred runs per call", numbers["chunked_per_s"], most, "jobs/s"),
             f"  ratio {numbers['ratio']:.2f} · lost {numbers['lost']:.0f} · duplicated {numbers['duplicated']:.0f}"
             f" · unsettled {numbers['unsettled']:,.0f}",
             f"  per job: {numbers['python_us_per_job']:.1f} µs Python,"

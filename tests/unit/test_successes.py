@@ -10,6 +10,7 @@ from mainspring.model.job import JobDefinition
 from mainspring.store.columns import ID
 from mainspring.store.leases import Fate, Lease
 from mainspring.worker.registry import handler_of
+from mainspring.worker.settlements import LineStatistics
 from mainspring.worker.successes import Success, Successes
 from mainspring.worker.work import Work
 
@@ -97,3 +98,16 @@ def test_a_success_that_is_settled_by_itself_is_an_end() -> None:
     assert settled.fate is Fate.END
     assert settled.run_id == success.work.row[ID]
     assert success.work.is_settled
+
+
+def test_runs_that_shared_a_call_took_their_share_of_its_time(successes: Successes) -> None:
+    some = lease_of(3)
+    for success in some:
+        success.work.shared_by = 3
+    add(successes, some)
+    (taken,) = successes.take_whole()
+    statistics = LineStatistics(WORKER)
+    statistics.add(each.settled() for each in some)
+
+    assert taken.busy_micros() == 33 + 33 + 34
+    assert statistics._busy_micros[7] == 33 + 33 + 34

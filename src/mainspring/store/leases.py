@@ -85,6 +85,7 @@ class Settled(NamedTuple):
     not_before: Micros | None = None  # an instant to wait for, besides the delay
     spent: int = 1  # attempts, if it waits for another one or is out of them
     report: FinalReport | None = None
+    shared_by: int = 1  # runs that one call of their handler was for
 
 
 @dataclass(slots=True)

@@ -55,6 +55,8 @@ class ChunkCall(Work):
     def begin(self, runs: Sequence[Work], items: Sequence[object]) -> None:
         """These of its runs begin. What the first of them to run out of time has left is the limit of the call."""
         self._runs, self.items = runs, items
+        for run in runs:
+            run.shared_by = len(runs)
         limits = [run.limit for run in runs if run.limit is not None]
         self.limit = min(limits, key=lambda limit: limit.seconds, default=None)
 

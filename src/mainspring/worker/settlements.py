@@ -91,7 +91,7 @@ class LineStatistics:
             if started is not None:
                 line = record[_LINE]
                 finished[line] += 1
-                busy[line] += record[_FINISHED][0] - started[0]
+                busy[line] += (record[_FINISHED][0] - started[0]) // each.shared_by
 
     def add_completed(self, lease: WholeLease) -> None:
         line = lease.successes[0].work.line

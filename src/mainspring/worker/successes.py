@@ -41,8 +41,12 @@ class WholeLease(NamedTuple):
         return self.successes[0].work.lease.id
 
     def busy_micros(self) -> int:
-        """How long its handlers took, added up."""
-        return sum(each.finished_at[0] - each.work.started_at[0] for each in self.successes if each.work.started_at)
+        """How long its handlers took, added up: of a call that several runs shared, each took its share."""
+        return sum(
+            (finished_at[0] - work.started_at[0]) // work.shared_by
+            for work, finished_at, _ in self.successes
+            if work.started_at is not None
+        )
 
     def completion(self) -> Completion:
         lease = self.successes[0].work.lease

@@ -13,6 +13,7 @@ from mainspring.store.columns import ATTEMPT, BROUGHT, FENCE, ID, PAYLOAD, SPECI
 from mainspring.store.instants import micros_of
 from mainspring.store.leases import Fate, Settled
 from mainspring.worker.handler_errors import error_document
+from mainspring.worker.starting_again import due_again, never_again
 from mainspring.worker.successes import Success
 from mainspring.worker.time_limits import special_of
 
@@ -50,6 +51,7 @@ class Work:
         "position",
         "report",
         "row",
+        "shared_by",
         "started_at",
         "task",
         "waits",
@@ -85,6 +87,7 @@ class Work:
         self.is_interrupted = False
         self.is_settled = False
         self.limit: Limit | None = None
+        self.shared_by = 1  # so many runs share the call of its handler
         self.needs_thread = handler is not None and handler.needs_thread
 
     @property
@@ -169,7 +172,7 @@ class Work:
         spent = self.row[ATTEMPT] + 1
         if delay is None:
             delay = policy.delay_after(spent, self.row[ID]).total_seconds()
-        if policy.may_retry(spent) and self._has_time_until(_due(now, delay, at)):
+        if policy.may_retry(spent) and self._has_time_until(due_again(now, delay, at)):
             return self._settled(Fate.RETRY, outcome, State.SCHEDULED, now, error=error, delay=delay, at=at)
         return self._settled(Fate.BURY, outcome, State.DEAD, now, error=error)
 
@@ -186,7 +189,7 @@ class Work:
                 return self._settled(Fate.BURY, Outcome.FAILED, State.DEAD, now, error=steering)
 
     def _snoozed(self, snooze: Snooze, now: Micros) -> Settled:
-        if not self._has_time_until(_due(now, snooze.delay, snooze.at)):
+        if not self._has_time_until(due_again(now, snooze.delay, snooze.at)):
             error = AttemptTimedOut("The run asked to wait for longer than its time.", code="run-timed-out")
             return self._settled(Fate.BURY, Outcome.TIMED_OUT, State.DEAD, now, error=error, spent=0)
         return self._settled(
@@ -265,7 +268,7 @@ class Work:
         row = self.row
         started = self.started_at
         if self.delivery is Delivery.AT_MOST_ONCE and started is not None:
-            fate, state = _never_again(fate, state)
+            fate, state = never_again(fate, state)
         payload = row[PAYLOAD]
         # In the order of AttemptRecord; plain tuples, and added, because this happens once per run.
         record = row[:BROUGHT] + (  # noqa: RUF005
@@ -298,24 +301,5 @@ class Work:
             not_before,
             spent,
             None if self.report is None else self.report.conclude(),
+            self.shared_by,
         )
-
-
-def _due(now: Micros, delay: float, at: datetime | None) -> int:
-    """About when a run is due again, in microseconds since 2000; the database decides."""
-    after = now[0] + round(delay * 1_000_000)
-    return after if at is None else max(after, micros_of(at)[0])
-
-
-def _never_again(fate: Fate, state: State) -> tuple[Fate, State]:
-    """The rule of at-most-once: a run that has started goes nowhere from where it could start again.
-
-    What would be retried is dead; what was stopped through no fault of its own (a drain, a lost connection) is lost.
-    """
-    match fate:
-        case Fate.END | Fate.BURY:
-            return fate, state
-        case Fate.RETRY:
-            return Fate.BURY, State.DEAD
-        case Fate.GIVE_BACK | Fate.HOLD:
-            return Fate.END, State.LOST
