@@ -117,8 +117,10 @@ async def _make_template(server: EmbeddedServer) -> None:
         if not await admin.fetchval("select exists (select from pg_database where datname = $1)", TEMPLATE):
             await admin.execute(f"create database {TEMPLATE}_new")
             connection = await Database(server.dsn_for(f"{TEMPLATE}_new")).connect()
-            await migrate(connection)
-            await connection.close()
+            try:
+                await migrate(connection)
+            finally:
+                await connection.close()  # an event loop with an open connection would wait for ever when it closes
             await admin.execute(f"alter database {TEMPLATE}_new rename to {TEMPLATE}")
         await admin.execute("select pg_advisory_unlock(7)")
     finally:

@@ -86,6 +86,7 @@ class Proxy:
         assert self._listener is not None
         self._listener.close()
         self.open_up()
+        self.is_open = False  # for those that are just being accepted
         self.cut()
         await asyncio.gather(*self._relays, return_exceptions=True)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, cast
 
@@ -34,10 +35,7 @@ class Bench:
         self.tasks: list[asyncio.Task[Any] | None] = []
         self.errors: list[BaseException] = []
         self.over = 0
-        self.may_begin = True
-        self.launcher = Launcher(
-            clock=SystemClock(), execute=cast("Any", self._execute), may_begin=lambda work: self.may_begin
-        )
+        self.launcher = Launcher(clock=SystemClock(), execute=cast("Any", self._execute))
 
     async def _execute(self, work: Work, handler: Handler) -> None:
         self.tasks.append(asyncio.current_task())
@@ -218,16 +216,43 @@ async def test_the_event_loop_has_its_turn_between_handlers_that_take_long(
     assert turns >= 19
 
 
-async def test_what_may_not_begin_any_more_does_not(bench: Bench) -> None:
+async def test_who_has_not_begun_when_it_is_closed_never_does(bench: Bench) -> None:
     bench.start(at_once, count=3)
-    bench.may_begin = False
+    bench.launcher.close()
     await asyncio.sleep(0)
     await asyncio.sleep(0)
-    bench.may_begin = True
     bench.start(at_once)
     await bench.until_over(1)
 
     assert bench.over == 1
+
+
+def test_what_waited_in_an_event_loop_that_is_gone_does_not_begin_in_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launcher, "BURST_SECONDS", -1.0)
+    benches = []
+
+    async def leave_early() -> None:
+        bench = Bench()
+        benches.append(bench)
+        bench.start(at_once, count=10)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(leave_early())
+    loop.close()
+    (bench,) = benches
+    over, bench.launcher._task = bench.over, None
+    assert 0 < over < 10
+
+    async def collect() -> None:
+        gc.collect()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+
+    asyncio.run(collect())
+
+    assert bench.over == over
 
 
 async def test_a_handler_of_which_the_rest_is_put_away_is_closed(bench: Bench) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
+from tests.waiting import until
 
 from mainspring.clock import SystemClock
 from mainspring.model.actor import DEFAULT_TENANT
@@ -14,7 +15,7 @@ from mainspring.model.job import JobDefinition
 from mainspring.model.line import Delivery, Line
 from mainspring.store.columns import ID
 from mainspring.store.database import Database
-from mainspring.store.leases import Lease
+from mainspring.store.leases import Fate, Lease
 from mainspring.worker.executor import Executor
 from mainspring.worker.performer import Performer
 from mainspring.worker.registration import Lines, WorkerIdentity
@@ -135,3 +136,41 @@ async def test_nothing_starts_during_a_drain(bench: Bench) -> None:
     bench.take(ONCE, 1)
 
     assert [(each.fate.value, each.is_traced) for each in bench.settled] == [("give_back", False)]
+
+
+# ── runs that are stopped before they begin ─────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("is_known_to_wait", [False, True])
+@pytest.mark.parametrize("how", ["cancel", "interrupt"])
+async def test_a_run_that_is_stopped_before_it_begins_keeps_no_slot(
+    bench: Bench, how: str, is_known_to_wait: bool
+) -> None:
+    if is_known_to_wait:
+        bench.take(PLAIN, 1)
+        bench.gate.release()
+        await until(lambda: len(bench.settled) == 1)
+    slots, before = bench.executor.capacity.free_slots(), len(bench.settled)
+    (work,) = bench.take(PLAIN, 1)
+
+    if how == "cancel":
+        bench.executor.cancel(work)
+    else:
+        bench.executor.interrupt([work], grace=0.0)
+    await until(lambda: len(bench.settled) == before + 1)
+
+    assert bench.settled[-1].fate is (Fate.END if how == "cancel" else Fate.GIVE_BACK)
+    assert bench.settled[-1].is_traced == (how == "cancel"), "what never began leaves no trace"
+    assert bench.executor.capacity.free_slots() == slots
+    assert not bench.executor.capacity.needs_replacement
+
+
+async def test_a_run_that_is_given_up_while_it_waits_for_its_turn_keeps_no_slot(bench: Bench) -> None:
+    slots = bench.executor.capacity.free_slots()
+    (work,) = bench.take(PLAIN, 1)
+    work.is_interrupted = True
+    bench.executor._abandon(work)
+    await asyncio.sleep(0)
+
+    assert [each.fate for each in bench.settled] == [Fate.GIVE_BACK]
+    assert bench.executor.capacity.free_slots() == slots

@@ -11,7 +11,7 @@ from mainspring.store.columns import ID
 from mainspring.store.leases import Fate, Lease
 from mainspring.worker.registry import handler_of
 from mainspring.worker.settlements import LineStatistics
-from mainspring.worker.successes import Success, Successes
+from mainspring.worker.successes import Success, Successes, WholeLease, in_batches
 from mainspring.worker.work import Work
 
 from .hands import claimed_row
@@ -111,3 +111,12 @@ def test_runs_that_shared_a_call_took_their_share_of_its_time(successes: Success
 
     assert taken.busy_micros() == 33 + 33 + 34
     assert statistics._busy_micros[7] == 33 + 33 + 34
+
+
+def test_whole_leases_leave_in_batches_of_so_many_runs() -> None:
+    whole = [WholeLease(lease_of(size)) for size in (3, 3, 9, 1, 2)]
+
+    sizes = [[len(lease.successes) for lease in batch] for batch in in_batches(whole, 6)]
+
+    assert sizes == [[3, 3], [9], [1, 2]]
+    assert list(in_batches([], 6)) == []

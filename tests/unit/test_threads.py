@@ -165,7 +165,9 @@ async def test_a_handler_that_waits_for_another_run_leaves_its_thread_to_that_ru
 
 
 async def test_a_handler_that_would_not_stop_leaves_the_others_their_threads(bench: Bench) -> None:
-    for work in bench.take(*[BLOCKING] * THREADS):
+    works = bench.take(*[BLOCKING] * THREADS)
+    await until(lambda: bench.active == THREADS)
+    for work in works:
         bench.executor.cancel(work)
     await until(lambda: len(bench.settled) == THREADS)
 

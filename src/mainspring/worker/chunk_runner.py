@@ -84,7 +84,10 @@ class ChunkRunner:
 
     async def _execute(self, call: ChunkCall, handler: Handler) -> None:
         answers: Sequence[Any]
+        call.started_at = self._now()
         try:
+            if call.is_told_to_stop:
+                raise asyncio.CancelledError  # before it began
             answers = await self._performer.perform_call(call, handler, self._timekeeper.watch)
         except BaseException as error:  # whatever a handler raises ends the attempts of its runs, and only these
             if isinstance(error, GeneratorExit) and not call.is_in_its_task:

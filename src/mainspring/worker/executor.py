@@ -86,7 +86,7 @@ class Executor:
             announce=announce,
         )
         self._performer = performer
-        self._launcher = Launcher(clock=worker.clock, execute=self._execute, may_begin=self._may_begin)
+        self._launcher = Launcher(clock=worker.clock, execute=self._execute)
         self._chunks = ChunkRunner(
             capacity=self.capacity,
             timekeeper=self.timekeeper,
@@ -150,7 +150,7 @@ class Executor:
     def _may_begin(self, work: Work) -> bool:
         """Whether its handler may be called now; if it was told to stop before that, it ends here."""
         if work not in self._running:
-            return False  # it was abandoned
+            return False  # it has ended before it began
         if work.is_told_to_stop:
             self._finish(work, work.cancelled(self.now()) if work.is_cancelled else work.given_back(self.now()))
             return False
@@ -160,6 +160,8 @@ class Executor:
         return self._chunks.start(work) if isinstance(work, ChunkCall) else self._start(work)
 
     async def _execute(self, work: Work, handler: Handler) -> None:
+        if not self._may_begin(work):
+            return
         work.started_at = self.now()
         try:
             result = await self._performer.perform(work, handler, self.timekeeper.watch)
@@ -212,7 +214,9 @@ class Executor:
 
     def _abandon(self, work: Work) -> None:
         """As much force as there is: killed if it can be; else settled, while code that would not stop runs on."""
-        if work in self._running and not self._performer.kill(work):
+        if work in self._running and not work.has_begun:
+            self._finish(work, work.stopped(self.now()))
+        elif work in self._running and not self._performer.kill(work):
             abandoned = self.capacity.abandon(work)
             self.capacity.share(work, -1)
             for run in work.runs:
@@ -247,6 +251,7 @@ class Executor:
         self.interrupt(self._running, grace=0.0)
 
     def close(self) -> None:
+        self._launcher.close()
         self.timekeeper.close()
         self._performer.close()
 

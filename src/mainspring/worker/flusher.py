@@ -19,7 +19,7 @@ from mainspring.store.columns import AttemptRecord
 from mainspring.store.failures import DATABASE_ERRORS
 from mainspring.store.leases import Fate
 from mainspring.worker.handler_errors import error_document
-from mainspring.worker.successes import Success, Successes
+from mainspring.worker.successes import Success, Successes, in_batches
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -129,8 +129,8 @@ class Flusher:
         if not self._waiting:
             self._arrived.clear()
         self._under_way = len(batch) + sum(len(each.successes) for each in whole)
-        if whole:
-            batch += await self._complete(whole)
+        for some in in_batches(whole, MAX_BATCH):
+            batch += await self._complete(some)
         for start in range(0, len(batch), MAX_BATCH):
             await self._deliver(batch[start : start + MAX_BATCH])
         self._under_way = 0

@@ -52,6 +52,10 @@ class ChunkCall(Work):
     def runs(self) -> Sequence[Work]:
         return self._runs
 
+    @property
+    def has_begun(self) -> bool:
+        return True  # from when its runs begin, and it never stands anywhere as one that runs before that
+
     def begin(self, runs: Sequence[Work], items: Sequence[object]) -> None:
         """These of its runs begin. What the first of them to run out of time has left is the limit of the call."""
         self._runs, self.items = runs, items

@@ -25,18 +25,16 @@ BURST_SECONDS = 0.002  # how long handlers may run one after the other before th
 
 
 class Launcher:
-    """`execute` makes the coroutine that executes a run, and never raises; `may_begin` is asked right before that."""
+    """`execute` makes the coroutine that executes a run, and never raises."""
 
     def __init__(
         self,
         *,
         clock: Clock,
         execute: Callable[[Work, Handler], Coroutine[Any, Any, None]],
-        may_begin: Callable[[Work], bool],
     ) -> None:
         self._clock = clock
         self._execute = execute
-        self._may_begin = may_begin
         self._queue: deque[tuple[Work, Handler]] = deque()
         self._task: asyncio.Task[None] | None = None  # the one in which they run one after the other
         self._known_to_wait: set[str] = set()  # jobs whose handlers have
@@ -52,6 +50,10 @@ class Launcher:
         if self._task is None:
             self._begin()
 
+    def close(self) -> None:
+        """Who has not begun by now never does."""
+        self._queue.clear()
+
     def _begin(self) -> None:
         self._task = asyncio.Task(self._run(), name="handlers", context=self._context.copy())
 
@@ -60,6 +62,9 @@ class Launcher:
         assert task is not None
         try:
             await self._run_in(task)
+        except GeneratorExit:
+            self.close()  # nobody raised it: the event loop is gone, and Python puts away what was still waiting
+            raise
         finally:
             if self._task is task:  # nobody waited in it, or somebody cancelled it
                 self._hand_over()
@@ -69,8 +74,6 @@ class Launcher:
         until = self._clock.monotonic() + BURST_SECONDS
         while self._queue:
             work, handler = self._queue.popleft()
-            if not self._may_begin(work):
-                continue
             work.task = task
             execution, context = self._execute(work, handler), self._context.copy()
             try:

@@ -172,8 +172,8 @@ class Performer:
         for run in work.runs:
             if run.context is not None:
                 run.context.request_cancel()
-        if work.handler is not None and work.handler.is_async and work.task is not None:
-            work.task.cancel()
+        if work.handler is not None and work.handler.is_async and work.task is not None and work.started_at is not None:
+            work.task.cancel()  # not before its first step, which looks itself: such a task would never take one
 
     def kill(self, work: Work) -> bool:
         """End the handler for certain, if that can be done; then `perform` soon raises CancelledError.

@@ -13,6 +13,7 @@ from mainspring.store.columns import ID
 from mainspring.store.completions import Completion
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from uuid import UUID
 
     from mainspring.store.instants import Micros
@@ -58,6 +59,20 @@ class WholeLease(NamedTuple):
             starts[position], ends[position], results[position] = work.started_at[0], finished_at[0], result
         reports = [(work.row[ID], work.report.conclude()) for work, _, _ in self.successes if work.report is not None]
         return Completion(lease, starts, ends, results, reports)
+
+
+def in_batches(whole: Iterable[WholeLease], most: int) -> Iterator[list[WholeLease]]:
+    """As they are, with at most so many runs in each batch, unless a single lease has more."""
+    batch: list[WholeLease] = []
+    count = 0
+    for lease in whole:
+        if batch and count + len(lease.successes) > most:
+            yield batch
+            batch, count = [], 0
+        batch.append(lease)
+        count += len(lease.successes)
+    if batch:
+        yield batch
 
 
 class Successes:

@@ -116,6 +116,11 @@ class Work:
         return (overrides and overrides.retry) or self.handler.definition.retry
 
     @property
+    def has_begun(self) -> bool:
+        """Whether its handler was called."""
+        return self.started_at is not None
+
+    @property
     def is_over_time(self) -> bool:
         return self.limit is not None and self.limit.exceeded is not None
 

@@ -16,9 +16,14 @@ declare
     claims timestamptz[];
     errors jsonb[];
 begin
+    -- Beyond the first, only as many as are no more than 100 MB: their runs become one array, of which 1 GB is the limit.
     picked := array(
-        select lease.id from lease where lease.lane = rescue_leases.lane and lease.worker_id = rescue_leases.worker
-        limit rescue_leases.count for update skip locked);
+        select few.id from (
+            select found.id, sum(found.size) over (order by found.id) - found.size as size_before
+            from (select lease.id, pg_column_size(lease.runs) as size from lease
+                  where lease.lane = rescue_leases.lane and lease.worker_id = rescue_leases.worker
+                  limit rescue_leases.count for update skip locked) as found) as few
+        where few.size_before < 100000000);
     if cardinality(picked) = 0 then
         return;
     end if;
