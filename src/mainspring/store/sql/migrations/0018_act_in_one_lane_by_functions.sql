@@ -1,7 +1,7 @@
 -- What moves runs of one lane is done by functions of separate statements, so that Citus does all of it where the lane
 -- lives. What they call finds the clock wherever it is called: the nodes of Citus have no search path of ours.
 -- serves: 12
--- functions: 37ab6b3ecec7038b
+-- functions: eaac2bb4967b6fd3
 
 create or replace function rank_now() returns bigint language sql stable parallel safe
     as 'select (date_part(''epoch'', mainspring.clock_now()) * 1000000)::bigint';
