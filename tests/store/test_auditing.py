@@ -90,8 +90,8 @@ ACTS: dict[str, tuple[str, Callable[[World], Awaitable[Any]]]] = {
 }
 # Restoring takes many transactions, between one row and another.
 BEGIN_AND_END = {"restoring/begin": "restore.start", "restoring/end": "restore.end"}
-# See the acts on schedules below: one statement records them all, beside what they do.
-OF_SCHEDULES = {"schedules/audit": None, "schedules/set_aside": "schedule.pause"}
+# See the acts on schedules below: one statement records each of them, and one many at once, beside what they do.
+OF_SCHEDULES = {"schedules/audit": None, "schedules/audit_many": None, "schedules/set_aside": "schedule.pause"}
 ACTION = re.compile(r"'([a-z]+\.[a-z]+)'")
 
 REFUSE = """

@@ -161,7 +161,7 @@ async def test_what_may_not_wait_in_a_worker_is_claimed_one_at_a_time_when_a_slo
         await until(lambda: len(started) == 2)
         looks = Calls(worker.parts.claimer.look)
         monkeypatch.setattr(worker.parts.claimer, "look", looks)
-        monkeypatch.setattr(worker.parts.executor.capacity, "room", lambda: 10)  # for what may wait
+        monkeypatch.setattr(worker.parts.executor.capacity, "room", lambda line=None: 10)  # for what may wait
         worker.parts.executor.capacity.has_room.set()
         await looks.more()  # after the first of them, all that may be claimed has been
         sizes = await connection.fetch("select cardinality(ids) as size from lease")
