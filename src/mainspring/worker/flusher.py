@@ -1,8 +1,8 @@
 """Settles results in batches: everything that finished in the last few milliseconds.
 
-Leases all of whose runs succeeded are completed in one transaction, everything else is settled in another one. What
-went without an answer to its COMMIT is sent again as it was until the database says what became of it; nothing newer
-overtakes it. Results wait here while the database is away and are delivered if their lease still stands.
+Leases all of whose runs succeeded are completed first, then everything else is settled, each in its own transaction.
+What went without an answer to its COMMIT is sent again as it was until the database says what became of it; nothing
+newer overtakes it. Results wait here while the database is away and are delivered if their lease still stands.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
--- What moves runs of one lane is done by functions of separate statements, so that Citus does all of it where the lane
+-- Most of what moves runs of one lane is done by functions of separate statements, so that Citus does all of it where the lane
 -- lives. What they call finds the clock wherever it is called: the nodes of Citus have no search path of ours.
 -- serves: 12
 -- functions: eaac2bb4967b6fd3
