@@ -45,7 +45,7 @@ class Bench:
         reporter = Reporter(worker_id=worker_id, tenant_id=1, database=Database("postgresql://nowhere"), clock=clock)
         self.executor = Executor(
             worker=WorkerIdentity(id=worker_id, tenant_id=DEFAULT_TENANT, lanes=1, clock=clock),
-            settings=WorkerSettings(slots=slots, cancel_grace=1.0),
+            settings=WorkerSettings(slots=slots, cancel_grace=60.0),
             handlers={THE_JOB: handler_of(JobDefinition(name="wait"), self._wait)},
             lines=lines,
             performer=Performer(threads=slots, reporter=reporter),
