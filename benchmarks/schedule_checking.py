@@ -20,11 +20,14 @@ LEDGER = """
 select schedule.name, occurrence.nominal_at
 from occurrence join schedule on schedule.lane = occurrence.lane and schedule.id = occurrence.schedule_id
 where occurrence.nominal_at >= $1 and occurrence.nominal_at < $2 and schedule.name like $3 || '-%'"""
-RUNS = """
-select headers ->> 'schedule' as name, (headers ->> 'occurrence')::timestamptz as nominal_at, due_at, started_at
-from attempt
-where due_at >= $1 and headers ->> 'schedule' like $3 || '-%' and started_at is not null
-  and (headers ->> 'occurrence')::timestamptz >= $1 and (headers ->> 'occurrence')::timestamptz < $2"""
+# Attempts at runs of some schedules and instants, as the runs' own headers say. All workers are ours, so that these are
+# packed (`model/occurrence.py`); names of benchmarks have no spaces.
+OF_INSTANTS = """
+from (select attempt.*, split_part(headers ->> '@occurrence', ' ', 4) as name,
+             to_timestamp(split_part(headers ->> '@occurrence', ' ', 2)::double precision) as nominal_at
+      from attempt where due_at >= $1 and started_at is not null and headers ? '@occurrence') as attempt
+where name like $3 || '-%' and nominal_at >= $1 and nominal_at < $2"""
+RUNS = f"select name, nominal_at, due_at, started_at {OF_INSTANTS}"
 
 
 class Started(NamedTuple):

@@ -79,10 +79,7 @@ SHARES = (50, 95, 99)
 FAULTS = ("missing", "extra", "early")
 ADDED = (*FAULTS, "rss_mb")  # over all that is measured
 
-STARTED = """
-select count(*) from attempt
-where due_at >= $1 and started_at is not null and headers ->> 'schedule' like $3 || '-%'
-  and (headers ->> 'occurrence')::timestamptz >= $1 and (headers ->> 'occurrence')::timestamptz < $2"""
+STARTED = f"select count(*) {checking.OF_INSTANTS}"
 FIRED_BETWEEN = "select count(*) from occurrence where nominal_at >= $1 and nominal_at < $2 and fired_at < $2"
 # Others with the same instant were staged before it; these are due before the scheduler starts.
 ALONE = "from occurrence where nominal_at = $1 and fired_at >= $1"

@@ -20,16 +20,22 @@ if TYPE_CHECKING:
 
     from mainspring.store.connection import Connection
 
+# What the headers of a run say, in the short form or in the long one: its schedule, and the instant it is for.
+SCHEDULE_OF = "coalesce(headers ->> 'schedule', split_part(headers ->> '@occurrence', ' ', 4))"
+NOMINAL_OF = """coalesce((headers ->> 'occurrence')::timestamptz,
+    to_timestamp(split_part(headers ->> '@occurrence', ' ', 2)::double precision))"""
+IS_OF_INSTANT = "headers ?| '{occurrence,@occurrence}'"
+
 # Every run that a schedule made, wherever it is; triggered ones have no instant.
-_RUNS = """
-select id, headers ->> 'schedule' as name, (headers ->> 'occurrence')::timestamptz as nominal_at from (
+_RUNS = f"""
+select id, {SCHEDULE_OF} as name, {NOMINAL_OF} as nominal_at from (
     select id, headers from ready union all select id, headers from later union all select id, headers from held
     union all select id, headers from dead
     union all select run.id, run.headers from lease cross join lateral unnest(lease.runs) with ordinality as run
     where get_bit(lease.done, run.ordinality::int - 1) = 0
     union all select distinct run_id, headers from attempt
-) as placed where headers ? 'occurrence'
-"""
+) as placed where {IS_OF_INSTANT}
+"""  # noqa: S608
 _LEDGER = """
 with named as (select id, name from schedule union select schedule_id, name from schedule_version)
 select name, nominal_at, run_id

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import pytest
 from tests.lifecycle.stepping import Died, Gate, OnlyConnection, SteppedConnection
+from tests.occurrences import IS_OF_INSTANT
 
 from mainspring.control.backfilling import Backfilling
 from mainspring.control.backfills import Backfills
@@ -197,7 +198,7 @@ class Stage:
         """The instant comes, and schedulers have fired: whose runs of the schedule's instants are in line?"""
         await self.clock.set(max(INSTANT, self.clock.at))
         await self.later.fire(LANE)
-        rows = await self.observer.fetch("select payload from ready where headers ? 'occurrence' order by id")
+        rows = await self.observer.fetch(f"select payload from ready where {IS_OF_INSTANT} order by id")  # noqa: S608
         return [json.loads(row["payload"])["customer"] for row in rows]
 
     async def settle(self) -> None:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.occurrences import NOTHING_WRONG, fired, verdict
+from tests.occurrences import NOMINAL_OF, NOTHING_WRONG, fired, verdict
 
 from mainspring.control import backfill_range, backfills
 from mainspring.store.statements import load
@@ -68,8 +68,8 @@ async def test_a_backfill_that_meets_somebody_else_loses_nothing_and_makes_nothi
 async def customers_in_order(stage: Stage) -> list[int]:
     """Whose runs there are when the instant has come and schedulers have fired, in the order of their instants."""
     await stage.customers()
-    query = """select (convert_from(payload, 'utf8')::jsonb ->> 'customer')::int as customer
-               from ready order by headers ->> 'occurrence'"""
+    query = f"""select (convert_from(payload, 'utf8')::jsonb ->> 'customer')::int as customer
+               from ready order by {NOMINAL_OF}"""  # noqa: S608
     return [row["customer"] for row in await stage.observer.fetch(query)]
 
 

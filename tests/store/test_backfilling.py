@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.occurrences import NOMINAL_OF
 from tests.waiting import until
 
 from mainspring import Context, Mainspring, RetryPolicy, RunFilter, State
@@ -226,8 +227,8 @@ async def test_what_is_over_is_run_again_and_has_no_second_row(
     assert [each.nominal_at for each in report.occurrences] == [HOURS[hour] for hour in hours]
     assert report.operation is not None
     assert (report.operation.done, report.operation.skipped) == (len(hours), 0)
-    waiting = await connection.fetch("select priority, headers ->> 'occurrence' as at from ready where priority = 8")
-    assert sorted(datetime.fromisoformat(row["at"]) for row in waiting) == [HOURS[hour] for hour in hours]
+    waiting = await connection.fetch(f"select {NOMINAL_OF} as at from ready where priority = 8")  # noqa: S608
+    assert sorted(row["at"] for row in waiting) == [HOURS[hour] for hour in hours]
     rows = await connection.fetchval("select count(*) from occurrence")
     assert rows == (5 if 3 in hours else 4)
 

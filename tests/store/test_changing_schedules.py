@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.occurrences import NOTHING_WRONG, Instant, fired, instants, verdict
+from tests.occurrences import NOTHING_WRONG, SCHEDULE_OF, Instant, fired, instants, verdict
 from tests.waiting import until
 
 from mainspring import State
@@ -545,7 +545,7 @@ async def test_the_first_in_line_are_tried_again_however_many_follow_them(
     await clock.advance(scheduler_firing.FRONT_SECONDS)
     await firing.fire_lane(0)
 
-    rows = await connection.fetch("select distinct headers ->> 'schedule' as name from ready")
+    rows = await connection.fetch(f"select distinct {SCHEDULE_OF} as name from ready")  # noqa: S608
     assert set(names[:2]) <= {row["name"] for row in rows}
 
 

@@ -104,8 +104,10 @@ async def test_a_scheduler_that_moves_cursors_by_an_act_of_its_own_repeats_itsel
     await connection.execute("alter table occurrence drop constraint occurrence_pkey")
     fire = schedule_firing.fire
 
-    async def fire_and_then_move(through: Connection, lane: int, firings: list[Any], *rest: Any) -> list[Any]:
-        groups = await fire(through, lane, firings, *rest)
+    async def fire_and_then_move(
+        through: Connection, lane: int, firings: list[Any], *rest: Any, packs: bool
+    ) -> list[Any]:
+        groups = await fire(through, lane, firings, *rest, packs=packs)
         for each in firings:
             if each.following is not None:
                 await schedules.set_cursor(through, lane, each.schedule_id, each.following, each.following_due, "")

@@ -63,7 +63,7 @@ SCHEDULING = f"""
 """
 WATCHING_THE_TIME = """
     calendars/edited calendars/users schedulers/beat schedulers/list schedulers/remove schedules/announced
-    schedules/computed_by schedules/due schedules/may_stage schedules/next_due schedules/note_calendars
+    schedules/computed_by schedules/due schedules/known_by_workers schedules/next_due schedules/note_calendars
     schedules/note_tzdata schedules/of_older_tzdata schedules/set_aside
 """
 WORKING = """

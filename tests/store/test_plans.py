@@ -213,6 +213,7 @@ SAMPLES = {
     "start_limits": "'{null}'",
     "template_overrides": "'{null}'",
     "template_headers": "'{null}'",
+    "are_packed": "'{true}'",
     "is_all_ours": "false",
     "versions": "'{1,1,1}'",
     "worker": f"'{WORKER}'",

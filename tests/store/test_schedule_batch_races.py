@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.lifecycle.stepping import Died
+from tests.occurrences import SCHEDULE_OF
 
 from mainspring.control import schedule_transactions
 from mainspring.control.schedule_requests import requested
@@ -59,7 +60,7 @@ async def fired_at_the_instant(stage: Stage) -> list[tuple[str, int]]:
     """Of which schedules there are runs when the instant has come, and for which customers."""
     await stage.clock.set(INSTANT)
     await stage.later.fire(*IN_LANES)
-    rows = await stage.observer.fetch("select headers ->> 'schedule' as name, payload from ready order by name")
+    rows = await stage.observer.fetch(f"select {SCHEDULE_OF} as name, payload from ready order by name")  # noqa: S608
     return [(row["name"], json.loads(row["payload"])["customer"]) for row in rows]
 
 

@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.occurrences import SCHEDULE_OF
 from tests.waiting import PATIENCE, until
 
 from mainspring import Calendar, Context
@@ -88,7 +89,7 @@ async def test_a_killed_scheduler_is_replaced_and_nothing_is_missing_or_extra(
     for instants in ledger.values():
         assert instants == [instants[0] + count * SECOND for count in range(len(instants))], "none is missing"
     occurrences = {(name, at) for name, instants in ledger.items() for at in instants}
-    rows = await connection.fetch("select headers ->> 'schedule' as name, due_at from ready")
+    rows = await connection.fetch(f"select {SCHEDULE_OF} as name, due_at from ready")  # noqa: S608
     assert len(rows) == len(occurrences), "none is extra"
     assert {(row["name"], row["due_at"]) for row in rows} == occurrences
 
@@ -106,7 +107,7 @@ async def test_a_scheduler_that_was_frozen_fires_nothing_again(
             frozen.send_signal(signal.SIGCONT)
             await until_each_fired(connection, most + 8)
     ledger = await fired(connection)
-    rows = await connection.fetch("select headers ->> 'schedule' as name, due_at from ready")
+    rows = await connection.fetch(f"select {SCHEDULE_OF} as name, due_at from ready")  # noqa: S608
     assert sorted((row["name"], row["due_at"]) for row in rows) == sorted(
         (name, at) for name, instants in ledger.items() for at in instants
     )

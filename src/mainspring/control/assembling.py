@@ -7,11 +7,13 @@ from uuid import UUID
 
 import msgspec
 
+from mainspring.model.headers import read_headers
 from mainspring.model.lifecycle import Outcome, State
 from mainspring.model.payload import decode
 from mainspring.model.run import Attempt, Run, Transition
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
 
     from mainspring.model.line import Line
@@ -32,7 +34,7 @@ def as_run(
 ) -> Run:
     latest = row if row is not None else attempts[-1]
     tries = [_as_attempt(each) for each in attempts]
-    payload = latest["payload"]
+    payload, headers = latest["payload"], read_headers(latest["headers"])
     return Run(
         id=run_id,
         job=job,
@@ -58,17 +60,17 @@ def as_run(
         held_for=row["reason"] if row is not None else None,
         is_cancelling=bool(row["is_cancelling"]) if row is not None else False,
         worker_id=latest["worker_id"],
-        rerun_of=_rerun_of(latest["headers"]),
+        rerun_of=_rerun_of(headers),
         progress=progress,
-        headers={} if latest["headers"] is None else msgspec.json.decode(latest["headers"]),
+        headers=headers,
         attempts=tries,
         transitions=_transitions(row, latest["submitted_at"], tries, acts),
     )
 
 
-def _rerun_of(headers: str | None) -> UUID | None:
+def _rerun_of(headers: Mapping[str, str]) -> UUID | None:
     """Which run this one repeats: it travels with the run, like its trace."""
-    original = None if headers is None else msgspec.json.decode(headers).get("rerun_of")
+    original = headers.get("rerun_of")
     try:
         return None if original is None else UUID(original)
     except (ValueError, TypeError, AttributeError):

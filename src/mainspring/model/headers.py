@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+import msgspec
+
 from mainspring.errors import InvalidInput
 from mainspring.model import occurrence
 from mainspring.model.payload import quoted
@@ -16,6 +18,11 @@ RESERVED = ("rerun_of", "backfilled_by", *occurrence.HEADERS)  # what we put the
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 _VALUE = re.compile(rf"[\x20-\x7e]{{1,{MAX_VALUE_LENGTH}}}")
+
+
+def read_headers(document: str | None) -> dict[str, str]:
+    """The headers of a run, from its row."""
+    return {} if document is None else occurrence.unpacked(msgspec.json.decode(document))
 
 
 def checked_headers(headers: object) -> dict[str, str] | None:

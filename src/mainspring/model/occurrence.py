@@ -1,9 +1,15 @@
-"""Which occurrence of a schedule a run is, as its handler sees it. It travels in the run's headers."""
+"""Which occurrence of a schedule a run is, as its handler sees it. It travels in the run's headers.
+
+There it is one short text, since it goes from line to lease to history with every run of a schedule: version, nominal
+instant in seconds since 1970, seconds since the instant before (`-` if there is none), and the schedule's name. People
+and handlers see four headers instead; runs of older programs, and backfilled ones, have these as they are.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -11,6 +17,9 @@ if TYPE_CHECKING:
 
 SCHEDULE, VERSION, NOMINAL, PREVIOUS = "schedule", "schedule_version", "occurrence", "previous_occurrence"
 HEADERS = (SCHEDULE, VERSION, NOMINAL, PREVIOUS)
+PACKED = "@occurrence"  # not a name that people can give a header
+NO_PREVIOUS = "-"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,3 +52,20 @@ def occurrence_of(headers: Mapping[str, str]) -> RunOccurrence | None:
         nominal_at=datetime.fromisoformat(headers[NOMINAL]),
         previous_at=None if previous is None else datetime.fromisoformat(previous),
     )
+
+
+def unpacked(headers: dict[str, str]) -> dict[str, str]:
+    """The headers with the four that say which occurrence the run is for, instead of the one that it carries."""
+    packed = headers.pop(PACKED, None)
+    if packed is None:
+        return headers
+    version, nominal, since_previous, schedule = packed.split(" ", 3)
+    headers |= {SCHEDULE: schedule, VERSION: version, NOMINAL: _instant_text(Decimal(nominal))}
+    if since_previous != NO_PREVIOUS:
+        headers[PREVIOUS] = _instant_text(Decimal(nominal) - Decimal(since_previous))
+    return headers
+
+
+def _instant_text(seconds: Decimal) -> str:
+    instant = _EPOCH + timedelta(microseconds=int(seconds * 1_000_000))
+    return instant.isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -65,7 +65,8 @@ def catch_up_from(rule: str, seconds: float) -> CatchUp:
 class Batch:
     """Decisions about schedules of one lane, as the database takes them."""
 
-    def __init__(self, run_ids: list[UUID]) -> None:
+    def __init__(self, run_ids: list[UUID], *, packs: bool = False) -> None:
+        self.packs = packs  # all workers know the short form of which occurrence a run is for
         self._run_ids = run_ids
         self._places: dict[NewRun, int] = {}
         self.firings: list[Firing] = []

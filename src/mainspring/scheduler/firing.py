@@ -58,12 +58,15 @@ class LaneFirer:
         self._quietener = notify.Quietener(clock)
         self._passed_over: dict[int, PassedOver] = {}  # by lane
 
-    async def fire(self, connection: Connection, lane: int, horizon: float) -> Fired:
-        """Decide what is due within `horizon` seconds, one instant per schedule and a batch of schedules."""
+    async def fire(self, connection: Connection, lane: int, horizon: float, *, packs: bool = True) -> Fired:
+        """Decide what is due within `horizon` seconds, one instant per schedule and a batch of schedules.
+
+        `packs`: all workers know the short form of which occurrence a run is for.
+        """
         rows = await self._due(connection, lane, horizon)
         if not rows:
             return Fired(0, 0)
-        batch = Batch(new_run_ids(len(rows), lane, instant(self._clock)))
+        batch = Batch(new_run_ids(len(rows), lane, instant(self._clock)), packs=packs)
         for row in rows:
             await self._decide(connection, lane, row, batch)
         runs = await self.carry_out(connection, lane, batch)
@@ -151,7 +154,7 @@ class LaneFirer:
         if not batch.firings:
             return 0
         groups = await schedule_firing.fire(
-            connection, lane, batch.firings, batch.skips, batch.templates, TZDATA_VERSION
+            connection, lane, batch.firings, batch.skips, batch.templates, TZDATA_VERSION, packs=batch.packs
         )
         wake_ups = [notify.ready(lane, group["line_id"], group["priority"]) for group in groups]
         notify.send(connection, self._quietener.pass_on(wake_ups))

@@ -31,6 +31,7 @@ log = structlog.get_logger()
 
 HEARTBEAT_SECONDS = 1.0
 POLL_SECONDS = 1.0  # a wake-up may get lost: look at least so often
+STAGING_SINCE, PACKING_SINCE = 12, 19  # the migrations whose programs wait for ranks, and read packed occurrences
 PASSED_OVER_SECONDS = 0.05  # what is due made no run, perhaps since somebody has locked it: not again at once
 
 
@@ -53,6 +54,7 @@ class LaneAssignment:
         self.lanes: list[int] = []
         self.ahead = Horizon()
         self.horizon = 0.0  # as it was worked out with the last heartbeat
+        self.packs = False  # whether all workers know the short form of which occurrence a run is for
         self._listeners: list[asyncio.Event] = []
 
     def news(self) -> asyncio.Event:
@@ -69,8 +71,9 @@ class LaneAssignment:
         now = own.clock.monotonic()
         self._live.hear({row["id"]: row["beat"] for row in rows}, now)
         self._share(lanes_of(own.id, self._live.live(now), own.lanes))
-        may_stage = await schedule_firing.may_stage(connection)
-        self.horizon = await self.ahead.seconds(connection, self.lanes) if may_stage else 0.0
+        known = await schedule_firing.known_by_workers(connection)
+        self.packs = known >= PACKING_SINCE
+        self.horizon = await self.ahead.seconds(connection, self.lanes) if known >= STAGING_SINCE else 0.0
         if forgotten := self._live.forgotten(now):
             await schedulers.remove(connection, forgotten)
 
@@ -164,8 +167,8 @@ class FiringLoop(LaneLoop):
 
     async def _fire(self, connection: Connection, lanes: Sequence[int], horizon: float) -> int:
         """A batch in each of the lanes; answers how many runs that made."""
-        begun = self._clock.monotonic()
-        runs = sum([(await self._firer.fire(connection, lane, horizon)).runs for lane in lanes])
+        begun, packs = self._clock.monotonic(), self._assignment.packs
+        runs = sum([(await self._firer.fire(connection, lane, horizon, packs=packs)).runs for lane in lanes])
         self._assignment.ahead.fired(runs, self._clock.monotonic() - begun)
         return runs
 

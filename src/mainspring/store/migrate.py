@@ -13,6 +13,7 @@ import hashlib
 import random
 import re
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING
 
@@ -94,6 +95,12 @@ def _read(file_name: str, sql: str) -> Migration:
         raise ValueError(f"{file_name} lacks its line '-- serves: N'")
     number, _, name = file_name.removesuffix(".sql").partition("_")
     return Migration(version=int(number), name=name, serves=int(serves[1]), sql=sql)
+
+
+@cache
+def newest_known() -> int:
+    """The version of the newest migration that this program brings along."""
+    return known_migrations()[-1].version
 
 
 async def migrate(
@@ -253,23 +260,22 @@ async def check_schema(connection: Connection) -> int:
         schema = None
     except PermissionMissing as error:
         raise await permission_missing(connection, error.fields["said"]) from error
-    newest_known = known_migrations()[-1].version
     if schema is None or schema["version"] is None or schema["lanes"] is None:
         raise SchemaMismatch(
             "This database has no Mainspring schema yet.",
             code="schema-missing",
             hint="Run: mainspring migrate",
         )
-    if schema["version"] < newest_known:
+    if schema["version"] < newest_known():
         raise SchemaMismatch(
-            f"The schema is at migration {schema['version']}; this program needs {newest_known}.",
+            f"The schema is at migration {schema['version']}; this program needs {newest_known()}.",
             code="schema-too-old",
             hint="Run: mainspring migrate",
         )
-    if schema["serves"] > newest_known:
+    if schema["serves"] > newest_known():
         raise SchemaMismatch(
             f"The schema no longer serves this program: it needs one that knows migration {schema['serves']},"
-            f" and this one knows {newest_known}.",
+            f" and this one knows {newest_known()}.",
             code="program-too-old",
             hint="Upgrade the mainspring package.",
         )

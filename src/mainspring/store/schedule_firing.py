@@ -79,8 +79,9 @@ async def note_tzdata(connection: Connection, lane: int, tzdata: str) -> None:
     await load("schedules/note_tzdata").execute(connection, lane=lane, tzdata=tzdata)
 
 
-async def may_stage(connection: Connection) -> bool:
-    return bool(await load("schedules/may_stage").fetchval(connection))
+async def known_by_workers(connection: Connection) -> int:
+    """The newest migration that the programs of all live workers know."""
+    return int(await load("schedules/known_by_workers").fetchval(connection))
 
 
 async def fire(
@@ -90,10 +91,13 @@ async def fire(
     skips: Sequence[tuple[UUID, Skip]],
     templates: Sequence[NewRun],
     tzdata: str,
+    *,
+    packs: bool,
 ) -> list[Record]:
     """Carry out decisions about schedules of one lane; answers with the lines that got runs.
 
     What does not fit any more, since somebody else decided or changed the schedule, is passed over without a word.
+    `packs`: all workers know the short form of which occurrence a run is for.
     """
     columns = zip(*firings, strict=True)
     names = ("schedules", "revisions", "expected", "fired", "due", "previous", "runs", "chosen")
@@ -101,7 +105,7 @@ async def fire(
     return await FIRE.fetch(
         connection,
         lane=lane,
-        templates=msgspec.json.encode([template_document(each) for each in templates]).decode(),
+        templates=msgspec.json.encode([{**template_document(each), "packs": packs} for each in templates]).decode(),
         skips=msgspec.json.encode([{"schedule_id": schedule, **skip._asdict()} for schedule, skip in skips]).decode(),
         tzdata=tzdata,
         **values,

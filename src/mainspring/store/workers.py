@@ -10,6 +10,7 @@ import msgspec
 from mainspring.model.lifecycle import MOST_CRASHES, State
 from mainspring.model.worker import WorkerState, WorkerSummary
 from mainspring.store.connection import transaction
+from mainspring.store.migrate import newest_known
 from mainspring.store.statements import load
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ async def register(
         slots=slots,
         lease_seconds=lease_seconds,
         version=version,
+        knows=newest_known(),
     )
 
 

@@ -10,11 +10,10 @@ from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from mainspring.errors import InvalidInput
 from mainspring.model.chunk import answers_of
 from mainspring.model.context import Context
+from mainspring.model.headers import read_headers
 from mainspring.model.payload import JSON_CODEC
 from mainspring.store.columns import ATTEMPT, CODEC, FENCE, HEADERS, ID, PAYLOAD
 from mainspring.worker.chunk import lists_for
@@ -146,7 +145,7 @@ class Performer:
             attempt=row[ATTEMPT] + 1,
             fence=row[FENCE],
             listener=self._reporter.report_of(work),
-            headers=None if row[HEADERS] is None else msgspec.json.decode(row[HEADERS]),
+            headers=read_headers(row[HEADERS]),
             checkpointed=checkpointed,
             finisher=finishing_of(work, handler),
             returns=handler.returns,

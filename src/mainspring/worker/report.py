@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from mainspring.errors import LeaseLost
+from mainspring.model.headers import read_headers
 from mainspring.model.occurrence import occurrence_of
 from mainspring.model.report import MAX_LOG_BYTES
 from mainspring.store.reports import FinalReport, LeasedAttempt, Part, Word
@@ -103,9 +104,7 @@ class AttemptReport:
         return self._previous_success().result()
 
     def _previous_success(self) -> Future[datetime | None]:
-        return self._reporter.previous_success(
-            self.place.lane, occurrence_of(msgspec.json.decode(self._headers or "{}"))
-        )
+        return self._reporter.previous_success(self.place.lane, occurrence_of(read_headers(self._headers)))
 
     def _wait_for_reporter(self) -> None:
         if not self.is_waiting and not self._is_closed:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from mainspring.errors import ProcessCrashed
+from mainspring.model.headers import read_headers
 from mainspring.model.steering import steering_of
 from mainspring.store.columns import ATTEMPT, FENCE, HEADERS, ID, PAYLOAD, SPECIAL
 from mainspring.worker.command import result_of
@@ -98,7 +99,7 @@ def start_of(work: Work, handler: Handler, checkpointed: Any) -> Start:
         memory=definition.memory,
         cpu=None if definition.cpu is None else definition.cpu.total_seconds(),
         finishing=finishing_of(work, handler),
-        headers=None if row[HEADERS] is None else msgspec.json.decode(row[HEADERS]),
+        headers=read_headers(row[HEADERS]),
         checkpointed=checkpointed,
     )
 

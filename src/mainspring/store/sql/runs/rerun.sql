@@ -17,7 +17,8 @@ with again as materialized (
            :actor::text,
            jsonb_strip_nulls(jsonb_build_object(
                'rerun_of', run_id, 'schedule', headers -> 'schedule', 'schedule_version', headers -> 'schedule_version',
-               'occurrence', headers -> 'occurrence', 'previous_occurrence', headers -> 'previous_occurrence')),
+               'occurrence', headers -> 'occurrence', 'previous_occurrence', headers -> 'previous_occurrence',
+               '@occurrence', headers -> '@occurrence')),
            coalesce(:codec::smallint, codec),
            coalesce(:payload::bytea, payload)
     from again
