@@ -14,7 +14,7 @@ from mainspring import CatchUp, Context, Mainspring, State
 from mainspring.scheduler.horizon import CALM, Horizon
 from mainspring.scheduler.scheduler import LaneAssignment, SchedulerIdentity
 from mainspring.store import leases, schedule_firing
-from mainspring.store.statements import Statement
+from mainspring.store.functions import all_functions
 from mainspring.testing import run_until_idle
 
 from .scheduling import (
@@ -139,9 +139,9 @@ async def test_nothing_is_staged_while_a_worker_lives_that_would_start_it_early(
     lane, line = await connection.fetchrow("select lane, line_id from ready")
     claim = {"lane": lane, "line": line, "priorities": [5], "fronts": [0], "count": 1, "lease": uuid4()}
     bound = "and ready.rank <= rank_bound()"
-    assert bound in leases.CLAIM.source
-    careless = Statement("claim", leases.CLAIM.source.replace(bound, ""))
-    early = await careless.fetch(connection, **claim, worker=old_worker, jobs_in_threads=[], threads=0)
+    assert bound in all_functions()["claim_runs"]
+    await connection.execute(all_functions()["claim_runs"].replace(bound, ""))
+    early = await leases.CLAIM.fetch(connection, **claim, worker=old_worker, jobs_in_threads=[], threads=0)
     assert len(early) == 1, "the control"
 
     await connection.execute("update worker set state = 'lost', ended_at = clock_now()")

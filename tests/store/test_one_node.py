@@ -115,7 +115,9 @@ async def ids_in(connection: Connection, query: str) -> list[UUID]:
     return [row["id"] for row in rows]
 
 
-ACTS: dict[str, Act] = {each.__name__: each for each in (promote, expire, release, rescue, cancel, requeue, purge)}
+ACTS: dict[str, Act] = {
+    each.__name__: each for each in (claim, promote, expire, release, rescue, cancel, requeue, purge)
+}
 
 
 @pytest.fixture

@@ -45,7 +45,7 @@ LISTS = [load(f"lists/{name}") for name in ("placed", "placed_of_jobs", "running
 LISTS += [load(f"schedules/{name}") for name in ("list", "list_of_job", "occurrences", "skipped", "versions")]
 LISTS += [load(f"schedules/{name}") for name in ("list_due", "scan_end", "scan_end_of_job")]
 # Those who look for something to do: none of them reads what is staged.
-CLAIM = load("runs/claim")
+CLAIM = inside(load("runs/claim"))[1]
 LOOKING = [CLAIM, *(load(name) for name in ("runs/waiting_lines", "queues/depths"))]
 
 RUNS, BATCH, COUNT = 20_000, 100, 200
@@ -184,6 +184,7 @@ SAMPLES = {
     "claims": "null",
     "errors": "null",
     "is_crash": "true",
+    "in_threads": "null",
     "passed_over": "0",
     "payload": "''",
     "positions": "'{1,2,3}'",
@@ -276,6 +277,12 @@ OTHER_SAMPLES: dict[str, dict[str, str]] = {
     "lists/ended": LISTING | IN_HISTORY,
     "lists/unsuccessful": LISTING | IN_HISTORY,
     "runs/claim": {"lease": "'00000000-0000-4000-8000-00000000bbbb'"},
+    "claim_runs": {
+        "lease": "'00000000-0000-4000-8000-00000000bbbb'",
+        "taken": f"array_fill({A_RUN}, array[3])",
+        "taken_ids": f"'{{{','.join(IN_LANE_0)}}}'",
+        "taken_ranks": "'{1,2,3}'",
+    },
     "runs/promote": {"fronts": LONG_AGO},
     "promote_runs": {"fronts": LONG_AGO},
     "runs/release": {"lines": "'{1,1,1}'", "pauses": "'{0,0,0}'"},

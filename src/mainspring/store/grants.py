@@ -125,6 +125,7 @@ FUNCTIONS = {
     f"run_of({_RUN}, timestamp with time zone, timestamp with time zone, jsonb)": (RoleKind.WORKER, RoleKind.CLIENT),
     f"run_of({_RUN})": (RoleKind.WORKER,),
     "special_of(smallint, timestamp with time zone, jsonb)": (RoleKind.WORKER,),
+    "claim_runs(smallint, integer, smallint[], bigint[], integer, uuid, uuid, integer[], integer)": (RoleKind.WORKER,),
     "cancel_runs(smallint, uuid[], integer, text, text, jsonb)": (RoleKind.CLIENT,),
     "expire_runs(smallint, integer)": (RoleKind.WORKER,),
     "promote_runs(smallint, smallint[], timestamp with time zone[], integer)": (RoleKind.WORKER,),

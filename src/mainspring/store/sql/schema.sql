@@ -363,8 +363,8 @@ create table lease (
     primary key (lane, id)
 ) with (fillfactor = 60, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
         toast.autovacuum_vacuum_scale_factor = 0, toast.autovacuum_vacuum_threshold = 20000);
--- Compressing them would cost more than it saves.
-alter table lease alter column runs set storage external, alter column ids set storage external;
+-- Compressing `ids` would cost more than it saves.
+alter table lease alter column ids set storage external;
 create index lease_worker_idx on lease (lane, worker_id) where worker_id is not null;
 
 -- ── History ─────────────────────────────────────────────────────────────────────────────────────────────────
