@@ -116,6 +116,12 @@ _FIRING = (
 _BACKFILL = (
     f"integer, uuid, integer, {_INSTANTS}, {_INSTANTS}, {_INSTANTS}, uuid[], integer[], integer[], jsonb, text, uuid"
 )
+_CHANGES = "mainspring.run_row, integer, smallint, timestamp with time zone, double precision, smallint, bytea, text[]"
+_CHANGING = (
+    "smallint, uuid[], integer, integer, integer, integer, smallint, timestamp with time zone, double precision,"
+    " smallint, bytea, text[], text, jsonb"
+)
+_RERUNNING = "smallint, uuid[], uuid[], timestamp with time zone, integer, smallint, bytea, text, jsonb"
 # A client that changes a schedule first fires what is overdue, as a scheduler would have.
 FUNCTIONS = {
     "clock_now()": tuple(RoleKind),
@@ -127,11 +133,14 @@ FUNCTIONS = {
     "special_of(smallint, timestamp with time zone, jsonb)": (RoleKind.WORKER,),
     "claim_runs(smallint, integer, smallint[], bigint[], integer, uuid, uuid, integer[], integer)": (RoleKind.WORKER,),
     "cancel_runs(smallint, uuid[], integer, text, text, jsonb)": (RoleKind.CLIENT,),
+    f"change_runs({_CHANGING})": (RoleKind.CLIENT,),
+    f"changed_run({_CHANGES})": (RoleKind.CLIENT,),
     "expire_runs(smallint, integer)": (RoleKind.WORKER,),
     "promote_runs(smallint, smallint[], timestamp with time zone[], integer)": (RoleKind.WORKER,),
     "release_runs(smallint, integer[], integer[], double precision[], text, integer)": (RoleKind.WORKER,),
     "purge_runs(smallint, uuid[], integer, text, text, jsonb)": (RoleKind.CLIENT,),
     "requeue_runs(smallint, uuid[], integer, smallint, bytea, double precision, text, jsonb)": (RoleKind.CLIENT,),
+    f"rerun_runs({_RERUNNING})": (RoleKind.CLIENT,),
     "rescue_leases(smallint, uuid, integer, integer)": (RoleKind.WORKER,),
     "add_history_partition(date)": (RoleKind.WORKER,),
     "installation_id()": tuple(RoleKind),

@@ -3,8 +3,8 @@
 Files use named parameters (`:lane`); PostgreSQL counts them (`$1`). Calls name them, so neither side can slip.
 
 Columns that many statements have in common stand in braces and are filled in from store/columns.py: `{run}`,
-`{run of lease}` for `lease.id, lease.tenant_id, …`, `{run by name}` for `id => id, tenant_id => tenant_id, …`, and each
-of them without some: `{run except attempt, due_at}`.
+`{run of lease}` for `lease.id, lease.tenant_id, …`, `{run by name}` for `id => id, tenant_id => tenant_id, …`, `{run by
+name of lease}` for `id => lease.id, …`, and each of them without some: `{run except attempt, due_at}`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")
 _COMMENT = re.compile(r"--[^\n]*")
-_COLUMNS = re.compile(r"\{([a-z_]+)(?:\s+of\s+([a-z_]+)|\s+(by\s+name))?(?:\s+except\s+([a-z_,\s]+))?\}")
+_COLUMNS = re.compile(r"\{([a-z_]+)(?:\s+(by\s+name))?(?:\s+of\s+([a-z_]+))?(?:\s+except\s+([a-z_,\s]+))?\}")
 
 
 class Statement:
@@ -66,12 +66,13 @@ def with_columns(text: str) -> str:
 
 
 def _columns(match: re.Match[str]) -> str:
-    fragment, alias, by_name, left_out = match.groups()
+    fragment, by_name, alias, left_out = match.groups()
     without = [name.strip() for name in left_out.split(",")] if left_out else []
     names = list(FRAGMENTS[fragment])
     for name in without:
         names.remove(name)  # raises if there is none: an exception that says nothing
-    return ", ".join(f"{alias}.{name}" if alias else f"{name} => {name}" if by_name else name for name in names)
+    values = {name: f"{alias}.{name}" if alias else name for name in names}
+    return ", ".join(f"{name} => {value}" if by_name else value for name, value in values.items())
 
 
 def _folder() -> Any:
