@@ -54,6 +54,7 @@ MORE_SAMPLES = {
     "delays": "'{1,1,1}'",
     "depths": "'{1,1}'",
     "detail": "'{}'",
+    "details": "array['{}','{}','{}']",
     "digest": "'0'",
     "document": "'{}'",
     "done": "1",
@@ -103,11 +104,12 @@ MORE_SAMPLES = {
     "queues": "'{default}'",
     "revision": "0",
     "schema": "'mainspring'",
+    "sizes": "'{1,1,1}'",
     "skipped": "0",
     "slots": "1",
     "specs": "array['{}','{}','{}']",
     "spent": "'{1,1,1}'",
-    "starts": "'{null,2020-01-01,null}'",
+    "subjects": "'{a,b,c}'",
     "tables": "'{ready}'",
     "tags": "null",
     "texts": "array['[]','[]','[]']",
@@ -118,8 +120,11 @@ MORE_SAMPLES = {
     "workers": "'{00000000-0000-4000-8000-00000000aaaa}'",
 }
 ONE_LANE = {"lanes": "'{0}'"}  # asked lane by lane: see control/looking.py
+INSTANTS = "array_fill(clock_now(), array[3])"
 OTHER_SAMPLES_HERE = {
     "calendars/edited": {"since": "0"},
+    **{f"leases/{verb}": {"starts": INSTANTS} for verb in ("bury", "give_back", "retry")},
+    "leases/complete": {"starts": "'{0}'", "ends": "'{0}'"},
     "lists/ended": ONE_LANE,
     "lists/unsuccessful": ONE_LANE,
     "notify/send": {"payloads": "'{a}'"},
@@ -127,6 +132,8 @@ OTHER_SAMPLES_HERE = {
     "operations/start": {"expected": "1"},
     "restoring/lift_fences": {"after": "'00000000-0000-0000-0000-000000000000'"},
     "schedules/backfill": {"versions": "'{1,1,1}'"},
+    "schedules/set_cursors": {"nominal_at": INSTANTS, "due_at": INSTANTS},
+    "schedules/withdraw_many": {"since": INSTANTS},
     "schedules/create_many": {
         "ids": "array[gen_random_uuid(), gen_random_uuid(), gen_random_uuid()]",
         "names": "'{a,b,c}'",

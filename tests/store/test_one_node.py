@@ -6,6 +6,7 @@ From the coordinator it is traced what is sent to nodes. The same act, asked of 
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 from uuid import UUID, uuid4
@@ -14,10 +15,12 @@ import pytest
 from tests.registering import registered_worker
 
 from mainspring.model.actor import DEFAULT_TENANT
-from mainspring.model.run import PRIORITIES
-from mainspring.store import dead, leases, runs, workers
+from mainspring.model.run import PRIORITIES, NewRun
+from mainspring.store import dead, leases, runs, schedule_firing, workers
 from mainspring.store.database import Database
 from mainspring.store.distribute import MOVING
+from mainspring.store.schedule_firing import Firing, Skip
+from mainspring.store.submissions import new_run_ids
 
 from .citus import CITUS_URL, on_citus
 
@@ -36,7 +39,10 @@ WAITING = """
     select id from ready where lane = $1 union all select id from later where lane = $1
     union all select id from held where lane = $1
 """
+TEMPLATE = NewRun(tenant_id=1, job_id=JOB, job_version=1, line_id=LINE, priority=5, payload=b"{}")
 DEAD = "select id from dead where lane = $1"
+# As the program says it, but for how arrays travel: within its transaction, this is not sent to nodes as it is.
+COMPLETE = "select complete_leases($1::int, $2::uuid, $3::uuid[], $4::int[], $5::bigint[], $6::bigint[], null)"
 WORKER, LOST = UUID("00000000-0000-4000-8000-00000000aaaa"), UUID("00000000-0000-4000-8000-00000000bbbb")
 # Runs of one lane in each place. Some of them are too old, and some staged.
 FILL = """
@@ -58,6 +64,21 @@ FILL = """
     insert into dead (lane, id, tenant_id, job_id, job_version, line_id, priority, payload, due_at)
     select lane, gen_random_uuid(), tenant_id, job_id, job_version, line_id, priority, payload, now from few;
 """
+# A schedule of that lane whose cursor is due.
+SCHEDULE = UUID("00000000-0000-4000-8000-00000000cccc")
+DUE_AT = datetime.now(UTC).replace(microsecond=0)
+SCHEDULED = """
+    insert into schedule (lane, id, tenant_id, name, job_id, spec, payload, created_by, changed_by)
+    values ($1, $2, 1, 'daily', 1, '{}', '{}', 'tester', 'tester')
+"""
+# A run of that lane that has ended.
+OVER = "select run_id as id from attempt where lane = $1 and state = 'cancelled'"
+ENDED = """
+    insert into attempt (lane, run_id, fence, attempt, tenant_id, job_id, job_version, line_id, priority, outcome, state,
+                         due_at, codec, payload, submitted_at)
+    values ($1, $2, 1, 1, 1, 1, 1, 1, 5, 'cancelled', 'cancelled', $3, 1, '{}', $3)
+"""
+CURSOR = "insert into cursor (lane, schedule_id, nominal_at, due_at, tzdata) values ($1, $2, $3, $3, '2026a')"
 
 
 async def claim(connection: Connection, worker_id: UUID = WORKER) -> None:
@@ -94,29 +115,62 @@ async def rescue(connection: Connection) -> None:
 
 async def cancel(connection: Connection) -> None:
     said: dict[str, Any] = {"tenant_id": DEFAULT_TENANT, "actor": "tester", "reason": "not needed"}
-    assert len(await runs.cancel_waiting(connection, LANE, await ids_in(connection, WAITING), **said)) == 7 * RUNS
+    assert len(await runs.cancel_waiting(connection, LANE, await ids_in(WAITING), **said)) == 7 * RUNS
+
+
+async def change(connection: Connection) -> None:
+    said: dict[str, Any] = {"tenant_id": DEFAULT_TENANT, "actor": "tester", "detail": "{}"}
+    waiting = await ids_in(WAITING)
+    assert len(await runs.change(connection, LANE, waiting, {"priority": 1}, **said)) == len(waiting) == 7 * RUNS
+
+
+async def rerun(connection: Connection) -> None:
+    said: dict[str, Any] = {"tenant_id": DEFAULT_TENANT, "actor": "tester", "detail": "{}"}
+    [over] = await ids_in(OVER)
+    assert len(await runs.rerun(connection, LANE, [over], new_run_ids(1, LANE, DUE_AT), **said)) == 1
 
 
 async def requeue(connection: Connection) -> None:
-    assert len(await dead.requeue(connection, LANE, await ids_in(connection, DEAD), ACT)) == 2 * RUNS
+    assert len(await dead.requeue(connection, LANE, await ids_in(DEAD), ACT)) == 2 * RUNS
 
 
 async def purge(connection: Connection) -> None:
-    assert len(await dead.purge(connection, LANE, await ids_in(connection, DEAD), ACT, reason="hopeless")) == 2 * RUNS
+    assert len(await dead.purge(connection, LANE, await ids_in(DEAD), ACT, reason="hopeless")) == 2 * RUNS
 
 
-async def ids_in(connection: Connection, query: str) -> list[UUID]:
+async def complete(connection: Connection) -> None:
+    [lease] = await elsewhere("select id from lease where lane = $1 and worker_id = $2", LANE, LOST)
+    zeros = [0] * RUNS
+    completed = await connection.fetchval(COMPLETE, LANE, LOST, [lease["id"]], [RUNS], zeros, zeros)
+    assert completed == [lease["id"]]
+
+
+async def fire(connection: Connection) -> None:
+    [run_id] = new_run_ids(1, LANE, DUE_AT)
+    next_at = DUE_AT + timedelta(days=1)
+    firing = Firing(SCHEDULE, 0, DUE_AT, DUE_AT, DUE_AT, None, run_id, 0, next_at, next_at)
+    skip = Skip(DUE_AT - timedelta(hours=2), DUE_AT - timedelta(hours=1), "superseded", run_id)
+    groups = await schedule_firing.fire(connection, LANE, [firing], [(SCHEDULE, skip)], [TEMPLATE], "2026a", packs=True)
+    assert [group["runs_fired"] for group in groups] == [1]
+
+
+async def ids_in(query: str) -> list[UUID]:
+    return [row["id"] for row in await elsewhere(query, LANE)]
+
+
+async def elsewhere(query: str, *values: object) -> list[Any]:
     """Asked for over another connection: what is traced is the act."""
     database = Database(CITUS_URL)
     other = await database.connect("test")
-    rows = await other.fetch(query, LANE)
+    rows = await other.fetch(query, *values)
     await other.close()
     await database.close()
-    return [row["id"] for row in rows]
+    return rows
 
 
 ACTS: dict[str, Act] = {
-    each.__name__: each for each in (claim, promote, expire, release, rescue, cancel, requeue, purge)
+    each.__name__: each
+    for each in (claim, promote, expire, release, rescue, cancel, change, rerun, requeue, purge, complete, fire)
 }
 
 
@@ -129,6 +183,9 @@ async def scene(coordinator: Connection) -> Connection:
     await coordinator.execute(FILL)
     await claim(coordinator, LOST)
     await coordinator.execute(FILL)
+    await coordinator.execute(SCHEDULED, LANE, SCHEDULE)
+    await coordinator.execute(CURSOR, LANE, SCHEDULE, DUE_AT)
+    await coordinator.execute(ENDED, LANE, *new_run_ids(1, LANE, DUE_AT), DUE_AT)
     return coordinator
 
 
