@@ -28,7 +28,7 @@ HISTORY = "attempt"
 # What there is to know about a schema, as rows of text. History's partitions are made by the day and not part of it.
 CATALOG = {
     "tables": """
-        select relname, relkind, relpersistence, reloptions, pg_get_partkeydef(oid),
+        select relname, relkind, relpersistence, relreplident, reloptions, pg_get_partkeydef(oid),
                (select toast.reloptions from pg_class as toast where toast.oid = ours.reltoastrelid)
         from ours where relkind in ('r', 'p')""",
     "columns": """
@@ -68,6 +68,7 @@ CHANGES = (
     "alter type run_row add attribute colour text",
     "create or replace function clock_now() returns timestamptz language sql volatile as 'select now()'",
     "grant execute on function add_history_partition(date) to public",
+    "alter table log replica identity default",
     "create table spare (id int)",
 )
 

@@ -398,6 +398,8 @@ create table attempt (
     submitted_by text,
     submitted_at timestamptz not null
 ) partition by range (recorded_at);
+-- Rows are only ever inserted, so this costs nothing. Without it, Citus would not move a lane while it is written to.
+alter table attempt replica identity full;
 create index attempt_run_idx on attempt (lane, run_id);
 create index attempt_job_idx on attempt (job_id, line_id, recorded_at) where job_id is not null;
 create index attempt_failure_idx on attempt (job_id, line_id, recorded_at) where outcome <> 'succeeded';
@@ -413,6 +415,7 @@ create table log (
     lines json not null,
     recorded_at timestamptz not null default clock_now()
 ) partition by range (recorded_at);
+alter table log replica identity full;
 create index log_run_idx on log (lane, run_id, fence, part);
 
 -- One partition a day. Made apart and then attached: creating it in place would wait for every open reader, and
@@ -435,6 +438,9 @@ begin
         if to_regclass(partition_name) is null then
             execute format('create table %I (like %I including defaults including constraints including indexes)',
                            partition_name, parent);
+            if parent <> 'occurrence' then   -- that has a primary key
+                execute format('alter table %I replica identity full', partition_name);
+            end if;
             execute format('alter table %I attach partition %I for values from (%L) to (%L)',
                            parent, partition_name, day::timestamptz, (day + 1)::timestamptz);
             has_made_one := true;
@@ -667,9 +673,11 @@ create table operation (
 create index operation_open_idx on operation (tenant_id, started_at);
 
 -- ── Submission, also on a caller's own connection ───────────────────────────────────────────────────────────
--- Together with the database's own number: a copy made by CREATE DATABASE … TEMPLATE is another installation.
+-- Together with the database's own number: a copy made by CREATE DATABASE … TEMPLATE is another installation. On Citus that
+-- number is another one on each node, and nothing is copied so.
 create function installation_id() returns text language sql stable set search_path = mainspring, pg_temp as $$
-    select setting.value || '-' || pg_database.oid
+    select setting.value || case when exists (select from pg_extension where extname = 'citus') then ''
+                                 else '-' || pg_database.oid end
     from setting cross join pg_database
     where setting.name = 'installation' and pg_database.datname = current_database()
 $$;
