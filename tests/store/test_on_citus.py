@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -16,13 +17,13 @@ from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.ids import lane_of
 from mainspring.model.run import PRIORITIES
 from mainspring.store import history, jobs, leases, workers
-from mainspring.store.distribute import MOVING, SHARED
+from mainspring.store.distribute import MOVING, SHARDS, SHARED
 from mainspring.store.history import DAYS_AHEAD
-from mainspring.store.migrate import LANES_ON_CITUS, migrate
+from mainspring.store.migrate import LANES_ON_CITUS, installation_of, migrate
 from mainspring.store.statements import Statement, all_statements
 from mainspring.testing import run_until_idle
 
-from .citus import CITUS_URL, on_citus
+from .citus import CITUS_URL, connected, on_citus, url_of_node
 from .test_plans import OTHER_SAMPLES, SAMPLES
 
 if TYPE_CHECKING:
@@ -164,6 +165,24 @@ async def test_moving_tables_are_distributed_by_lane_side_by_side_and_shared_one
     assert {row["spread_by"] for row in moving} == {"lane"}
     assert len({row["colocationid"] for row in moving}) == 1
     assert {row["relname"] for row in placed if (row["partmethod"], row["repmodel"]) == (b"n", b"t")} == set(SHARED)
+
+
+async def test_every_shard_has_as_many_lanes_and_every_node_as_many_shards(coordinator: Connection) -> None:
+    placed = await coordinator.fetch(
+        "select nodeport, shardid, count(*) as lanes from lane join pg_dist_shard_placement"
+        " on shardid = get_shard_id_for_distribution_column('ready', lane.lane) group by nodeport, shardid"
+    )
+    shards = Counter(row["nodeport"] for row in placed)
+
+    assert [row["lanes"] for row in placed] == [LANES_ON_CITUS // SHARDS] * SHARDS
+    assert max(shards.values()) - min(shards.values()) <= 1
+
+
+async def test_every_node_gives_the_installation_the_same_id(coordinator: Connection) -> None:
+    here = await installation_of(coordinator)
+    for node in await coordinator.fetch("select nodename, nodeport from pg_dist_node"):
+        async with connected(url_of_node(node)) as other:
+            assert await installation_of(other) == here
 
 
 async def test_migrating_again_changes_nothing(coordinator: Connection) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit, urlunsplit
 from uuid import UUID, uuid4
 
 import pytest
@@ -17,12 +16,12 @@ from tests.registering import registered_worker
 from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.run import PRIORITIES, NewRun
 from mainspring.store import dead, leases, runs, schedule_firing, workers
-from mainspring.store.database import Database
+from mainspring.store.connection import transaction
 from mainspring.store.distribute import MOVING
 from mainspring.store.schedule_firing import Firing, Skip
 from mainspring.store.submissions import new_run_ids
 
-from .citus import CITUS_URL, on_citus
+from .citus import CITUS_URL, connected, on_citus, url_of_node
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -160,18 +159,16 @@ async def ids_in(query: str) -> list[UUID]:
 
 async def elsewhere(query: str, *values: object) -> list[Any]:
     """Asked for over another connection: what is traced is the act."""
-    database = Database(CITUS_URL)
-    other = await database.connect("test")
-    rows = await other.fetch(query, *values)
-    await other.close()
-    await database.close()
-    return rows
+    async with connected(CITUS_URL) as other:
+        return await other.fetch(query, *values)
 
 
 ACTS: dict[str, Act] = {
     each.__name__: each
     for each in (claim, promote, expire, release, rescue, cancel, change, rerun, requeue, purge, complete, fire)
 }
+
+WITHIN_TRANSACTIONS = (cancel, requeue, purge)
 
 
 @pytest.fixture
@@ -207,6 +204,14 @@ async def traced(connection: Connection) -> AsyncIterator[list[str]]:
         connection.remove_log_listener(note)
 
 
+async def lanes_of_two_nodes(coordinator: Connection) -> list[int]:
+    rows = await coordinator.fetch(
+        "select distinct on (nodeport) nodeport, lane from generate_series(0, 63) as lane join pg_dist_shard_placement"
+        " on shardid = get_shard_id_for_distribution_column('ready', lane::smallint) order by nodeport, lane limit 2"
+    )
+    return sorted(row["lane"] for row in rows)
+
+
 async def node_of_lane(coordinator: Connection) -> str:
     """The URL of the node that has the lane."""
     row = await coordinator.fetchrow(
@@ -215,9 +220,7 @@ async def node_of_lane(coordinator: Connection) -> str:
         LANE,
     )
     assert row is not None
-    parts = urlsplit(CITUS_URL)
-    login = f"{parts.netloc.rpartition('@')[0]}@" if "@" in parts.netloc else ""
-    return urlunsplit(parts._replace(netloc=f"{login}{row['nodename']}:{row['nodeport']}"))
+    return url_of_node(row)
 
 
 @pytest.mark.parametrize("act", ACTS.values(), ids=ACTS)
@@ -228,13 +231,31 @@ async def test_a_hot_act_is_one_command_to_one_node(scene: Connection, act: Act)
     assert len(sent) == 1, sent  # neither a transaction around it nor PREPARE TRANSACTION
 
 
+@pytest.mark.parametrize("act", WITHIN_TRANSACTIONS, ids=lambda act: act.__name__)
+async def test_within_a_transaction_it_is_one_command_to_one_node_that_commits_once(
+    scene: Connection, act: Act
+) -> None:
+    async with traced(scene) as sent, transaction(scene):
+        await act(scene)
+
+    assert len(sent) == 3, sent
+    assert "BEGIN TRANSACTION" in sent[0]
+    assert sent[2].endswith("COMMIT")
+
+
+async def test_acts_in_lanes_of_two_nodes_commit_together(scene: Connection) -> None:
+    lanes = await lanes_of_two_nodes(scene)
+    async with traced(scene) as sent, transaction(scene):
+        for lane in lanes:
+            await dead.purge(scene, lane, [], ACT, reason="hopeless")
+
+    assert len([command for command in sent if "purge_runs" in command]) == 2, sent
+    assert len([command for command in sent if "PREPARE TRANSACTION" in command]) == 2, sent
+
+
 @pytest.mark.parametrize("act", ACTS.values(), ids=ACTS)
 async def test_the_node_of_a_lane_asks_no_other(scene: Connection, act: Act) -> None:
-    database = Database(await node_of_lane(scene))
-    node = await database.connect("test")
-    async with traced(node) as sent:
+    async with connected(await node_of_lane(scene)) as node, traced(node) as sent:
         await act(node)
-    await node.close()
-    await database.close()
 
     assert sent == []

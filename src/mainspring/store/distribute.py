@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mainspring.store.connection import Connection
+    from mainspring.store.connection import Connection, Record
 
 MOVING = (
     "ready",
@@ -51,12 +51,18 @@ SHARED = (
     "migration",
 )
 
+# Functions that people's acts call within a transaction of several statements, where Citus calls only what is forced at
+# its node. In return each statement in them has to name the lane itself: the argument as it is, which has to be of the
+# column's type. What copies rows from table to table cannot be forced.
+WITHIN_TRANSACTIONS = ("cancel_runs", "purge_runs", "requeue_runs")
+SHARDS = 32  # what moves between nodes: no cluster of ours uses more nodes than that
+
 
 async def has_citus(connection: Connection) -> bool:
     return bool(await connection.fetchval("select exists (select from pg_extension where extname = 'citus')"))
 
 
-async def distribute(connection: Connection, say: Callable[[str], None]) -> None:
+async def distribute(connection: Connection, lanes: int, say: Callable[[str], None]) -> None:
     """Give each table that has no place on the cluster yet its place. Does nothing on plain PostgreSQL."""
     if not await has_citus(connection):
         return
@@ -65,30 +71,82 @@ async def distribute(connection: Connection, say: Callable[[str], None]) -> None
         await connection.execute("select create_reference_table($1::regclass)", table)
     for table in await _undistributed(connection, MOVING):
         say(f"distributing {table} by lane")
-        beside = "default" if table == MOVING[0] else MOVING[0]
-        await connection.execute(
-            "select create_distributed_table($1::regclass, 'lane', colocate_with => $2)", table, beside
-        )
+        if table == MOVING[0]:
+            await _distribute_evenly(connection, table, lanes)
+        else:
+            await connection.execute(
+                "select create_distributed_table($1::regclass, 'lane', colocate_with => $2)", table, MOVING[0]
+            )
     for function in await _functions_to_place(connection):
         await connection.execute(
-            "select create_distributed_function($1::text::regprocedure, 'lane', colocate_with => $2)",
-            function,
+            "select create_distributed_function($1::text::regprocedure, 'lane', colocate_with => $2,"
+            " force_delegation => $3)",
+            function["name"],
             MOVING[0],
+            function["is_forced"],
         )
+
+
+async def _distribute_evenly(connection: Connection, table: str, lanes: int) -> None:
+    """Cut the table, and with it all that will lie beside it, so that every shard has as many lanes, give or take one.
+
+    Citus would cut the range of hashes into equal parts, of which some get four of our few lanes, and some none.
+    """
+    await connection.execute(
+        "select create_distributed_table($1::regclass, 'lane', shard_count => 1, colocate_with => 'none')", table
+    )
+    shards = min(SHARDS, lanes)
+    if shards == 1:
+        return
+    hashes = sorted(
+        row["hash"]
+        for row in await connection.fetch(
+            "select worker_hash(lane::smallint) as hash from generate_series(0, $1 - 1) as lane", lanes
+        )
+    )
+    nodes = [
+        row["nodeid"]
+        for row in await connection.fetch(
+            "select nodeid from pg_dist_node where noderole = 'primary' and isactive and shouldhaveshards"
+            " order by nodeid"
+        )
+    ]
+    await connection.execute(
+        "select citus_split_shard_by_split_points(shardid, $2::text[], $3::int[], 'block_writes')"
+        " from pg_dist_shard where logicalrelid = $1::regclass",
+        table,
+        [str(hashes[lanes * shard // shards - 1]) for shard in range(1, shards)],  # the last of each shard but the last
+        [nodes[shard % len(nodes)] for shard in range(shards)],
+    )
 
 
 async def _undistributed(connection: Connection, tables: tuple[str, ...]) -> list[str]:
-    placed = await connection.fetch("select logicalrelid::regclass::text as name from pg_dist_partition")
-    known = {row["name"].rpartition(".")[2] for row in placed}
-    return [table for table in tables if table not in known]
-
-
-async def _functions_to_place(connection: Connection) -> list[str]:
-    """The functions of one lane that are called on the coordinator still."""
+    """Those of these tables that are there and have no place yet."""
     rows = await connection.fetch(
-        "select pg_proc.oid::regprocedure::text as name from pg_proc"
-        " left join pg_dist_object on classid = 'pg_proc'::regclass and objid = pg_proc.oid"
-        " where pronamespace = 'mainspring'::regnamespace and proargnames[1] = 'lane'"
-        " and distribution_argument_index is null"
+        "select name from unnest($1::text[]) with ordinality as listed (name, place)"
+        " where to_regclass(name) is not null and to_regclass(name) not in (select logicalrelid from pg_dist_partition)"
+        " order by place",
+        list(tables),
     )
     return [row["name"] for row in rows]
+
+
+async def _functions_to_place(connection: Connection) -> list[Record]:
+    """The functions of one lane that are called on the coordinator still, be it within transactions only."""
+    return await connection.fetch(
+        "select pg_proc.oid::regprocedure::text as name, proname = any ($1::text[]) as is_forced"
+        " from pg_proc left join pg_dist_object on classid = 'pg_proc'::regclass and objid = pg_proc.oid"
+        " where pronamespace = 'mainspring'::regnamespace and proargnames[1] = 'lane'"
+        " and (distribution_argument_index is null"
+        "      or proname = any ($1::text[]) and force_delegation is not true)",
+        list(WITHIN_TRANSACTIONS),
+    )
+
+
+async def nodes_that_compile(connection: Connection) -> list[str]:
+    """The nodes that compile our queries (`jit`): what our sessions say about that does not reach them."""
+    rows = await connection.fetch(
+        "select nodename || ':' || nodeport as node from run_command_on_all_nodes('show jit')"
+        " join pg_dist_node using (nodeid) where success and result = 'on' order by 1"
+    )
+    return [row["node"] for row in rows]

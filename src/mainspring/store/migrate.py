@@ -32,6 +32,7 @@ from mainspring.store.distribute import distribute, has_citus
 from mainspring.store.failures import read_only_error
 from mainspring.store.functions import all_functions
 from mainspring.store.roles import keep_names_apart, permission_missing, present_role, refuse_without_usage
+from mainspring.store.scripts import statements_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,7 +51,13 @@ LONGEST_MIGRATION = 86_400.0
 _LOCK = 0x6D61696E  # "main": only migrations take this advisory lock
 _SERVES = re.compile(r"^-- serves: (\d+)$", re.MULTILINE)
 _FUNCTIONS = re.compile(r"^-- functions: ([0-9a-f]+)$", re.MULTILINE)
-
+# Those of Citus mean nothing elsewhere. One lets `set local` reach the nodes, as `set_config` never does; the other has
+# a node asked over one connection, without which it does not change functions after tables in one transaction.
+_WHILE_MIGRATING = f"""
+    set local citus.propagate_set_commands = 'local';
+    set local citus.multi_shard_modify_mode = 'sequential';
+    set local lock_timeout = '{LOCK_WAIT}'
+"""
 _LEDGER = """
 create table if not exists migration (
     version int primary key,
@@ -132,8 +139,11 @@ async def _migrate_in_turn(
         for migration in missing:
             say(f"applying {migration.version:04} {migration.name.replace('_', ' ')}")
             await _apply(connection, migration, _functions_with(migration, missing), say)
-        await distribute(connection, say)
-        await _settle_lanes(connection)
+        lanes = await _settled_lanes(connection)
+        await distribute(connection, lanes, say)
+        await connection.execute(
+            "insert into lane (lane) select generate_series(0, $1 - 1) on conflict do nothing", lanes
+        )
         await history.add_partitions(connection)
         await keep_names_apart(connection, say)
         return missing
@@ -218,10 +228,9 @@ async def _apply(
 
 async def _try(connection: Connection, migration: Migration, functions: list[str]) -> None:
     async with transaction(connection):
-        await connection.execute("select set_config('lock_timeout', $1, true)", LOCK_WAIT)
-        await connection.execute(migration.sql)
-        for function in functions:
-            await connection.execute(function)
+        await connection.execute(_WHILE_MIGRATING)
+        for statement in [*statements_of(migration.sql), *functions]:
+            await connection.execute(statement)
         await connection.execute(
             "insert into migration (version, name, serves, checksum) values ($1, $2, $3, $4)",
             migration.version,
@@ -231,16 +240,13 @@ async def _try(connection: Connection, migration: Migration, functions: list[str
         )
 
 
-async def _settle_lanes(connection: Connection) -> None:
-    """Lanes are fixed for life: the first migration decides."""
+async def _settled_lanes(connection: Connection) -> int:
+    """How many lanes there are. That is fixed for life: the first migration decides."""
     lanes = LANES_ON_CITUS if await has_citus(connection) else LANES
     await connection.execute(
         "insert into setting (name, value) values ('lanes', $1) on conflict do nothing", str(lanes)
     )
-    settled = await connection.fetchval("select value::int from setting where name = 'lanes'")
-    await connection.execute(
-        "insert into lane (lane) select generate_series(0, $1 - 1) on conflict do nothing", settled
-    )
+    return int(await connection.fetchval("select value::int from setting where name = 'lanes'"))
 
 
 async def installation_of(connection: Connection) -> str:
