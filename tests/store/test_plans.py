@@ -208,6 +208,7 @@ SAMPLES = {
     "schedule": f"'{IN_LANE_0[0]}'",
     "schedules": f"'{{{','.join(IN_LANE_0)}}}'",
     "since": "'2020-01-01'",
+    "since_epoch": "1577836800",
     "skips": f"'{SKIPS}'",
     "spec": "'{}'",
     "state": "'active'",

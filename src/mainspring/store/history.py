@@ -10,7 +10,8 @@ from mainspring.store.columns import AttemptRecord
 from mainspring.store.statements import load
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
     from uuid import UUID
 
     from mainspring.store.connection import Connection, Record
@@ -26,9 +27,14 @@ async def record_attempts(connection: Connection, records: Sequence[tuple[Any, .
     await connection.copy_records_to_table("attempt", columns=AttemptRecord._fields, records=records)
 
 
+def recorded_since(run_ids: Iterable[UUID]) -> datetime:
+    """Before this instant, history has nothing about these runs: it need not look in older partitions."""
+    return made_at(min(run_ids)) - HOST_CLOCK_SLACK
+
+
 async def attempts_of(connection: Connection, run_id: UUID, *, tenant_id: int) -> list[Record]:
     return await load("history/attempts_of_run").fetch(
-        connection, lane=lane_of(run_id), run=run_id, since=made_at(run_id) - HOST_CLOCK_SLACK, tenant=tenant_id
+        connection, lane=lane_of(run_id), run=run_id, since=recorded_since([run_id]), tenant=tenant_id
     )
 
 
@@ -42,7 +48,7 @@ async def ends_of(connection: Connection, run_ids: Sequence[UUID], *, tenant_id:
     """How these runs ended, those that have."""
     rows: list[Record] = []
     for lane, some in by_lane(run_ids):
-        since = made_at(min(some)) - HOST_CLOCK_SLACK
+        since = recorded_since(some)
         rows += await load("history/ends").fetch(connection, lane=lane, runs=some, since=since, tenant=tenant_id)
     return rows
 

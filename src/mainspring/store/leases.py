@@ -19,7 +19,7 @@ from mainspring.model.lifecycle import HoldReason, Outcome, State
 from mainspring.store.columns import AttemptRecord
 from mainspring.store.confirming import confirm_at_commit
 from mainspring.store.connection import transaction
-from mainspring.store.history import record_attempts
+from mainspring.store.history import record_attempts, recorded_since
 from mainspring.store.reports import conclude
 from mainspring.store.statements import load
 
@@ -218,6 +218,7 @@ async def _look_at_refused(
         worker=worker_id,
         runs=[each.run_id for each in refused],
         fences=[each.fence for each in refused],
+        since_epoch=recorded_since(each.run_id for each in refused).timestamp(),  # this connection speaks raw time
     )
     recorded = {(row["run_id"], row["fence"]): row["outcome"] for row in rows}
     await confirm_at_commit(connection, lane)

@@ -17,6 +17,7 @@ from mainspring.model.ids import lane_of, run_id_bytes
 from mainspring.model.run import PLAIN
 from mainspring.store.columns import COPIED
 from mainspring.store.database import SCHEMA
+from mainspring.store.history import recorded_since
 from mainspring.store.statements import load
 
 if TYPE_CHECKING:
@@ -143,5 +144,7 @@ def verdicts(rows: Iterable[Any]) -> list[Verdict]:
 
 async def any_accepted(connection: Connection, run_id: UUID) -> bool:
     """Whether a run is anywhere: for a submission whose COMMIT went unanswered. All of a batch are, or none."""
-    found = await load("runs/exists").fetchval(connection, lane=lane_of(run_id), run=run_id)
+    found = await load("runs/exists").fetchval(
+        connection, lane=lane_of(run_id), run=run_id, since=recorded_since([run_id])
+    )
     return bool(found)

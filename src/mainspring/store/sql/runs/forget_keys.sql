@@ -1,6 +1,7 @@
 -- Look at idempotency keys whose time to be looked at has come: those whose run ended a day ago (or is nowhere any
 -- more) go; for the others the next look is when they can go at the earliest.
--- Index: idempotency_check_idx, attempt_run_idx, primary keys.
+-- Index: idempotency_check_idx, primary keys, attempt_run_idx since the key was used (a day earlier, for a server whose
+-- clock was set back).
 with looked_at as materialized (
     select idempotency.tenant_id, idempotency.key, ended.at as ended_at,
            coalesce(ended.at + interval '24 hours', clock_now() + interval '1 hour') as check_at,
@@ -13,6 +14,7 @@ with looked_at as materialized (
     left join lateral (
         select max(attempt.recorded_at) as at from attempt
         where attempt.lane = :lane::smallint and attempt.run_id = idempotency.run_id
+          and attempt.recorded_at >= idempotency.created_at - interval '1 day'
           and attempt.state in ({ends})) as ended on true
     where idempotency.lane = :lane::smallint and idempotency.check_at <= clock_now()
     order by idempotency.check_at limit :count::int
