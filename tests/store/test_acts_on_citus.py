@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from mainspring import Context, Mainspring, RetryPolicy, RunFilter, State
+from mainspring.control.doctor import examine
+from mainspring.control.findings import Finding, Level
 from mainspring.control.overview import overview
 from mainspring.keeper.expirer import Expirer
 from mainspring.keeper.partitioner import Partitioner
@@ -129,6 +131,22 @@ async def test_attempts_report_and_leave_word_for_the_next_one(citus_app: Mainsp
     assert found == [None, {"step": 1}]
     assert [line.text for line in await handle.logs()] == ["try 1", "try 2"]
     assert await coordinator.fetchval("select count(*) from checkpoint") == 0
+
+
+async def test_doctor_names_nodes_that_compile_queries(citus_app: Mainspring, coordinator: Connection) -> None:
+    migrated = await finding(coordinator, citus_app, "jit")
+    role, name = await coordinator.fetchrow("select quote_ident(current_user), quote_ident(current_database())")
+    await coordinator.execute(f"alter role {role} in database {name} reset jit")
+    warned = await finding(coordinator, citus_app, "jit")
+    await coordinator.execute(warned.remedy.partition(": ")[2])
+    remedied = await finding(coordinator, citus_app, "jit")
+
+    assert [each.level for each in (migrated, warned, remedied)] == [Level.OK, Level.WARNING, Level.OK]
+
+
+async def finding(connection: Connection, app: Mainspring, check: str) -> Finding:
+    [found] = [each for each in await examine(connection, app.clock) if each.check == check]
+    return found
 
 
 async def test_a_keeper_does_all_its_duties(citus_app: Mainspring, coordinator: Connection) -> None:

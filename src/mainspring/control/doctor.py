@@ -63,6 +63,10 @@ def _always(database: Examined) -> bool:
     return True
 
 
+def _with_citus(database: Examined) -> bool:
+    return bool(database.settings["has_citus"])
+
+
 def _with_schema(database: Examined) -> bool:
     """There is a schema of ours, which this role may not even see into."""
     return bool(database.settings["has_schema"])
@@ -78,6 +82,7 @@ _CHECKS: tuple[tuple[str, Callable[[Examined], Awaitable[Finding]], Callable[[Ex
     ("clock", server_checks.check_clock, _always),
     ("transactions", server_checks.check_transactions, _always),
     ("prepared", server_checks.check_prepared, _always),
+    ("jit", server_checks.check_compiling, _with_citus),
     ("lanes", schema_checks.check_lanes, _with_lanes),
     ("history", schema_checks.check_partitions, _with_lanes),
     ("workers", schema_checks.check_workers, _with_lanes),

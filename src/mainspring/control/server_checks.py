@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from mainspring.control.findings import Finding, Level, ok, problem, warning
 from mainspring.store import health
+from mainspring.store.distribute import nodes_that_compile
 from mainspring.store.migrate import OLDEST_SERVER
+from mainspring.store.roles import present_role
 
 if TYPE_CHECKING:
     from mainspring.control.findings import Examined
@@ -95,6 +97,18 @@ async def check_prepared(database: Examined) -> Finding:
     oldest = rows[0]
     says = f"{len(rows)} left behind; the oldest for {oldest['seconds']:.0f} s ({oldest['gid']!r} of {oldest['owner']})"
     return _by_age("prepared", says, "COMMIT PREPARED or ROLLBACK PREPARED it.", oldest["seconds"])
+
+
+async def check_compiling(database: Examined) -> Finding:
+    nodes = await nodes_that_compile(database.connection)
+    if not nodes:
+        return ok("jit", "no node compiles queries")
+    role, name = await present_role(database.connection), database.settings["database"]
+    return warning(
+        "jit",
+        f"{', '.join(nodes)} compile queries: what takes milliseconds may take seconds",
+        f'On the coordinator, for all nodes: ALTER ROLE "{role}" IN DATABASE "{name}" SET jit = off',
+    )
 
 
 def _by_age(check: str, says: str, remedy: str, seconds: float) -> Finding:

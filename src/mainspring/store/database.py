@@ -61,8 +61,9 @@ SETTINGS = {
     "tcp_keepalives_count": "3",
     "tcp_user_timeout": "20000",
 }
-# On Citus, or its hiding of shards makes each look into the catalog slow; elsewhere it means nothing.
-CITUS_SETTINGS = {"citus.override_table_visibility": "off"}
+# On Citus, or its hiding of shards makes each look into the catalog slow, and each look at many lanes opens connections
+# to nodes that it does not keep; elsewhere they mean nothing.
+CITUS_SETTINGS = {"citus.override_table_visibility": "off", "citus.max_adaptive_executor_pool_size": "1"}
 HAS_TRANSACTION_TIMEOUT = 17
 
 
