@@ -73,8 +73,8 @@ SCHEDULED = """
 # A run of that lane that has ended.
 OVER = "select run_id as id from attempt where lane = $1 and state = 'cancelled'"
 ENDED = """
-    insert into attempt (lane, run_id, fence, attempt, tenant_id, job_id, job_version, line_id, priority, outcome, state,
-                         due_at, codec, payload, submitted_at)
+    insert into attempt (lane, run_id, fence, attempt, tenant_id, job_id, job_version, line_id, priority, outcome,
+                         state, due_at, codec, payload, submitted_at)
     values ($1, $2, 1, 1, 1, 1, 1, 1, 5, 'cancelled', 'cancelled', $3, 1, '{}', $3)
 """
 CURSOR = "insert into cursor (lane, schedule_id, nominal_at, due_at, tzdata) values ($1, $2, $3, $3, '2026a')"
