@@ -17,7 +17,7 @@ from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.run import PRIORITIES, NewRun
 from mainspring.store import dead, leases, runs, schedule_firing, workers
 from mainspring.store.connection import transaction
-from mainspring.store.distribute import MOVING
+from mainspring.store.distribute import MOVING, SHARDS
 from mainspring.store.schedule_firing import Firing, Skip
 from mainspring.store.submissions import new_run_ids
 
@@ -188,12 +188,12 @@ async def scene(coordinator: Connection) -> Connection:
 
 @asynccontextmanager
 async def traced(connection: Connection) -> AsyncIterator[list[str]]:
-    """What this connection sends to nodes meanwhile, each command with the node it goes to."""
+    """What this connection sends to nodes meanwhile, each command with the node, and the connection, it goes to."""
     sent: list[str] = []
 
     def note(_: object, message: Any) -> None:
         if message.message.startswith("issuing "):
-            sent.append(f"{message.detail.split(' connectionId')[0]}: {message.message.removeprefix('issuing ')}")
+            sent.append(f"{message.detail}: {message.message.removeprefix('issuing ')}")
 
     connection.add_log_listener(note)
     await connection.execute("set client_min_messages = log; set citus.log_remote_commands = on")
@@ -259,3 +259,12 @@ async def test_the_node_of_a_lane_asks_no_other(scene: Connection, act: Act) -> 
         await act(node)
 
     assert sent == []
+
+
+async def test_a_look_at_all_lanes_takes_one_connection_to_each_node(coordinator: Connection) -> None:
+    nodes = await coordinator.fetchval("select count(*) from pg_dist_node where shouldhaveshards")
+    async with traced(coordinator) as sent:
+        await coordinator.fetchval("select count(*) from lane cross join generate_series(1, 300000)")
+
+    assert len([command for command in sent if "generate_series" in command]) == SHARDS
+    assert len({command.partition(": SELECT")[0] for command in sent if "generate_series" in command}) == nodes

@@ -9,6 +9,7 @@ import pytest
 
 from mainspring.errors import StoreError
 from mainspring.model.ids import lane_of
+from mainspring.store import distribute
 from mainspring.store import migrate as migrating
 from mainspring.store.distribute import MOVING
 from mainspring.store.migrate import Migration, known_migrations, migrate
@@ -61,6 +62,26 @@ async def test_a_schema_distributed_at_its_first_version_is_upgraded_with_its_ru
     async def greet() -> None: ...
 
     assert await run_until_idle(citus_app) == {"succeeded": 40}
+
+
+async def test_what_was_cut_off_before_its_table_was_cut_is_cut_by_the_next(
+    coordinator: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class PowerCut(Exception):
+        pass
+
+    async def fail(*_: object) -> None:
+        raise PowerCut
+
+    await coordinator.execute("drop schema mainspring cascade")
+    with monkeypatch.context() as patched:
+        patched.setattr(distribute, "_cut_evenly", fail)
+        with pytest.raises(PowerCut):
+            await migrate(coordinator)
+    await migrate(coordinator)
+
+    shards = "select count(*) from pg_dist_shard where logicalrelid = $1::regclass"
+    assert [await coordinator.fetchval(shards, table) for table in MOVING] == [distribute.SHARDS] * len(MOVING)
 
 
 async def is_distributed(connection: Connection, table: str) -> bool:

@@ -70,14 +70,18 @@ async def distribute(connection: Connection, lanes: int, say: Callable[[str], No
     for table in await _undistributed(connection, SHARED):
         say(f"copying {table} to every node")
         await connection.execute("select create_reference_table($1::regclass)", table)
+    for table in await _undistributed(connection, MOVING[:1]):
+        say(f"distributing {table} by lane")
+        await connection.execute(
+            "select create_distributed_table($1::regclass, 'lane', shard_count => 1, colocate_with => 'none')", table
+        )
+    if await _is_in_one_piece(connection):  # also where this was cut off before
+        await _cut_evenly(connection, lanes)
     for table in await _undistributed(connection, MOVING):
         say(f"distributing {table} by lane")
-        if table == MOVING[0]:
-            await _distribute_evenly(connection, table, lanes)
-        else:
-            await connection.execute(
-                "select create_distributed_table($1::regclass, 'lane', colocate_with => $2)", table, MOVING[0]
-            )
+        await connection.execute(
+            "select create_distributed_table($1::regclass, 'lane', colocate_with => $2)", table, MOVING[0]
+        )
     for function in await _functions_to_place(connection):
         await connection.execute(
             "select create_distributed_function($1::text::regprocedure, 'lane', colocate_with => $2,"
@@ -88,17 +92,19 @@ async def distribute(connection: Connection, lanes: int, say: Callable[[str], No
         )
 
 
-async def _distribute_evenly(connection: Connection, table: str, lanes: int) -> None:
-    """Cut the table, and with it all that will lie beside it, so that every shard has as many lanes, give or take one.
+async def _is_in_one_piece(connection: Connection) -> bool:
+    shards = await connection.fetchval(
+        "select count(*) from pg_dist_shard where logicalrelid = $1::regclass", MOVING[0]
+    )
+    return bool(shards == 1)
+
+
+async def _cut_evenly(connection: Connection, lanes: int) -> None:
+    """Cut the first table, and with it all that lies beside it, so that every shard has as many lanes as the others.
 
     Citus would cut the range of hashes into equal parts, of which some get four of our few lanes, and some none.
     """
-    await connection.execute(
-        "select create_distributed_table($1::regclass, 'lane', shard_count => 1, colocate_with => 'none')", table
-    )
     shards = min(SHARDS, lanes)
-    if shards == 1:
-        return
     hashes = sorted(
         row["hash"]
         for row in await connection.fetch(
@@ -115,7 +121,7 @@ async def _distribute_evenly(connection: Connection, table: str, lanes: int) -> 
     await connection.execute(
         "select citus_split_shard_by_split_points(shardid, $2::text[], $3::int[], 'block_writes')"
         " from pg_dist_shard where logicalrelid = $1::regclass",
-        table,
+        MOVING[0],
         [str(hashes[lanes * shard // shards - 1]) for shard in range(1, shards)],  # the last of each shard but the last
         [nodes[shard % len(nodes)] for shard in range(shards)],
     )
