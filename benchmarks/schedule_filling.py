@@ -40,7 +40,10 @@ MINUTE = 60
 
 SCHEDULE = ("lane", "id", "tenant_id", "name", "job_id", "spec", "payload", "created_by", "changed_by")
 CURSOR = ("lane", "schedule_id", "nominal_at", "due_at", "tzdata")
-ALIVE = "select exists (select from scheduler where beat > 0) and exists (select from worker where state = 'live')"
+ALIVE = (
+    "select exists (select from scheduler_heartbeat where beat > 0)"
+    " and exists (select from worker where state = 'live')"
+)
 _NAMED = "lane = any (array(select lane from lane)) and tenant_id = $1 and name >= $2 and name < $2 || '~'"
 
 
@@ -206,10 +209,7 @@ async def until_alive(looker: Looker) -> None:
     """Wait until a scheduler and a worker are at work."""
 
     async def are_alive() -> bool:
-        alive = (
-            "select exists (select from scheduler where beat > 0) and exists (select from worker where state = 'live')"
-        )
-        return bool(await looker.fetchval(alive))
+        return bool(await looker.fetchval(ALIVE))
 
     if not await wait_until(are_alive, seconds=60):
         raise RuntimeError("No scheduler or no worker came to life within a minute.")

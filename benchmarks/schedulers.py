@@ -74,11 +74,11 @@ async def _settled(looker: Looker, size: int) -> dict[int, UUID]:
     """Wait until each has seen all others, so that the lanes are shared; answers with their ids by process."""
 
     async def have_met() -> bool:
-        return bool(await looker.fetchval("select count(*) = $1 from scheduler where beat > 1", size))
+        return bool(await looker.fetchval("select count(*) = $1 from scheduler_heartbeat where beat > 1", size))
 
     if not await wait_until(have_met, seconds=60):
         raise RuntimeError(f"{size} schedulers did not come to life within a minute.")
-    return {row["pid"]: row["id"] for row in await looker.fetch("select pid, id from scheduler")}
+    return {row["pid"]: row["id"] for row in await looker.fetch("select pid, id from scheduler_heartbeat")}
 
 
 def _with_most_lanes(schedulers: list[Scheduler], ids: dict[int, UUID], lanes: int) -> tuple[Scheduler, list[int]]:

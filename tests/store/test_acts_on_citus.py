@@ -75,7 +75,7 @@ async def test_queues_are_measured_paused_and_resumed(citus_app: Mainspring, coo
     assert await citus_app.queues.pause("mail", reason="the server is down")
     assert not await citus_app.queues.pause("mail")
     assert await run_until_idle(citus_app) == {}
-    await coordinator.execute("delete from line_sample")
+    await coordinator.execute("delete from load_sample")
     assert await queues.take_samples(coordinator)
 
     [mail] = [queue for queue in await citus_app.queues.list() if queue.name == "mail"]

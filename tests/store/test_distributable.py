@@ -53,6 +53,16 @@ SEVERAL_LANES = {
     "schedules/next_due": "one look that saves a look per lane",
     "schedules/sample_specs": "for people: some pages of the table",
     "schedules/specs": "for people: each lane by its own index scan",
+    "health/workers": "for people who watch",
+    "queues/tallies": "a few lanes: all workers have their homes in them",
+    "schedulers/list": "a few lanes: all schedulers have their homes in them",
+    "schedulers/remove": "once in the life of a scheduler",
+    "workers/count_heartbeats": "once in the life of a worker",
+    "workers/check_writable": "none: it takes a lock and changes nothing",
+    "workers/heartbeats": "for people",
+    "workers/prune_heartbeats": "once an hour",
+    "workers/pulses": "a few lanes: all workers have their homes in them",
+    "workers/with_tallies": "once an hour",
     "workers/lost": "a lost worker may have leases in all lanes",
 }
 

@@ -129,6 +129,7 @@ async def test_nothing_is_staged_while_a_worker_lives_that_would_start_it_early(
     await assignment.observe(connection)
     horizons.append(assignment.horizon)
     old_worker = await registered_worker(connection)
+    await connection.execute("update worker set waits_for_rank = false")
     await assignment.observe(connection)
     horizons.append(assignment.horizon)
 

@@ -39,8 +39,8 @@ READING = """
     roles/lacking roles/search_path roles/strangers runs/find schedulers/list schedules/extent schedules/find
     schedules/find_version schedules/list schedules/list_due schedules/list_of_job schedules/next_due schedules/now
     schedules/occurrences schedules/occurrences_at schedules/reruns schedules/sample_specs schedules/scan_end
-    schedules/scan_end_of_job schedules/skipped schedules/specs schedules/versions workers/list workers/lost
-    workers/serving
+    schedules/scan_end_of_job schedules/skipped schedules/specs schedules/versions workers/heartbeats workers/list
+    workers/lost workers/serving
 """
 DEFINING = " jobs/add_version jobs/find_version jobs/lines jobs/open_line jobs/register"
 ACTING = """
@@ -62,8 +62,9 @@ SCHEDULING = f"""
     schedules/replace_many schedules/set_cursors schedules/withdraw schedules/withdraw_many {FIRING}
 """
 WATCHING_THE_TIME = """
-    calendars/edited calendars/users schedulers/beat schedulers/list schedulers/remove schedules/announced
-    schedules/computed_by schedules/due schedules/known_by_workers schedules/next_due schedules/note_calendars
+    calendars/edited calendars/users schedulers/beat schedulers/list schedulers/remove schedulers/remove_before
+    schedules/announced schedules/computed_by schedules/due schedules/known_by_workers schedules/next_due
+    schedules/note_calendars
     schedules/note_tzdata schedules/of_older_tzdata schedules/set_aside
 """
 WORKING = """
@@ -76,8 +77,10 @@ WORKING = """
     schedules/previous_success
     reports/sweep runs/claim runs/expire runs/forget_keys runs/held_groups runs/lanes_to_tidy runs/lanes_with_held
     runs/lines_to_rerank runs/next_due runs/promote runs/release runs/rerank runs/waiting_lines workers/beat
-    workers/check_writable workers/lose workers/lost workers/prune workers/pulses workers/register workers/servers
-    workers/stop workers/tell_unsettled
+    workers/begin_heartbeats workers/count_heartbeats workers/check_writable workers/check_writable_before
+    workers/lock_heartbeat
+    workers/prune_heartbeats workers/with_tallies workers/lose workers/lost workers/prune workers/pulses
+    workers/register workers/servers workers/stop workers/tell_unsettled
 """
 # By the role that migrates.
 OWNING = " restoring/begin restoring/end restoring/lift_fences restoring/running restoring/waiting"
@@ -86,9 +89,14 @@ IN_TESTS = " history/outcomes_of_worker runs/of_job schedules/fired_since"
 # What is not in a file: COPY, functions that callers call, and what the oldest program that is served calls.
 _OLD_RUN = next(each for each in FUNCTIONS if each.startswith("run_of") and not each.endswith("jsonb)"))
 OTHERS = {
-    RoleKind.READER: ["select from migration, setting", "select installation_id()"],
-    RoleKind.SCHEDULER: ["select from migration, setting", "select installation_id()"],
+    RoleKind.READER: ["select from migration, setting", "select installation_id()", "select from line_sample"],
+    RoleKind.SCHEDULER: [
+        "select from migration, setting",
+        "select installation_id()",
+        "insert into scheduler (id) values (null) on conflict (id) do update set beat = scheduler.beat + 1",
+    ],
     RoleKind.CLIENT: [
+        "select from line_sample",
         "select from migration, setting",
         "select installation_id()",
         "insert into ready (lane) values (0)",
@@ -100,6 +108,12 @@ OTHERS = {
         "select installation_id()",
         "insert into attempt (lane) values (0)",
         "insert into log (lane) values (0)",
+        "update tally set finished = 0",
+        "insert into tally (line_id) values (0)",
+        "delete from tally",
+        "insert into line_sample (line_id) values (0)",
+        "select from line_sample",
+        "delete from line_sample",
         "select finish_run(null, 0, 0, null, 0, null, null, null)",
         f"select {_OLD_RUN.translate({ord('('): '(null::', ord(','): ', null::'})}",
     ],
@@ -208,10 +222,11 @@ WRITES = {
         "delete from attempt",
         "update worker set state = state",
         "update worker set beat = beat",
+        "update worker_heartbeat set beat = beat",
         "update occurrence set run_id = run_id",
         "update schedule_version set spec = spec",
         "delete from schedule_version",
-        "insert into scheduler default values",
+        "insert into scheduler_heartbeat default values",
         "update lane set calendars_revision = 0",
         "select add_history_partition(current_date)",
         "drop table ready",

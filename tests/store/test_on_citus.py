@@ -69,7 +69,7 @@ MORE_SAMPLES = {
     "floor": "1",
     "fractions": "'{0,0.5,1}'",
     "handlers": "'{nothing}'",
-    "holding": "'{}'",
+    "kept": "'{}'",
     "holdings": "'{1,1}'",
     "host": "'here'",
     "id": "'00000000-0000-4000-8000-00000000cccc'",
@@ -148,6 +148,7 @@ OTHER_SAMPLES_HERE = {
     },
     "schedules/find_version": {"version": "1"},
     "workers/prune": {"older_than": "'1 day'"},
+    "workers/prune_heartbeats": {"older_than": "'1 day'"},
 }
 
 

@@ -15,7 +15,7 @@ from tests.registering import registered_worker
 
 from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.run import PRIORITIES, NewRun
-from mainspring.store import dead, leases, runs, schedule_firing, workers
+from mainspring.store import dead, leases, queues, runs, schedule_firing, schedulers, workers
 from mainspring.store.connection import transaction
 from mainspring.store.distribute import MOVING, SHARDS
 from mainspring.store.schedule_firing import Firing, Skip
@@ -42,6 +42,7 @@ TEMPLATE = NewRun(tenant_id=1, job_id=JOB, job_version=1, line_id=LINE, priority
 DEAD = "select id from dead where lane = $1"
 # As the program says it, but for how arrays travel: within its transaction, this is not sent to nodes as it is.
 COMPLETE = "select complete_leases($1::int, $2::uuid, $3::uuid[], $4::int[], $5::bigint[], $6::bigint[], null)"
+AT_HOME = UUID("00000000-0000-4000-8000-000000000007")  # its home is the lane of all the others
 WORKER, LOST = UUID("00000000-0000-4000-8000-00000000aaaa"), UUID("00000000-0000-4000-8000-00000000bbbb")
 # Runs of one lane in each place. Some of them are too old, and some staged.
 FILL = """
@@ -153,6 +154,22 @@ async def fire(connection: Connection) -> None:
     assert [group["runs_fired"] for group in groups] == [1]
 
 
+async def beat(connection: Connection) -> None:
+    assert await workers.send_heartbeats(connection, [AT_HOME]) == {AT_HOME: False}
+
+
+async def tell_tally(connection: Connection) -> None:
+    await queues.tell(connection, AT_HOME, {1: (10, 1.0, 3), 2: (5, 1.0, 0)})
+
+
+async def tell_unsettled(connection: Connection) -> None:
+    await workers.tell_unsettled(connection, AT_HOME, 7, None)
+
+
+async def beat_scheduler(connection: Connection) -> None:
+    await schedulers.beat(connection, AT_HOME, host="here", pid=1, version="test")
+
+
 async def ids_in(query: str) -> list[UUID]:
     return [row["id"] for row in await elsewhere(query, LANE)]
 
@@ -165,7 +182,24 @@ async def elsewhere(query: str, *values: object) -> list[Any]:
 
 ACTS: dict[str, Act] = {
     each.__name__: each
-    for each in (claim, promote, expire, release, rescue, cancel, change, rerun, requeue, purge, complete, fire)
+    for each in (
+        claim,
+        promote,
+        expire,
+        release,
+        rescue,
+        cancel,
+        change,
+        rerun,
+        requeue,
+        purge,
+        complete,
+        fire,
+        beat,
+        tell_tally,
+        tell_unsettled,
+        beat_scheduler,
+    )
 }
 
 WITHIN_TRANSACTIONS = (cancel, requeue, purge)
@@ -175,7 +209,7 @@ WITHIN_TRANSACTIONS = (cancel, requeue, purge)
 async def scene(coordinator: Connection) -> Connection:
     """A cluster with runs of one lane in every place."""
     await coordinator.execute(f"truncate {', '.join(table for table in MOVING if table != 'lane')}")
-    for worker_id in (WORKER, LOST):
+    for worker_id in (WORKER, LOST, AT_HOME):
         await registered_worker(coordinator, worker_id)
     await coordinator.execute(FILL)
     await claim(coordinator, LOST)

@@ -166,7 +166,7 @@ async def test_a_live_workers_leases_are_not_rescued(
 
 
 async def finished(connection: Connection) -> int:
-    return int(await connection.fetchval("select coalesce(sum(finished), 0) from tally"))
+    return int(await connection.fetchval("select coalesce(sum(finished), 0) from worker_tally"))
 
 
 async def test_a_worker_stays_until_what_it_did_is_part_of_the_sum(still: Connection, clock: FrozenClock) -> None:

@@ -177,7 +177,7 @@ async def test_what_workers_long_gone_have_done_stays_in_the_sum(
     await clock.advance(timedelta(hours=2))
     await queues.tidy(connection)
 
-    rows = await connection.fetch("select worker_id, finished, holding from tally order by worker_id")
+    rows = await connection.fetch("select worker_id, finished, holding from worker_tally order by worker_id")
     assert [tuple(row)[1:] for row in rows] == [(10, 0), (10, 3)]
     assert rows[0]["worker_id"].int == 0
 
@@ -190,7 +190,9 @@ async def test_a_worker_tells_what_it_did(app: Mainspring, connection: Connectio
     await send.submit_many([{"n": n} for n in range(30)])
     async with working(app, slots=5, heartbeat_interval=0.05):
         await until(
-            lambda: connection.fetchval("select (finished, busy_seconds > 0, holding) = (30, true, 0) from tally")
+            lambda: connection.fetchval(
+                "select (finished, busy_seconds > 0, holding) = (30, true, 0) from worker_tally"
+            )
         )
 
 

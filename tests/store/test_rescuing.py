@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
@@ -9,7 +10,7 @@ from uuid import UUID, uuid4
 import pytest
 from structlog.testing import capture_logs
 from tests.checker import check
-from tests.registering import registered_worker
+from tests.registering import registered_before, registered_worker
 from tests.unit.hands import HandClock
 
 from mainspring.errors import DatabaseBusy, RunFailed, RunLost
@@ -21,6 +22,8 @@ from mainspring.model.line import Delivery
 from mainspring.model.run import PRIORITIES
 from mainspring.store import jobs, leases, workers
 from mainspring.store.run_log import LINES_PER_SPAN, SPAN_SECONDS
+
+from .callers import until_someone_waits_for_a_lock
 
 if TYPE_CHECKING:
     from mainspring import Mainspring
@@ -169,7 +172,7 @@ async def test_a_clock_that_steps_makes_nobody_look_silent_for_longer_or_shorter
     """The database's clock jumps at each look; the rescuer's own says when a lease time has passed."""
     await clock.freeze(connection)
     (beating, silent), hand = [await registered_worker(connection) for _ in range(2)], HandClock()
-    await connection.execute("update worker set lease_seconds = $1", LEASE)
+    await connection.execute("update worker set lost_after = $1 where lost_after is not null", LEASE)
     rescuer = Rescuer(lanes=8, clock=hand)
     for _ in range(READS_PER_LEASE):
         hand.now += LEASE / READS_PER_LEASE
@@ -196,17 +199,20 @@ async def silent_for_long(rescuer: Rescuer, connection: Connection, clock: HandC
     clock.now += LEASE / READS_PER_LEASE
 
 
+@pytest.mark.parametrize("table", ["worker_heartbeat", "worker"])
 async def test_a_lock_that_keeps_beats_back_makes_silence_count_for_nothing(
-    connection: Connection, database: Database
+    connection: Connection, database: Database, table: str
 ) -> None:
-    """When it lets go, beats come first: whoever judges does not wait in line with them, and begins anew."""
-    worker_id, clock = await registered_worker(connection), HandClock()
-    await connection.execute("update worker set lease_seconds = $1", LEASE)
+    """When it lets go, beats come first: whoever judges does not wait in line with them, and begins anew. Workers of
+    programs before migration 21 beat in their rows."""
+    is_of_now, clock = table == "worker_heartbeat", HandClock()
+    worker_id = await (registered_worker(connection) if is_of_now else registered_before(connection, LEASE))
+    await connection.execute("update worker set lost_after = $1 where lost_after is not null", LEASE)
     rescuer = Rescuer(lanes=8, clock=clock)
     await silent_for_long(rescuer, connection, clock)
     holder = await database.connect("holder")
     async with holder.transaction():
-        await holder.execute("lock table worker in share mode")
+        await holder.execute(f"lock table {table} in share mode")
         with pytest.raises(DatabaseBusy):
             await rescuer.step(connection)
         rescuer.forget()  # as its keeper does
@@ -219,7 +225,7 @@ async def test_a_lock_that_keeps_beats_back_makes_silence_count_for_nothing(
 async def test_without_that_lock_the_same_silence_loses_the_worker(connection: Connection) -> None:
     """The control."""
     worker_id, clock = await registered_worker(connection), HandClock()
-    await connection.execute("update worker set lease_seconds = $1", LEASE)
+    await connection.execute("update worker set lost_after = $1 where lost_after is not null", LEASE)
     rescuer = Rescuer(lanes=8, clock=clock)
     await silent_for_long(rescuer, connection, clock)
     await rescuer.step(connection)
@@ -239,6 +245,78 @@ async def test_declaring_a_worker_lost_does_not_wait_behind_a_lock_on_its_row(
     await holder.close()
 
     assert await workers.lose_if_silent(connection, worker_id, 0)
+
+
+async def test_a_worker_that_beat_since_it_was_looked_at_is_not_lost(connection: Connection) -> None:
+    worker_id = await registered_worker(connection)
+    await workers.send_heartbeats(connection, [worker_id])
+
+    assert not await workers.lose_if_silent(connection, worker_id, 0)
+    assert await workers.lose_if_silent(connection, worker_id, 1)
+    assert await workers.send_heartbeats(connection, [worker_id]) == {}
+
+
+async def test_a_worker_that_waits_for_the_one_who_declares_it_lost_hears_of_it(
+    connection: Connection, database: Database
+) -> None:
+    """Its heartbeat comes too late: it must not take itself for alive."""
+    worker_id = await registered_worker(connection)
+    holder = await database.connect("holder")
+    async with holder.transaction():
+        await holder.execute("select from worker_heartbeat for update")
+        beating = asyncio.create_task(workers.send_heartbeats(connection, [worker_id]))
+        await until_someone_waits_for_a_lock(holder)
+        await holder.execute("update worker set state = 'lost', ended_at = clock_now()")
+    await holder.close()
+
+    assert await beating == {}
+
+
+# ── programs before and after migration 21 ──────────────────────────────────────────────────────────────────────
+
+BEAT_OF_BEFORE = "update worker set beat = beat + 1 where id = $1"
+PULSES_OF_BEFORE = "select id, beat, lease_seconds from worker where state = 'live'"
+
+
+async def test_a_worker_of_before_is_judged_by_the_heartbeats_in_its_row(connection: Connection) -> None:
+    beating, silent = [await registered_before(connection, LEASE) for _ in range(2)]
+    clock = HandClock()
+    rescuer = Rescuer(lanes=8, clock=clock)
+    for _ in range(READS_PER_LEASE + 2):
+        clock.now += LEASE / READS_PER_LEASE
+        await connection.execute(BEAT_OF_BEFORE, beating)
+        await rescuer.step(connection)
+
+    assert await connection.fetchval("select id from worker where state = 'live'") == beating
+    assert await connection.fetchval("select id from worker where state = 'lost'") == silent
+
+
+async def test_a_supervisor_of_before_may_beat_for_a_worker_of_now(connection: Connection) -> None:
+    """It started the worker after the package was upgraded: the new process registers itself."""
+    worker_id, clock = await registered_worker(connection), HandClock()
+    await connection.execute("update worker set lost_after = $1 where lost_after is not null", LEASE)
+    rescuer = Rescuer(lanes=8, clock=clock)
+    for _ in range(READS_PER_LEASE + 2):
+        clock.now += LEASE / READS_PER_LEASE
+        await connection.execute(BEAT_OF_BEFORE, worker_id)
+        await rescuer.step(connection)
+    assert await connection.fetchval("select state from worker") == "live"
+    await silent_for_long(rescuer, connection, clock)
+    await rescuer.step(connection)
+
+    assert await connection.fetchval("select state from worker") == "lost"
+
+
+async def test_a_rescuer_of_before_never_loses_a_worker_of_now(connection: Connection) -> None:
+    """It sees a count that does not move, and the lease time of the row: it has no end."""
+    await registered_worker(connection)
+    clock = HandClock()
+    rescuer = Rescuer(lanes=8, clock=clock)
+    year = 365 * 86_400
+    for _ in range(1_000):
+        clock.now += year / 1_000
+        pulses = [workers.Pulse(*row) for row in await connection.fetch(PULSES_OF_BEFORE)]
+        assert rescuer.suspects(pulses) == []
 
 
 # ── what the log says ───────────────────────────────────────────────────────────────────────────────────────────

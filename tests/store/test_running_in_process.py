@@ -130,7 +130,7 @@ async def test_what_does_not_finish_in_time_goes_back_in_line(app: Mainspring) -
 async def test_heartbeats_arrive_by_themselves(app: Mainspring, connection: Connection) -> None:
     Nap(app)
     async with app.running(lease_time=0.6, scheduler=False):
-        await until(lambda: connection.fetchval("select beat >= 10 from worker"))  # longer than a lease time
+        await until(lambda: connection.fetchval("select beat >= 10 from worker_heartbeat"))  # longer than a lease time
         assert len(await live_workers(connection)) == 1
 
 

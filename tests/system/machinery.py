@@ -152,15 +152,18 @@ class System:
 
     async def live_workers(self, count: int) -> bool:
         """Whether so many workers are at work, waiting for it: one that has registered only is not beaten for yet."""
-        query = "select count(*) >= $1 from worker where state = 'live' and beat > 0"
+        query = (
+            "select count(*) >= $1 from worker join worker_heartbeat on worker_id = id"
+            " where state = 'live' and worker_heartbeat.beat > 0"
+        )
         return bool(await self.eventually(lambda: self.value(query, count)))
 
     @contextlib.asynccontextmanager
     async def replacing(self, count: int) -> AsyncIterator[None]:
         """Wait until so many workers have begun to work that were not there before what is done here."""
-        known = await self.count("worker", "beat > 0")
+        known = await self.count("worker_heartbeat", "beat > 0")
         yield
-        query = "select count(*) >= $1 from worker where beat > 0"
+        query = "select count(*) >= $1 from worker_heartbeat where beat > 0"
         assert await self.eventually(lambda: self.value(query, known + count))
 
     async def beat_again(self, times: int = 2, worker_id: UUID | None = None) -> bool:
@@ -168,10 +171,14 @@ class System:
 
         After two of them, whatever had begun before is over; six of them take a lease time.
         """
-        beats = await self.value("select coalesce(jsonb_object_agg(id, beat), '{}') from worker where state = 'live'")
+        beats = await self.value(
+            "select coalesce(jsonb_object_agg(id, pulse.beat), '{}')"
+            " from worker_heartbeat as pulse join worker on worker_id = id and state = 'live'"
+        )
         query = """
-            select bool_and(beat >= ($1::jsonb ->> id::text)::int + $2)
-            from worker where state = 'live' and id = coalesce($3, id)"""
+            select bool_and(pulse.beat >= ($1::jsonb ->> id::text)::int + $2)
+            from worker_heartbeat as pulse join worker on worker_id = id and state = 'live'
+            where id = coalesce($3, id)"""
         return bool(await self.eventually(lambda: self.value(query, beats, times, worker_id)))
 
     async def tell_them_to_go_on(self) -> None:

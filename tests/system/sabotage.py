@@ -112,7 +112,10 @@ def _impatient() -> None:
 
 def _by_the_clock() -> None:
     """A rescuer that judges by the database's clock."""
-    late = "select id from worker where state = 'live' and clock_now() - beat_at > lease_seconds * interval '1 second'"
+    late = (
+        "select id from worker join worker_heartbeat as said on worker_id = id"
+        " where state = 'live' and clock_now() - said.beat_at > lost_after * interval '1 second'"
+    )
 
     async def step(self: Rescuer, connection: Any) -> float:
         for row in await connection.fetch(late):

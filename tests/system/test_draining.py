@@ -48,8 +48,8 @@ async def test_a_drain_with_grace_lets_handlers_finish(system: System, jobs: Any
     handles = await jobs.nap.submit_many([{"seconds": UNTIL_TOLD}] * 8)
     assert await system.eventually(lambda: system.started(5))
     tree.process.send_signal(signal.SIGTERM)
-    beats = await system.value("select beat from worker")
-    assert await system.eventually(lambda: system.value("select beat >= $1 + 8 from worker", beats))
+    beats = await system.value("select beat from worker_heartbeat")
+    assert await system.eventually(lambda: system.value("select beat >= $1 + 8 from worker_heartbeat", beats))
     await system.tell_them_to_go_on()
     assert tree.process.wait(PATIENCE) == 0
 

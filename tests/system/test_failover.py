@@ -433,8 +433,8 @@ async def test_a_lock_on_the_table_of_workers_gets_nobody_lost(replicas: Replica
         async with system.connection.transaction():
             await system.connection.execute("lock table worker in share mode")
             most = max(most, await _most_connections(replicas.primary, 2 * SHORT_LEASE_TIME))
-        beats = await system.value("select sum(beat) from worker")
-        assert await system.eventually(lambda: system.value("select sum(beat) > $1 + 6 from worker", beats))  # noqa: B023
+        beats = await system.value("select sum(beat) from worker_heartbeat")
+        assert await system.eventually(lambda: system.value("select sum(beat) > $1 + 6 from worker_heartbeat", beats))  # noqa: B023
         if await system.count("worker", "state = 'lost'"):
             break
     assert most <= 2 * FEW
@@ -445,12 +445,15 @@ async def test_a_lock_on_the_table_of_workers_gets_nobody_lost(replicas: Replica
 async def _beats_go_on(server: Server, system: System) -> tuple[bool, int]:
     """Whether every worker beats on, waiting for it, and the most connections that supervisors had meanwhile."""
     most = 0
-    before = {row["id"]: row["beat"] for row in await system.connection.fetch("select id, beat from worker")}
+    before = {
+        row["id"]: row["beat"]
+        for row in await system.connection.fetch("select worker_id as id, beat from worker_heartbeat")
+    }
 
     async def have_beaten() -> bool:
         nonlocal most
         most = max(most, await server.connections("supervisor"))
-        rows = await system.connection.fetch("select id, beat from worker")
+        rows = await system.connection.fetch("select worker_id as id, beat from worker_heartbeat")
         return all(row["beat"] >= before[row["id"]] + BEATS for row in rows)
 
     return bool(await system.eventually(have_beaten)), most

@@ -150,8 +150,8 @@ async def test_a_workers_role_is_enough_for_supervised_workers_and_their_keepers
     system.start(environment={"EFFECTS_URL": url}, **settings)
 
     assert (await ending(speaking), await ending(held), await ending(expired)) == ("done", 2, RunExpired)
-    assert await system.eventually(lambda: system.count("line_sample"))
-    assert await system.eventually(lambda: system.count("tally"))
+    assert await system.eventually(lambda: system.count("load_sample"))
+    assert await system.eventually(lambda: system.count("worker_tally"))
     assert system.trees[1].stop() == 0
     assert await roles.denials() == []
 
@@ -163,9 +163,9 @@ async def test_a_workers_role_is_enough_for_the_rare_duties_of_a_keeper(system: 
         """
         insert into worker (id, host, pid, queues, handlers, slots, lease_seconds, version, state, ended_at)
         values ('00000000-0000-4000-8000-000000000001', '', 1, '{}', '{}', 1, 1, '', 'lost', now() - interval '1 day');
-        insert into tally values ('00000000-0000-4000-8000-000000000001', 1, 5, 5, 0);
-        insert into line_sample (line_id, at, depth, holding, finished, busy_seconds)
-        values (1, now() - interval '1 day', 0, 0, 0, 0);
+        insert into worker_tally values (1, '00000000-0000-4000-8000-000000000001', 1, 5, 5, 0);
+        insert into load_sample (lane, line_id, at, depth, holding, finished, busy_seconds)
+        values (0, 1, now() - interval '1 day', 0, 0, 0, 0);
         insert into idempotency (lane, tenant_id, key, run_id, digest, check_at)
         values (0, 1, 'old', gen_random_uuid(), '', now() - interval '2 days');
         insert into progress (lane, run_id, fence, attempt, fraction, message, noted_at)
@@ -183,9 +183,9 @@ async def test_a_workers_role_is_enough_for_the_rare_duties_of_a_keeper(system: 
         await duty.step(connection)
     await connection.close()
 
-    for table in ("idempotency", "progress", "checkpoint", "later", "line_sample"):
+    for table in ("idempotency", "progress", "checkpoint", "later", "load_sample"):
         assert await system.count(table) == 0, table
-    assert await system.count("tally", "worker_id = '00000000-0000-0000-0000-000000000000'") == 1
+    assert await system.count("worker_tally", "worker_id = '00000000-0000-0000-0000-000000000000'") == 1
     made = "to_regclass('log_' || to_char(now() at time zone 'UTC' + interval '3 days', 'YYYYMMDD')) is not null"
     assert await system.value(f"select {made}")
     assert await roles.denials() == []

@@ -96,7 +96,7 @@ async def test_a_day_without_its_partition_gets_one_and_nothing_is_lost(
     handles = await jobs.quick.submit_many([{"number": n} for n in range(20)])
     handles.append(await jobs.nap.options(delay=60).submit(seconds=0))
     if sabotage:  # the control
-        unsettled = "select count(*) from worker where unsettled_since is not null"
+        unsettled = "select count(*) from worker_heartbeat where unsettled_since is not null"
         assert await system.eventually(lambda: system.value(unsettled))
         assert not await system.have_ended(2)
         return
@@ -131,8 +131,8 @@ async def test_connections_that_are_used_up_keep_a_worker_waiting_and_no_longer(
         proxy.refused = "worker"  # as a server does that has none left: it ends the connection
         proxy.cut("worker")
         handles = await jobs.quick.submit_many([{"number": n} for n in range(20)])
-        beat = await system.value("select beat from worker")
-        assert await system.eventually(lambda: system.value("select beat > $1 from worker", beat))
+        beat = await system.value("select beat from worker_heartbeat")
+        assert await system.eventually(lambda: system.value("select beat > $1 from worker_heartbeat", beat))
         proxy.refused = ""
 
         await _nothing_went_wrong(system, handles)

@@ -67,7 +67,7 @@ async def until_each_fired(connection: Connection, times: int) -> dict[str, list
 
 
 async def live(connection: Connection) -> int:
-    return int(await connection.fetchval("select count(*) from scheduler where beat > 0"))
+    return int(await connection.fetchval("select count(*) from scheduler_heartbeat where beat > 0"))
 
 
 @pytest.mark.invariant(2)
@@ -141,6 +141,6 @@ async def test_a_running_scheduler_follows_a_calendar_that_is_edited(
         return (await app.schedules.find("daily")).next_at == before + timedelta(days=1)
 
     with scheduler(url):
-        await until(lambda: connection.fetchval("select exists (select from scheduler)"))
+        await until(lambda: connection.fetchval("select exists (select from scheduler_heartbeat)"))
         await app.calendars.put(Calendar(name="holidays", dates=frozenset({before.date()})))
         await until(has_followed)

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from .machinery import System
 
 FLUSH = "worker flush"
-CANNOT_SETTLE = "select count(*) from worker where state = 'live' and unsettled_since is not null"
+CANNOT_SETTLE = (
+    "select count(*) from worker join worker_heartbeat as said on worker_id = id"
+    " where state = 'live' and said.unsettled_since is not null"
+)
 
 
 @pytest.mark.parametrize("sabotage", ["hasty", "hasty,unsettled"])
@@ -39,8 +42,8 @@ async def test_a_worker_whose_connection_for_results_falls_silent_claims_nothing
         if "unsettled" in sabotage:  # the control
             assert await system.eventually(lambda: system.value("select count(*) > 1 from effect"))
             return
-        beat = await system.value("select beat from worker")
-        assert await system.eventually(lambda: system.value("select beat > $1 + 2 from worker", beat))
+        beat = await system.value("select beat from worker_heartbeat")
+        assert await system.eventually(lambda: system.value("select beat > $1 + 2 from worker_heartbeat", beat))
         assert await system.count("effect") == 1
         assert await system.count("ready") == 20
         proxy.open_up()
@@ -76,8 +79,8 @@ async def test_a_worker_that_cannot_settle_for_long_gives_up_its_place_and_nobod
         assert await system.eventually(lambda: system.count("effect"))
         gave_up = "select count(*) from worker where state = 'stopped'"
         if "giving_up" in sabotage:  # the control: it keeps what it cannot settle
-            beat = await system.value("select beat from worker")
-            assert await system.eventually(lambda: system.value("select beat > $1 + 4 from worker", beat))
+            beat = await system.value("select beat from worker_heartbeat")
+            assert await system.eventually(lambda: system.value("select beat > $1 + 4 from worker_heartbeat", beat))
             assert await system.value(gave_up) == 0
             return
         assert await system.eventually(lambda: system.value(gave_up))
@@ -99,10 +102,10 @@ async def test_no_more_is_executed_than_may_be_unsettled(system: System, jobs: A
         await (await jobs.quick.submit(number=0)).result(PATIENCE)
         proxy.fall_silent(FLUSH)
         await jobs.touch.submit_many([{"number": n} for n in range(5_000)])
-        assert await system.eventually(lambda: system.value("select unsettled >= 100 from worker"))
-        told = await system.value("select unsettled from worker")
-        beat = await system.value("select beat from worker")
-        assert await system.eventually(lambda: system.value("select beat > $1 + 1 from worker", beat))
+        assert await system.eventually(lambda: system.value("select unsettled >= 100 from worker_heartbeat"))
+        told = await system.value("select unsettled from worker_heartbeat")
+        beat = await system.value("select beat from worker_heartbeat")
+        assert await system.eventually(lambda: system.value("select beat > $1 + 1 from worker_heartbeat", beat))
 
         assert await system.count("effect") == 100
         assert told == 100

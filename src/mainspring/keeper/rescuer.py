@@ -58,6 +58,8 @@ class Rescuer:
     async def step(self, connection: Connection) -> float:
         await workers.check_writable(connection)
         pulses = await workers.pulses(connection)
+        if not all(pulse.beats_in_lane for pulse in pulses):
+            await workers.check_writable_before(connection)
         suspects = self.suspects(pulses)
         for pulse in suspects[: self._allowance(pulses)]:
             await self._lose(connection, pulse)

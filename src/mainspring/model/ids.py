@@ -46,6 +46,21 @@ def made_at(run_id: UUID) -> datetime:
     return datetime.fromtimestamp(int.from_bytes(run_id.bytes[:6], "big") / 1000, UTC)
 
 
+# Workers and schedulers write how they are doing into a lane of their own, so that one node of several has to be there
+# for it. It is among the first, which every installation has: whoever knows the id knows the lane.
+HOMES = tuple(Lane(lane) for lane in range(8))
+
+
+def home_of(process_id: UUID) -> Lane:
+    """The home lane of a worker or scheduler, read from its id."""
+    return HOMES[process_id.bytes[-1] % len(HOMES)]
+
+
+def at_home(process_id: UUID, home: int) -> bytes:
+    """An id like this one whose home is there: who watches over several workers beats for all of them in one lane."""
+    return process_id.bytes[:-1] + bytes((home,))
+
+
 def lane_of_key(tenant_id: int, key: str, lanes: int) -> Lane:
     """The lane of an idempotency key, and so of the run that carries it: the same in every process."""
     digest = hashlib.blake2b(f"{tenant_id}:{key}".encode(), digest_size=8).digest()

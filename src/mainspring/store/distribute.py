@@ -33,6 +33,10 @@ MOVING = (
     "skipped",
     "audit",
     "lane",
+    "worker_heartbeat",
+    "scheduler_heartbeat",
+    "worker_tally",
+    "load_sample",
 )
 SHARED = (
     "setting",

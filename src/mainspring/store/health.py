@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mainspring.errors import PermissionMissing, SchemaMismatch
+from mainspring.model.ids import HOMES
 from mainspring.store.database import SCHEMA
 from mainspring.store.roles import permission_missing, refuse_without_usage
 from mainspring.store.statements import load
@@ -60,7 +61,7 @@ async def days_with_partitions(connection: Connection) -> tuple[int, date]:
 
 
 async def silent_workers(connection: Connection) -> Record:
-    row = await load("health/workers").fetchrow(connection)
+    row = await load("health/workers").fetchrow(connection, lanes=HOMES)
     assert row is not None
     return row
 

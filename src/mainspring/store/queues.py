@@ -6,6 +6,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from mainspring.model.capacity import LineLoad, Queue, Room, Sample, lacking_slots, measured
+from mainspring.model.ids import HOMES, home_of
 from mainspring.model.line import Line
 from mainspring.model.run import PRIORITIES
 from mainspring.store.statements import load
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 COUNTED = 20_000  # per lane and line: counting a backlog of millions would slow those who work it off
 SAMPLE_SECONDS = 20.0
+SAMPLES_LANE = HOMES[0]
 WINDOW_SECONDS = 60.0  # over which rates are measured
 
 
@@ -50,13 +52,14 @@ async def wanted_slots(
 
 async def take_samples(connection: Connection) -> bool:
     """Remember what every line of every tenant looks like now, unless someone just did."""
-    if await load("queues/is_sampled").fetchval(connection, every=SAMPLE_SECONDS * 0.8):
+    if await load("queues/is_sampled").fetchval(connection, lane=SAMPLES_LANE, every=SAMPLE_SECONDS * 0.8):
         return False
     rows = await _depths(connection, None)
     tallies = await _tallies(connection)
     samples = [(row["line_id"], _sample(row, tallies)) for row in rows]
     await load("queues/add_samples").execute(
         connection,
+        lane=SAMPLES_LANE,
         lines=[line for line, _ in samples],
         depths=[each.depth for _, each in samples],
         holdings=[each.holding for _, each in samples],
@@ -68,14 +71,16 @@ async def take_samples(connection: Connection) -> bool:
 
 async def tidy(connection: Connection) -> None:
     """Forget samples that are too old to be compared with, and add up what workers long gone have done."""
-    await load("queues/forget_samples").execute(connection, window=WINDOW_SECONDS * 2)
-    await load("queues/fold_tallies").execute(connection)
+    await load("queues/forget_samples").execute(connection, lane=SAMPLES_LANE, window=WINDOW_SECONDS * 2)
+    for lane in HOMES:
+        await load("queues/fold_tallies").execute(connection, lane=lane)
 
 
 async def tell(connection: Connection, worker_id: UUID, lines: Mapping[int, tuple[int, float, int]]) -> None:
     """A worker says, for each of its lines, how many attempts it finished, how long those took, and what it holds."""
     await load("queues/tally").execute(
         connection,
+        lane=home_of(worker_id),
         worker=worker_id,
         lines=list(lines),
         finished=[each[0] for each in lines.values()],
@@ -110,14 +115,14 @@ async def _rooms(connection: Connection) -> dict[UUID, Room]:
 
 
 async def _tallies(connection: Connection) -> dict[int, Record]:
-    return {row["line_id"]: row for row in await load("queues/tallies").fetch(connection)}
+    return {row["line_id"]: row for row in await load("queues/tallies").fetch(connection, lanes=HOMES)}
 
 
 async def _lines(connection: Connection, rows: Sequence[Record]) -> list[LineLoad]:
     tallies = await _tallies(connection)
     earlier = {
         row["line_id"]: Sample(**{name: row[name] for name in Sample.__dataclass_fields__})
-        for row in await load("queues/samples").fetch(connection, window=WINDOW_SECONDS)
+        for row in await load("queues/samples").fetch(connection, lane=SAMPLES_LANE, window=WINDOW_SECONDS)
     }
     return [
         LineLoad(

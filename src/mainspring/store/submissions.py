@@ -13,7 +13,7 @@ import msgspec
 from asyncpg.pgproto.pgproto import UUID as FastUUID  # encoded and decoded in C; a subclass of uuid.UUID
 
 from mainspring.errors import ForeignDatabase
-from mainspring.model.ids import lane_of, run_id_bytes
+from mainspring.model.ids import at_home, lane_of, run_id_bytes
 from mainspring.model.run import PLAIN
 from mainspring.store.columns import COPIED
 from mainspring.store.database import SCHEMA
@@ -52,6 +52,11 @@ class Verdict(NamedTuple):
 def new_uuid() -> UUID:
     """At random; encoded as fast as those of runs."""
     return FastUUID(uuid4().bytes)
+
+
+def new_worker_id(home: int) -> UUID:
+    """At random, with this home lane."""
+    return FastUUID(at_home(uuid4(), home))
 
 
 def new_run_ids(count: int, lane: int, now: datetime) -> list[UUID]:

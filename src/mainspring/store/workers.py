@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID  # noqa: TC003  msgspec reads the annotations of BadEnd
 
 import msgspec
 
+from mainspring.model.ids import HOMES, home_of
 from mainspring.model.lifecycle import MOST_CRASHES, State
 from mainspring.model.worker import WorkerState, WorkerSummary
 from mainspring.store.connection import transaction
@@ -59,6 +61,7 @@ class Pulse(NamedTuple):
     worker_id: UUID
     beat: int
     lease_seconds: float
+    beats_in_lane: bool = True  # programs before migration 21 beat in the worker's row
 
 
 async def register(
@@ -74,24 +77,31 @@ async def register(
     lease_seconds: float,
     version: str,
 ) -> None:
-    await load("workers/register").execute(
-        connection,
-        worker=worker_id,
-        host=host,
-        pid=pid,
-        queues=queues,
-        handlers=handlers,
-        labels=labels,
-        slots=slots,
-        lease_seconds=lease_seconds,
-        version=version,
-        knows=newest_known(),
-    )
+    async with transaction(connection):
+        await load("workers/begin_heartbeats").execute(connection, lane=home_of(worker_id), worker=worker_id)
+        await load("workers/register").execute(
+            connection,
+            worker=worker_id,
+            host=host,
+            pid=pid,
+            queues=queues,
+            handlers=handlers,
+            labels=labels,
+            slots=slots,
+            lease_seconds=lease_seconds,
+            version=version,
+            knows=newest_known(),
+        )
 
 
 async def send_heartbeats(connection: Connection, worker_ids: Sequence[UUID]) -> dict[UUID, bool]:
     """Send heartbeats of these workers; answers with those that are still live, and whether they are to drain."""
-    rows = await load("workers/beat").fetch(connection, workers=list(worker_ids))
+    by_home = defaultdict(list)
+    for worker_id in worker_ids:
+        by_home[home_of(worker_id)].append(worker_id)
+    rows = []
+    for home, ids in by_home.items():  # those of one supervisor have one home
+        rows += await load("workers/beat").fetch(connection, lane=home, workers=ids)
     return {row["id"]: row["is_to_drain"] for row in rows}
 
 
@@ -104,7 +114,7 @@ async def request_drain(connection: Connection, worker_id: UUID, *, tenant_id: i
 
 
 async def pulses(connection: Connection) -> list[Pulse]:
-    return [Pulse(*row) for row in await load("workers/pulses").fetch(connection)]
+    return [Pulse(*row) for row in await load("workers/pulses").fetch(connection, lanes=HOMES)]
 
 
 async def lose_if_silent(connection: Connection, worker_id: UUID, beat: int | None) -> bool:
@@ -115,6 +125,9 @@ async def lose_if_silent(connection: Connection, worker_id: UUID, beat: int | No
     """
     async with transaction(connection):
         await _wait_briefly_for_locks(connection)
+        if beat is not None:
+            await load("workers/lock_heartbeat").execute(connection, lane=home_of(worker_id), worker=worker_id)
+            beat -= await load("workers/count_heartbeats").fetchval(connection, lanes=HOMES, worker=worker_id)
         return await load("workers/lose").fetchval(connection, worker=worker_id, beat=beat) is not None
 
 
@@ -125,6 +138,13 @@ async def check_writable(connection: Connection) -> None:
         await load("workers/check_writable").execute(connection)
 
 
+async def check_writable_before(connection: Connection) -> None:
+    """The same for workers of programs before migration 21."""
+    async with transaction(connection):
+        await _wait_briefly_for_locks(connection)
+        await load("workers/check_writable_before").execute(connection)
+
+
 async def _wait_briefly_for_locks(connection: Connection) -> None:
     await connection.execute("select set_config('lock_timeout', $1, true)", BRIEFLY)
 
@@ -133,7 +153,11 @@ async def tell_unsettled(
     connection: Connection, worker_id: UUID, unsettled: int, failing_seconds: float | None
 ) -> None:
     await load("workers/tell_unsettled").execute(
-        connection, worker=worker_id, unsettled=unsettled, failing_seconds=failing_seconds
+        connection,
+        lane=home_of(worker_id),
+        worker=worker_id,
+        unsettled=unsettled,
+        failing_seconds=failing_seconds,
     )
 
 
@@ -182,15 +206,21 @@ async def rescue_all(
 async def prune(connection: Connection, lanes: int, older_than: timedelta, count: int) -> int:
     """Forget up to `count` workers that ended longer ago; answers how many. Should one of them still claim, its leases
     are rescued as those of a worker that ended."""
-    holding = await ended_with_leases(connection, lanes)
-    rows = await load("workers/prune").fetch(connection, older_than=older_than, holding=holding, count=count)
+    kept = await ended_with_leases(connection, lanes)
+    kept += [row["id"] for row in await load("workers/with_tallies").fetch(connection, lanes=HOMES)]
+    rows = await load("workers/prune").fetch(connection, older_than=older_than, kept=kept, count=count)
+    await load("workers/prune_heartbeats").execute(connection, lanes=HOMES, older_than=older_than)
     return len(rows)
 
 
 async def list_workers(connection: Connection, ended_within: float) -> list[WorkerSummary]:
     """The living first, then those that ended so many seconds ago or later."""
     rows = await load("workers/list").fetch(connection, ended_within=ended_within)
-    return [WorkerSummary(**{**row, "state": WorkerState(row["state"])}) for row in rows]
+    said = await load("workers/heartbeats").fetch(connection, lanes=HOMES, workers=[row["id"] for row in rows])
+    heartbeats = {row["id"]: row for row in said}
+    return [
+        WorkerSummary(**{**row, **heartbeats.get(row["id"], {}), "state": WorkerState(row["state"])}) for row in rows
+    ]
 
 
 class Server(NamedTuple):

@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 import signal
 from math import ceil
 from typing import TYPE_CHECKING
 
 import structlog
 
+from mainspring.model.ids import HOMES
 from mainspring.store import queues, workers
 from mainspring.store.failures import DATABASE_ERRORS
 from mainspring.store.run_log import RunLog
-from mainspring.store.submissions import new_uuid
+from mainspring.store.submissions import new_worker_id
 from mainspring.worker.heartbeats import LOOK_SECONDS, HeartbeatLoop
 from mainspring.worker.running import DELIVERY_SECONDS
 from mainspring.worker.supervised import (
@@ -71,6 +73,7 @@ class Supervisor:
         self._clock = clock
         self._tenant_id = tenant_id
         self._lanes = lanes
+        self._home = random.choice(HOMES)  # of all its workers: one statement is enough for their heartbeats
         self._settings = settings
         self._command = command
         self._say = say
@@ -132,7 +135,9 @@ class Supervisor:
         while self._starts_at and min(self._starts_at) <= now:
             self._starts_at.remove(min(self._starts_at))
             drain_seconds = self._settings.grace + DELIVERY_SECONDS + MARGIN_SECONDS
-            self._children.append(SupervisedProcess(new_uuid(), self._command, self._clock, drain_seconds))
+            self._children.append(
+                SupervisedProcess(new_worker_id(self._home), self._command, self._clock, drain_seconds)
+            )
 
     def _poll_children(self) -> None:
         for child in list(self._children):

@@ -93,7 +93,8 @@ create table line (
     constraint lines_are_unique_per_tenant unique (tenant_id, queue, labels)
 );
 
--- One incarnation of a worker process. Heartbeats are counters: a rescuer judges by its own clock whether they move.
+-- One incarnation of a worker process. Heartbeats are counters: a rescuer judges by its own clock whether they move. They
+-- are in worker_heartbeat, but for those of programs before migration 21.
 create table worker (
     id uuid primary key,
     state worker_state not null default 'live',
@@ -114,10 +115,11 @@ create table worker (
     unsettled_since timestamptz,                -- since when it cannot settle
     waits_for_rank boolean not null default false,  -- whether it leaves staged runs alone until their instant
     knows int not null default 0,               -- the newest migration that its program knows; 0: older than 19
+    lost_after double precision,                -- silent for so long it is lost, if it beats in a lane (worker_heartbeat)
     constraint a_worker_has_ended_unless_live check ((state = 'live') = (ended_at is null))
 );
 
--- One incarnation of a scheduler process. Heartbeats are counters: the others judge by their own clocks whether they move.
+-- One incarnation of a scheduler process of before migration 21; those of now are in scheduler_heartbeat.
 create table scheduler (
     id uuid primary key,
     beat bigint not null default 0,
@@ -139,8 +141,7 @@ create table queue (
     constraint a_paused_queue_says_by_whom check ((paused_at is null) = (paused_by is null))
 );
 
--- What a worker has done for a line so far, as it says with its heartbeats. Rates are differences between two looks.
--- Workers long gone are added up under the nil UUID.
+-- As worker_tally and load_sample, of programs before migration 21.
 create table tally (
     worker_id uuid not null,
     line_id int not null,
@@ -150,7 +151,6 @@ create table tally (
     primary key (worker_id, line_id)
 );
 
--- What a line looked like a little while ago.
 create table line_sample (
     line_id int not null,
     at timestamptz not null default clock_now(),
@@ -159,6 +159,56 @@ create table line_sample (
     finished bigint not null,
     busy_seconds double precision not null,
     primary key (line_id, at)
+);
+
+-- ── How processes are doing ─────────────────────────────────────────────────────────────────────────────────
+-- How a worker is doing, in the lane that its id names, or in another one while that cannot be reached. Heartbeats are
+-- counters: the sum over all lanes is what moves.
+create table worker_heartbeat (
+    lane smallint not null,
+    worker_id uuid not null,
+    beat bigint not null default 0,
+    beat_at timestamptz not null default clock_now(),   -- for people; nothing is decided by it
+    unsettled int not null default 0,           -- results that it has not settled yet, as it said last
+    unsettled_since timestamptz,                -- since when it cannot settle
+    primary key (lane, worker_id)
+);
+
+-- One incarnation of a scheduler process, in the lane that its id names.
+create table scheduler_heartbeat (
+    lane smallint not null,
+    id uuid not null,
+    beat bigint not null default 0,
+    host text not null,
+    pid int not null,
+    version text not null,
+    started_at timestamptz not null default clock_now(),
+    beat_at timestamptz not null default clock_now(),   -- for people; nothing is decided by it
+    primary key (lane, id)
+);
+
+-- What a worker has done for a line so far, as it says with its heartbeats. Rates are differences between two looks.
+-- Workers long gone are added up under the nil UUID, in each lane.
+create table worker_tally (
+    lane smallint not null,
+    worker_id uuid not null,
+    line_id int not null,
+    finished bigint not null,                   -- attempts
+    busy_seconds double precision not null,     -- what those took, added up
+    holding int not null,                       -- runs claimed and not settled
+    primary key (lane, worker_id, line_id)
+);
+
+-- What a line looked like a little while ago. All of them are in one lane: they are few, and written together.
+create table load_sample (
+    lane smallint not null,
+    line_id int not null,
+    at timestamptz not null default clock_now(),
+    depth bigint not null,
+    holding bigint not null,
+    finished bigint not null,
+    busy_seconds double precision not null,
+    primary key (lane, line_id, at)
 );
 
 -- ── The places of a run ─────────────────────────────────────────────────────────────────────────────────────
@@ -1034,6 +1084,69 @@ begin
         before := before + size;
     end loop;
     return completed;
+end $$;
+
+-- ── Heartbeats and tallies ──────────────────────────────────────────────────────────────────────────────────
+-- Send the heartbeats of workers, and answer which of them are live still: the others were declared lost.
+-- Whoever declares one lost holds its heartbeat until that is committed, and the last statement sees it.
+create function beat_workers(lane smallint, workers uuid[])
+returns table (id uuid, is_to_drain boolean) language plpgsql set search_path = mainspring, pg_temp as $$
+#variable_conflict use_column
+declare
+    this uuid;
+begin
+    foreach this in array workers loop
+        insert into worker_heartbeat (lane, worker_id) values (beat_workers.lane, this)
+        on conflict (lane, worker_id) do update set beat = worker_heartbeat.beat + 1, beat_at = excluded.beat_at;
+    end loop;
+    return query
+    select worker.id, worker.drain_requested_at is not null from worker
+    where worker.id = any (workers) and worker.state = 'live';
+end $$;
+
+-- A worker says what it has done for its lines so far, while it lives: what one says that was declared lost would be
+-- counted twice, once its tally has become part of the sum.
+create function tally_worker(
+    lane smallint, worker uuid, lines int[], finished bigint[], busy_seconds double precision[], holdings int[]
+) returns void language plpgsql set search_path = mainspring, pg_temp as $$
+#variable_conflict use_column
+declare
+    place int;
+begin
+    perform from worker where worker.id = tally_worker.worker and worker.state = 'live';
+    if not found then
+        return;
+    end if;
+    for place in 1 .. cardinality(lines) loop
+        insert into worker_tally (lane, worker_id, line_id, finished, busy_seconds, holding)
+        values (tally_worker.lane, tally_worker.worker, lines[place], tally_worker.finished[place],
+                tally_worker.busy_seconds[place], holdings[place])
+        on conflict (lane, worker_id, line_id) do update
+        set finished = excluded.finished, busy_seconds = excluded.busy_seconds, holding = excluded.holding;
+    end loop;
+end $$;
+
+-- Add up what workers long gone have done in one lane: their rows go, the sums stay.
+create function fold_tallies(lane smallint)
+returns void language plpgsql set search_path = mainspring, pg_temp as $$
+#variable_conflict use_column
+declare
+    its_line int;
+    its_finished bigint;
+    its_seconds double precision;
+begin
+    for its_line, its_finished, its_seconds in
+        delete from worker_tally using worker
+        where worker_tally.lane = fold_tallies.lane
+          and worker.id = worker_tally.worker_id and worker.ended_at < clock_now() - interval '1 hour'
+        returning worker_tally.line_id, worker_tally.finished, worker_tally.busy_seconds
+    loop
+        insert into worker_tally (lane, worker_id, line_id, finished, busy_seconds, holding)
+        values (fold_tallies.lane, '00000000-0000-0000-0000-000000000000', its_line, its_finished, its_seconds, 0)
+        on conflict (lane, worker_id, line_id) do update
+        set finished = worker_tally.finished + excluded.finished,
+            busy_seconds = worker_tally.busy_seconds + excluded.busy_seconds;
+    end loop;
 end $$;
 
 insert into tenant (id, name) values (1, 'default');

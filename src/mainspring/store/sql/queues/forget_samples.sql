@@ -1,2 +1,3 @@
 -- Forget samples that no rate is measured against any more.
-delete from line_sample where at < clock_now() - :window::double precision * interval '1 second'
+delete from load_sample
+where lane = :lane::smallint and at < clock_now() - :window::double precision * interval '1 second'

@@ -1,2 +1,3 @@
 -- Whether someone took samples a moment ago.
-select exists (select from line_sample where at > clock_now() - :every::double precision * interval '1 second')
+select exists (select from load_sample
+               where lane = :lane::smallint and at > clock_now() - :every::double precision * interval '1 second')

@@ -1,4 +1,4 @@
--- Remove schedulers that ended, if their heartbeats still are what was seen.
+-- Remove a scheduler that ended, if its heartbeats still are what was seen.
 -- Index: the primary key.
-delete from scheduler using unnest(:ids::uuid[], :beats::bigint[]) as ended (id, beat)
-where scheduler.id = ended.id and scheduler.beat = coalesce(ended.beat, scheduler.beat)
+delete from scheduler_heartbeat
+where lane = any (:lanes::smallint[]) and id = :id::uuid and beat <= coalesce(:beat::bigint, beat)

@@ -1,4 +1,3 @@
--- Send the heartbeats of workers that are still live; those that do not come back were declared lost.
-update worker set beat = beat + 1, beat_at = clock_now()
-where id = any (:workers::uuid[]) and state = 'live'
-returning id, drain_requested_at is not null as is_to_drain
+-- Send the heartbeats of workers of one home lane; those that do not come back were declared lost.
+-- Index: the primary keys.
+select id, is_to_drain from beat_workers(:lane::smallint, :workers::uuid[])

@@ -1,2 +1,2 @@
 -- Take the lock that a heartbeat takes, and change nothing. Whoever cannot have it knows that heartbeats cannot come either.
-update worker set beat = beat where false
+update worker_heartbeat set beat = beat where false
