@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from mainspring.worker.turns import ASKED_PER_SECOND, SHORTEST_PAUSE, StagedPairs, Turns
+from mainspring.worker.turns import ANNOUNCED_IN_A_ROW, ASKED_PER_SECOND, SHORTEST_PAUSE, StagedPairs, Turns
 
 from .hands import HandClock
 
@@ -89,6 +89,30 @@ def test_a_queue_that_comes_back_after_a_rest_has_saved_nothing_up() -> None:
     assert Counter(play(turns, 10)) == {MAIL: 5, REPORTS: 5}
 
 
+def test_pairs_that_nobody_speaks_of_have_turns_while_others_are_announced_during_each_claim() -> None:
+    """As when claims are slow: whenever one is answered, somebody has spoken of other pairs."""
+    turns = Turns({})
+    unannounced = [(lane, LINES[MAIL]) for lane in range(4)]
+    for pair in unannounced:
+        turns.add(pair, MAIL)
+    taken = []
+    for claim in range(4 * (ANNOUNCED_IN_A_ROW + 1)):
+        for lane in (10 + 2 * claim, 11 + 2 * claim):
+            turns.add((lane, LINES[MAIL]), MAIL, announced=True)
+        taken.append(turns.take(anyone))
+
+    assert [pair for pair in taken if pair in unannounced] == unannounced
+    assert taken[0] == (10, LINES[MAIL]), "announced ones come first"
+
+
+def test_an_announced_pair_is_not_overtaken_by_those_announced_after_it() -> None:
+    turns = Turns({})
+    for lane in range(3):
+        turns.add((lane, LINES[MAIL]), MAIL, announced=True)
+
+    assert [turns.take(anyone) for _ in range(3)] == [(lane, LINES[MAIL]) for lane in range(3)]
+
+
 def test_an_empty_turn_counts_too() -> None:
     turns = busy({MAIL: 1, REPORTS: 1}, MAIL, REPORTS)
 
@@ -116,7 +140,7 @@ def test_without_weights_every_pair_has_its_turn_whatever_its_queue() -> None:
     pairs = [(0, 1), (1, 1), (2, 1), (0, 2)]
     for pair in pairs:
         turns.add(pair, QUEUES[pair[1]])
-    turns.add((1, 2), REPORTS, first=True)
+    turns.add((1, 2), REPORTS, announced=True)
     turns.add((0, 2), REPORTS)  # it waits already
 
     assert [turns.take(anyone) for _ in range(6)] == [(1, 2), *pairs, None]

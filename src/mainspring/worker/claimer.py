@@ -33,7 +33,7 @@ from mainspring.worker.turns import (
     StagedPairs,
     ThreadQuota,
     Turns,
-    pause_after,
+    pause_between_looks,
 )
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class Claimer:
         pair = (lane, line)
         if line in self._lines and 0 <= lane < self._lanes:
             if pair != self._kept:
-                self._hot.add(pair, self._lines[line].queue, first=True)
+                self._hot.add(pair, self._lines[line].queue, announced=True)
             is_single = self._lines[line].is_claimed_singly
             if not is_single and pair in self._fronts and priority < self._fronts[pair].last_priority:
                 self._ask_out_of_turn(pair, priority)
@@ -120,7 +120,7 @@ class Claimer:
 
     def _look_soon(self) -> None:
         soon = self._clock.monotonic() + ECHO_SECONDS
-        self._look_at = min(self._look_at, max(soon, self._looked_at + pause_after(self._look_cost)))
+        self._look_at = min(self._look_at, max(soon, self._looked_at + pause_between_looks(self._look_cost)))
 
     def _ask_out_of_turn(self, pair: Pair, priority: int) -> None:
         self._urgent[pair] = max(priority, self._urgent.get(pair, priority))
@@ -213,7 +213,7 @@ class Claimer:
         rows = await runs.waiting_lines(connection, cold) if cold else []
         self._looked_at = self._clock.monotonic()
         self._look_cost = self._looked_at - began
-        self._look_at = self._looked_at + max(self._poll_interval, pause_after(self._look_cost))
+        self._look_at = self._looked_at + max(self._poll_interval, pause_between_looks(self._look_cost))
         self._staged.learn({(row["lane"], row["line"]): row["seconds"] for row in rows if row["seconds"] > 0})
         found = [(row["lane"], row["line"]) for row in rows if row["seconds"] <= 0]
         self._seen.update(found)

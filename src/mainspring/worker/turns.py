@@ -24,6 +24,43 @@ Pair = tuple[int, int]  # lane, line
 ALL = ""  # the one group there is without weights; no queue has this name
 
 
+ANNOUNCED_IN_A_ROW = 3  # turns of pairs that someone spoke of, before one of the others must have its own
+
+
+class WaitingPairs:
+    """The pairs of one group that wait for their turns: those that someone has just spoken of, and the others.
+
+    The former come first, but not always: while claims are slow, somebody speaks of another pair during each of them,
+    and those that nobody speaks of would never be asked.
+    """
+
+    def __init__(self) -> None:
+        self._announced: deque[Pair] = deque()
+        self._others: deque[Pair] = deque()
+        self._in_a_row = 0  # turns of announced pairs since the last one of another
+
+    def add(self, pair: Pair, *, announced: bool) -> None:
+        (self._announced if announced else self._others).append(pair)
+
+    def take(self, may_ask: Callable[[Pair], bool]) -> Pair | None:
+        queues = [self._announced, self._others]
+        if self._in_a_row >= ANNOUNCED_IN_A_ROW:
+            queues.reverse()
+        for pairs in queues:
+            pair = next(filter(may_ask, pairs), None)
+            if pair is not None:
+                pairs.remove(pair)
+                self._in_a_row = self._in_a_row + 1 if pairs is self._announced else 0
+                return pair
+        return None
+
+    def __iter__(self) -> Iterator[Pair]:
+        return chain(self._announced, self._others)
+
+    def __bool__(self) -> bool:
+        return bool(self._announced or self._others)
+
+
 class Turns:
     """Pairs worth asking, one after the other.
 
@@ -34,33 +71,28 @@ class Turns:
 
     def __init__(self, weights: Mapping[str, int]) -> None:
         self._weights = dict(weights) or {ALL: 1}
-        self._waiting: dict[str, deque[Pair]] = {group: deque() for group in self._weights}
+        self._waiting = {group: WaitingPairs() for group in self._weights}
         self._passes = dict.fromkeys(self._weights, 0.0)
         self._now = 0.0  # the pass of whoever had the last turn
 
     def group_of(self, queue: str) -> str:
         return queue if queue in self._weights else ALL
 
-    def add(self, pair: Pair, queue: str, *, first: bool = False) -> None:
-        """This pair is worth asking: after the others of its queue, or before them."""
+    def add(self, pair: Pair, queue: str, *, announced: bool = False) -> None:
+        """This pair is worth asking: after the others of its queue, or before them if someone has just spoken of it."""
         group = self.group_of(queue)
         waiting = self._waiting[group]
         if pair in waiting:
             return
         if not waiting:
             self._passes[group] = max(self._passes[group], self._now)
-        if first:
-            waiting.appendleft(pair)
-        else:
-            waiting.append(pair)
+        waiting.add(pair, announced=announced)
 
     def take(self, may_ask: Callable[[Pair], bool]) -> Pair | None:
         """The pair whose turn it is, among those that may be asked now; it does not wait any longer."""
         for group in sorted(self._waiting, key=self._passes.__getitem__):
-            waiting = self._waiting[group]
-            pair = next(filter(may_ask, waiting), None)
+            pair = self._waiting[group].take(may_ask)
             if pair is not None:
-                waiting.remove(pair)
                 self._now = self._passes[group]
                 return pair
         return None
@@ -156,6 +188,11 @@ class Front:
             self.extra_cost = max(0.0, cost - self.usual_cost)
         else:
             self.usual_cost = (self.usual_cost + cost) / 2 if self.usual_cost else cost
+
+
+def pause_between_looks(cost: float) -> float:
+    """How long to wait after a look at all lines that cost so much: claims have at least as much of the time."""
+    return max(cost, pause_after(cost))
 
 
 def pause_after(cost: float) -> float:
