@@ -66,6 +66,17 @@ async def has_citus(connection: Connection) -> bool:
     return bool(await connection.fetchval("select exists (select from pg_extension where extname = 'citus')"))
 
 
+async def coordinator_elsewhere(connection: Connection) -> str | None:
+    """Where the coordinator of the cluster is, if another of its nodes is asked here. None if this is no such node."""
+    if not await has_citus(connection):
+        return None
+    address: str | None = await connection.fetchval(
+        "select coalesce((select nodename || ':' || nodeport from pg_dist_node where groupid = 0), 'another host')"
+        " where (select groupid from pg_dist_local_group) <> 0"
+    )
+    return address
+
+
 async def distribute(connection: Connection, lanes: int, say: Callable[[str], None]) -> None:
     """Give each table that has no place on the cluster yet its place. Does nothing on plain PostgreSQL."""
     if not await has_citus(connection):

@@ -1,7 +1,13 @@
-"""The servers that a URL names: each gets a short time of its own, and the last good one is asked first."""
+"""The servers that a URL names: each gets a short time of its own, and the last good one is asked first.
+
+With `load_balance_hosts=random`, as libpq has it, each connection begins at any of them: for the nodes of a Citus
+cluster, all of which can be asked. One that was not there is asked last for a while.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import random
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qs, unquote
 
@@ -10,12 +16,14 @@ import asyncpg
 from mainspring.errors import DatabaseUnreachable, MainspringError
 from mainspring.store.connection import Connection
 from mainspring.store.failures import translated, unreachable
-from mainspring.store.urls import split_url
+from mainspring.store.urls import split_url, without_parameter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 CONNECT_SECONDS = 10.0  # where there is only one host to ask
+BALANCE = "load_balance_hosts"
+AWAY_SECONDS = 10.0  # so long, a host that could not be used is asked after the others
 ROUNDS = (2.0, 6.0)  # where there are several: how long each of them has, the first time and the second
 
 
@@ -35,9 +43,12 @@ class Hosts:
     """Connects to whichever of the hosts of a URL can be used."""
 
     def __init__(self, url: str) -> None:
-        self._url = url
+        query = parse_qs(split_url(url).query)
+        self._url = without_parameter(url, BALANCE)
         self._hosts = hosts_of(url)
-        self._has_said_which = "target_session_attrs" in parse_qs(split_url(url).query)
+        self._is_balanced = query.get(BALANCE) == ["random"]
+        self._has_said_which = "target_session_attrs" in query
+        self._away: dict[Host, float] = {}  # when it could not be used
 
     async def connect(self, **settings: Any) -> Connection:
         if len(self._hosts) < 2:
@@ -46,15 +57,23 @@ class Hosts:
             settings["target_session_attrs"] = "read-write"  # of several servers, one takes writes
         failures: dict[Host, Exception] = {}
         for seconds in ROUNDS:
-            for host in list(self._hosts):
+            for host in self._in_order():
                 try:
                     connection = await self._try(host, seconds, settings)
                 except MainspringError as error:
                     failures[host] = error
+                    self._away[host] = asyncio.get_running_loop().time()
                     continue
                 self._prefer(host)
                 return connection
         raise _none_of(failures)
+
+    def _in_order(self) -> list[Host]:
+        if not self._is_balanced:
+            return list(self._hosts)
+        since = asyncio.get_running_loop().time() - AWAY_SECONDS
+        shuffled = random.sample(self._hosts, len(self._hosts))
+        return sorted(shuffled, key=lambda host: self._away.get(host, since) > since)
 
     async def _try(self, host: Host | None, seconds: float, settings: dict[str, Any]) -> Connection:
         where = {} if host is None else {"host": host.name, "port": host.port}
@@ -72,6 +91,7 @@ class Hosts:
             raise translated(error) from error
 
     def _prefer(self, host: Host) -> None:
+        self._away.pop(host, None)
         self._hosts.remove(host)
         self._hosts.insert(0, host)
 

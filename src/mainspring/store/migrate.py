@@ -28,7 +28,7 @@ from mainspring.errors import (
 from mainspring.store import history
 from mainspring.store.connection import patience, transaction
 from mainspring.store.database import SCHEMA
-from mainspring.store.distribute import distribute, has_citus
+from mainspring.store.distribute import coordinator_elsewhere, distribute, has_citus
 from mainspring.store.failures import read_only_error
 from mainspring.store.functions import all_functions
 from mainspring.store.roles import keep_names_apart, permission_missing, present_role, refuse_without_usage
@@ -123,6 +123,13 @@ async def migrate(
             "A pooler is between us and PostgreSQL; a migration needs a session of its own.",
             code="sessions-pooled",
             hint="Migrate over a direct connection.",
+        )
+    if (coordinator := await coordinator_elsewhere(connection)) is not None:
+        raise DatabaseUnsuitable(
+            f"This is a worker node of a Citus cluster; its schema is changed on the coordinator, {coordinator}.",
+            code="not-the-coordinator",
+            hint=f"Migrate with a URL that names {coordinator}. Everything else may be asked of any node.",
+            coordinator=coordinator,
         )
     with patience(connection, LONGEST_MIGRATION):
         return await _migrate_in_turn(connection, known_migrations() if migrations is None else migrations, say)

@@ -50,6 +50,13 @@ def split_url(url: str) -> UrlParts:
     return UrlParts(credentials + at, hosts, slash + path, query)
 
 
+def without_parameter(url: str, name: str) -> str:
+    """The URL without one of the parameters after its question mark: PostgreSQL would take it for a setting."""
+    front, mark, query = url.partition("?")
+    kept = "&".join(pair for pair in query.split("&") if pair.partition("=")[0] != name)
+    return front + (mark and kept and mark) + kept
+
+
 def checked_url(url: object, field: str = "database_url") -> str:
     """The URL as our driver reads it, also if it was written for SQLAlchemy (`postgresql+asyncpg://…`)."""
     if not isinstance(url, str):
@@ -115,6 +122,8 @@ def _broken_rules(rest: str) -> Iterator[str]:
         yield "must have brackets around IPv6 addresses, and nowhere else"
     if parts.credentials.count("@") > 1 or ("@" in parts.path and not parts.credentials):
         yield "must have no bare @ or / in its user or password"
+    if query.get("load_balance_hosts", ["random"]) not in (["random"], ["disable"]):
+        yield "must have random or disable as its load_balance_hosts"
     if not all(_is_port(port) for port in _ports(parts, query)):
         yield f"must have a number from 1 to {MOST_PORT} as its port"
 
