@@ -30,6 +30,7 @@
     ├── ExtraMissing (ImportError)         what was asked for needs a package that is not installed
     └── StoreError                         the database
         ├── DatabaseUnreachable (ConnectionError)
+        │   └── NodeUnreachable            one node of a Citus cluster: what is on the others goes on
         ├── DatabaseBusy                   locks, deadlocks, time limits: nothing happened, try again
         ├── DatabaseUnsuitable             too old, read-only, wrong settings, missing permission
         │   ├── PermissionMissing          the role may not do what is needed
@@ -299,6 +300,14 @@ class StoreError(MainspringError):
 
 class DatabaseUnreachable(StoreError, ConnectionError):
     code = "database-unreachable"
+
+
+class NodeUnreachable(DatabaseUnreachable):
+    """The database answers, but one node of its Citus cluster cannot be reached. What is on the others goes on."""
+
+    code = "node-unreachable"
+    node = ""  # its address
+    asked_at = failed_at = 0.0  # on the clock of the event loop
 
 
 class DatabaseBusy(StoreError):

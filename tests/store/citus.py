@@ -1,6 +1,8 @@
 """Where the tests on a Citus cluster find it: MAINSPRING_CITUS_URL names a database on a coordinator.
 
 The schema `mainspring` in it is dropped and made anew, once, and what moves in it is emptied for each life.
+MAINSPRING_CITUS_NODE is the address (host:port) of one of its worker nodes, which MAINSPRING_CITUS_STOP and
+MAINSPRING_CITUS_START, commands, stop at once and start again: some tests want a node to be down.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from mainspring.store.connection import Connection
 
 CITUS_URL = os.environ.get("MAINSPRING_CITUS_URL", "")
+NODE, STOP, START = (os.environ.get(f"MAINSPRING_CITUS_{name}", "") for name in ("NODE", "STOP", "START"))
 
 on_citus = [
     pytest.mark.citus,

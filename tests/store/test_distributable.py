@@ -56,6 +56,7 @@ SEVERAL_LANES = {
     "health/workers": "for people who watch",
     "queues/tallies": "a few lanes: all workers have their homes in them",
     "schedulers/list": "a few lanes: all schedulers have their homes in them",
+    "schedulers/list_in_reach": "a few lanes: all schedulers have their homes in them",
     "schedulers/remove": "once in the life of a scheduler",
     "workers/count_heartbeats": "once in the life of a worker",
     "workers/check_writable": "none: it takes a lock and changes nothing",

@@ -14,6 +14,7 @@ from mainspring.errors import (
     DatabaseBusy,
     DatabaseUnreachable,
     DatabaseUnsuitable,
+    NodeUnreachable,
     PartitionMissing,
     PermissionMissing,
     RowExists,
@@ -144,3 +145,31 @@ async def test_a_statement_that_is_cancelled_by_its_caller_leaves_the_pool_usabl
     for _ in range(4):
         async with database.acquire() as connection:
             assert await connection.fetchval("select 1") == 1
+
+
+# ── of a cluster ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (
+            asyncpg.ConnectionFailureError,
+            "connection to the remote node ada@10.0.0.2:5432 failed with the following error: refused",
+        ),
+        (asyncpg.ConnectionFailureError, "could not establish any connections to the node 10.0.0.2:5432 after 5000 ms"),
+        (asyncpg.InternalServerError, "failure on connection marked as essential: 10.0.0.2:5432"),
+    ],
+)
+def test_a_coordinator_says_which_node_cannot_be_reached(kind: type[asyncpg.PostgresError], words: str) -> None:
+    error = translated(kind(words))
+
+    assert isinstance(error, NodeUnreachable)
+    assert (error.code, error.node) == ("node-unreachable", "10.0.0.2:5432")
+    assert error.message.startswith("The node 10.0.0.2:5432 of the database cluster cannot be reached: ")
+
+
+def test_a_connection_of_ours_that_breaks_is_no_nodes() -> None:
+    error = translated(asyncpg.ConnectionFailureError("connection to server failed"))
+
+    assert type(error) is DatabaseUnreachable

@@ -36,7 +36,8 @@ READING = """
     jobs/names_of lists/begin lists/counts lists/ended lists/last_errors lists/placed lists/placed_of_jobs
     lists/running lists/running_counts lists/unsuccessful lists/whereabouts operations/find operations/list
     queues/depths queues/samples queues/slots queues/tallies reports/find_progress reports/lines_of_run roles/keepers
-    roles/lacking roles/search_path roles/strangers runs/find schedulers/list schedules/extent schedules/find
+    roles/lacking roles/search_path roles/strangers runs/find schedulers/list schedulers/list_in_reach
+    schedules/extent schedules/find
     schedules/find_version schedules/list schedules/list_due schedules/list_of_job schedules/next_due schedules/now
     schedules/occurrences schedules/occurrences_at schedules/reruns schedules/sample_specs schedules/scan_end
     schedules/scan_end_of_job schedules/skipped schedules/specs schedules/versions workers/heartbeats workers/list
@@ -62,7 +63,8 @@ SCHEDULING = f"""
     schedules/replace_many schedules/set_cursors schedules/withdraw schedules/withdraw_many {FIRING}
 """
 WATCHING_THE_TIME = """
-    calendars/edited calendars/users schedulers/beat schedulers/list schedulers/remove schedulers/remove_before
+    calendars/edited calendars/users schedulers/beat schedulers/list schedulers/list_in_reach schedulers/remove
+    schedulers/remove_before
     schedules/announced schedules/computed_by schedules/due schedules/known_by_workers schedules/next_due
     schedules/note_calendars
     schedules/note_tzdata schedules/of_older_tzdata schedules/set_aside

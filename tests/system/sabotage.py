@@ -25,8 +25,8 @@ from mainspring.worker.time_limits import Timekeeper
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from mainspring.store.completions import Completion
     from mainspring.store.connection import Connection
+    from mainspring.worker.flusher import SentLease
 
 
 def apply() -> None:
@@ -67,12 +67,13 @@ def _no_replay() -> None:
             settlement = leases.Settlement(accepted=len(batch))
         self._note(batch, settlement)
 
-    async def completed_leases(self: Flusher, whole: list[Completion]) -> set[UUID]:
+    async def completed_leases(self: Flusher, sent: list[SentLease]) -> tuple[list[SentLease], set[UUID]]:
+        whole = [each.completion for each in sent]
         try:
-            return await completions.complete(await self._link.get(), self._worker_id, whole)
+            return sent, await completions.complete(await self._link.get(), self._worker_id, whole)
         except Exception:
             await self._link.mend()
-            return {each.lease.id for each in whole}
+            return sent, {each.lease.id for each in whole}
 
     Flusher._deliver = deliver  # type: ignore[method-assign]
     Flusher._completed_leases = completed_leases  # type: ignore[method-assign]

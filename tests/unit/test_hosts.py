@@ -24,6 +24,9 @@ class AskedHosts(Hosts):
         self.away = away
         self.asked: list[str] = []
 
+    async def find(self) -> str:
+        return str(await self.connect())
+
     async def _try(self, host: Host | None, seconds: float, settings: dict[str, Any]) -> Any:
         assert host is not None
         self.asked.append(host.name)
@@ -35,13 +38,13 @@ class AskedHosts(Hosts):
 async def test_the_last_good_host_is_asked_first() -> None:
     hosts = AskedHosts(URL, away=("a",))
 
-    assert [await hosts.connect() for _ in range(3)] == ["b", "b", "b"]
+    assert [await hosts.find() for _ in range(3)] == ["b", "b", "b"]
     assert hosts.asked == ["a", "b", "b", "b"]
 
 
 async def test_connections_are_spread_over_all_hosts_where_the_url_says_so() -> None:
     hosts = AskedHosts(BALANCED)
-    found = Counter([await hosts.connect() for _ in range(300)])
+    found = Counter([await hosts.find() for _ in range(300)])
 
     assert set(found) == {"a", "b", "c"}
     assert min(found.values()) > 50
@@ -51,10 +54,10 @@ async def test_connections_are_spread_over_all_hosts_where_the_url_says_so() -> 
 async def test_a_host_that_is_away_is_asked_after_the_others() -> None:
     hosts = AskedHosts(BALANCED, away=("a",))
     while "a" not in hosts.asked:
-        await hosts.connect()
+        await hosts.find()
     asked = len(hosts.asked)
 
-    assert {await hosts.connect() for _ in range(50)} == {"b", "c"}
+    assert {await hosts.find() for _ in range(50)} == {"b", "c"}
     assert "a" not in hosts.asked[asked:]
 
 

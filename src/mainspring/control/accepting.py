@@ -18,6 +18,7 @@ from mainspring.errors import (
     DatabaseUnreachable,
     IdempotencyConflict,
     KeyBusy,
+    NodeUnreachable,
     OutcomeUnknown,
     StoreError,
 )
@@ -93,6 +94,11 @@ class Acceptor:
                         return await self._send(connection, batch)
                 except (DatabaseBusy, KeyBusy):
                     raise  # nothing happened, and others may go first
+                except NodeUnreachable as error:
+                    await self._link.mend(error)
+                    if not batch.lost_senders:
+                        raise  # nothing happened, and another lane may do
+                    _raise_if_hopeless(error, self._clock.monotonic() - batch.arrived_at, batch)
                 except DATABASE_ERRORS as error:
                     if isinstance(error, OutcomeUnknown):
                         batch.lost_senders.append(self._link.full_name)

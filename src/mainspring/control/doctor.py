@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from mainspring.control import schedule_checks, schema_checks, server_checks
 from mainspring.control.findings import Examined, Finding, ok, problem, warning
-from mainspring.errors import DatabaseUnsuitable, MainspringError, SchemaMismatch
+from mainspring.errors import DatabaseUnsuitable, MainspringError, NodeUnreachable, SchemaMismatch
 from mainspring.store import health
 from mainspring.store.migrate import check_schema
 
@@ -37,6 +37,8 @@ def not_reached(error: MainspringError) -> Finding:
 async def _tried(name: str, check: Callable[[Examined], Awaitable[Finding]], database: Examined) -> Finding:
     try:
         return await check(database)
+    except NodeUnreachable as error:
+        return warning(name, f"could not be looked at: {error.message}", error.hint or "")
     except DatabaseUnsuitable as error:
         return warning(name, f"could not be looked at: {error}", "Run doctor as a user who may see this.")
 
@@ -72,11 +74,16 @@ def _with_schema(database: Examined) -> bool:
     return bool(database.settings["has_schema"])
 
 
+def _with_citus(database: Examined) -> bool:
+    return bool(database.settings["has_citus"])
+
+
 def _with_lanes(database: Examined) -> bool:
     return database.lanes > 0
 
 
 _CHECKS: tuple[tuple[str, Callable[[Examined], Awaitable[Finding]], Callable[[Examined], bool]], ...] = (
+    ("nodes", server_checks.check_nodes, _with_citus),
     ("permissions", schema_checks.check_permissions, _with_schema),
     ("search path", schema_checks.check_search_path, _with_lanes),
     ("clock", server_checks.check_clock, _always),

@@ -52,6 +52,19 @@ def check_durability(settings: dict[str, Any]) -> Finding:
     return ok("durability", ", ".join(f"{name} {settings[name]}" for name in names))
 
 
+async def check_nodes(database: Examined) -> Finding:
+    """Of a Citus cluster: whether each can be reached from the one that we ask."""
+    nodes = await health.nodes(database.connection)
+    down = [node for node, is_reached in nodes.items() if not is_reached]
+    if down:
+        return problem(
+            "nodes",
+            f"{', '.join(down)} cannot be reached: what is there waits",
+            "Start PostgreSQL there, or look at the network in between. Workers go on by themselves.",
+        )
+    return ok("nodes", f"{len(nodes)} of {len(nodes)} answer")
+
+
 def check_autovacuum(settings: dict[str, Any]) -> Finding:
     if settings["autovacuum"] == "off":
         return problem("autovacuum", "autovacuum is off: dead rows pile up and claims slow down", "Turn it on.")

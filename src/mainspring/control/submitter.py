@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mainspring.clock import instant
 from mainspring.control.accepting import COPY_ROWS, Acceptor, RunBatch
 from mainspring.control.definitions import document_of
-from mainspring.errors import DatabaseBusy, InvalidInput, KeyBusy, ValueNotStorable
+from mainspring.errors import DatabaseBusy, InvalidInput, KeyBusy, NodeUnreachable, ValueNotStorable
 from mainspring.model.ids import lane_of, lane_of_key
 from mainspring.store import notify, submissions
 from mainspring.store.connection import uncancelled
@@ -33,6 +33,7 @@ MAX_BATCH = 100_000
 GATHER = 1_000  # single submissions per commit
 KEY_SECONDS = 5.0  # how long to wait for a key that is in use in somebody's open transaction
 FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.25
+OTHER_LANES = 3  # that are tried until one is found whose node answers
 
 
 class Submitter:
@@ -52,6 +53,7 @@ class Submitter:
         self._clock = clock
         self._lanes = lanes
         self._waker = database.waker
+        self._reach = database.reach
         self._turn = count()
         self._lane = next(self._turn) % lanes
         self._quietener = notify.Quietener(clock)
@@ -114,12 +116,24 @@ class Submitter:
                 each.future.set_result(run_id)
 
     async def _accept(
-        self, acceptor: Acceptor, runs: Sequence[NewRun], known: frozenset[Known], arrived_at: float
+        self,
+        acceptor: Acceptor,
+        runs: Sequence[NewRun],
+        known: frozenset[Known],
+        arrived_at: float,
+        other_lanes: int = OTHER_LANES,
     ) -> list[UUID]:
         ids = self.new_ids(runs)
         wake_ups = self.wake_ups(ids, runs)
         batch = RunBatch(ids, runs, document_of(known), arrived_at)
-        verdicts = await self._accept_in_turn(acceptor, batch)
+        try:
+            verdicts = await self._accept_in_turn(acceptor, batch)
+        except NodeUnreachable:
+            if batch.is_keyed or not other_lanes:
+                raise
+            self._next_lane()  # nothing happened: any lane on another node will do
+            self._quietener = notify.Quietener(self._clock)
+            return await self._accept(acceptor, runs, known, arrived_at, other_lanes - 1)
         self._waker.wake(wake_ups)
         return _resolved(ids, verdicts)
 
@@ -129,7 +143,9 @@ class Submitter:
         while True:
             try:
                 verdicts = await acceptor.accept(batch)
-            except (KeyBusy, DatabaseBusy) as error:
+            except (KeyBusy, DatabaseBusy, NodeUnreachable) as error:
+                if isinstance(error, NodeUnreachable) and not batch.is_keyed:
+                    raise
                 if self._clock.monotonic() >= until:
                     raise batch.failure(error) from error
                 await self._clock.sleep(pause)
@@ -155,7 +171,10 @@ class Submitter:
         return ids
 
     def _next_lane(self) -> None:
-        self._lane = next(self._turn) % self._lanes
+        for _ in range(self._lanes):
+            self._lane = next(self._turn) % self._lanes
+            if self._reach.has(self._lane):
+                return
 
     def wake_ups(self, ids: Sequence[UUID], runs: Sequence[NewRun]) -> list[WakeUp]:
         """Whom to wake, sparingly. The lane changes with each wake-up that is sent: few claims find many runs."""

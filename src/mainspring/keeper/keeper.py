@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import structlog
 
-from mainspring.errors import DatabaseUnreachable
+from mainspring.errors import DatabaseUnreachable, NodeUnreachable
 from mainspring.store.connection import patience
 from mainspring.store.failures import ALL_DATABASE_ERRORS
 
@@ -23,6 +23,7 @@ log = structlog.get_logger()
 
 PATIENCE_SECONDS = 60.0
 AFTER_FAILURE_SECONDS = 1.0
+AWAY_SECONDS = 5.0  # what a duty has to do needs a node that is down
 
 
 class Duty(Protocol):
@@ -80,6 +81,10 @@ class Keeper:
             connection = await self._link.get()
             with patience(connection, PATIENCE_SECONDS):
                 return await duty.step(connection)
+        except NodeUnreachable as error:
+            log.warning("keeping waits for a node of the database", duty=type(duty).__name__, cause=str(error))
+            duty.forget()
+            return 0.0 if await self._link.leave_out(error) else AWAY_SECONDS
         except ALL_DATABASE_ERRORS as error:
             log.warning("keeping waits for the database", duty=type(duty).__name__, cause=str(error))
             for each in self._due:

@@ -51,11 +51,13 @@ class Promoter:
         from_the_front = began >= self._front_due
         if from_the_front:
             self._fronts = dict.fromkeys(self._places, runs.LONG_AGO)
+        lanes = set(connection.reach.lanes(range(self._lanes)))
+        places = [(lane, priority) for lane, priority in self._places if lane in lanes]
         rows = await runs.next_due(
             connection,
-            [lane for lane, _ in self._places],
-            [priority for _, priority in self._places],
-            list(self._fronts.values()),
+            [lane for lane, _ in places],
+            [priority for _, priority in places],
+            [self._fronts[place] for place in places],
         )
         if from_the_front:
             cost = self._clock.monotonic() - began

@@ -33,6 +33,6 @@ class Pruner:
             await workers.prune(connection, self._lanes, WORKERS_KEPT, BATCH),
             await operations.prune(connection, OPERATIONS_KEPT, BATCH),
         )
-        for lane in range(self._lanes):
+        for lane in connection.reach.lanes(range(self._lanes)):
             most = max(most, await leases.prune_stale(connection, lane, STALE_KEPT, BATCH))
         return 0.0 if most >= BATCH else EVERY

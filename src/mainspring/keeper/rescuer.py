@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from mainspring.errors import NodeUnreachable
 from mainspring.store import workers
 from mainspring.store.run_log import RunLog
 
@@ -56,16 +57,27 @@ class Rescuer:
         self._observed.clear()
 
     async def step(self, connection: Connection) -> float:
-        await workers.check_writable(connection)
-        pulses = await workers.pulses(connection)
-        if not all(pulse.beats_in_lane for pulse in pulses):
-            await workers.check_writable_before(connection)
+        pulses = await self._pulses(connection)
         suspects = self.suspects(pulses)
         for pulse in suspects[: self._allowance(pulses)]:
             await self._lose(connection, pulse)
         await self.sweep(connection)
         self._lines.sum_up()
         return min([NOBODY_ALIVE_PAUSE, *(pulse.lease_seconds / READS_PER_LEASE for pulse in pulses)])
+
+    async def _pulses(self, connection: Connection) -> list[Pulse]:
+        """All heartbeats there are. Where a node is down that has some, nobody is judged, and nobody could be declared
+        lost: that is written to all nodes. The runs of workers that ended before are rescued all the same.
+        """
+        try:
+            await workers.check_writable(connection)
+            pulses = await workers.pulses(connection)
+        except NodeUnreachable:
+            await self.sweep(connection)
+            raise
+        if not all(pulse.beats_in_lane for pulse in pulses):
+            await workers.check_writable_before(connection)
+        return pulses
 
     def suspects(self, pulses: list[Pulse]) -> list[Pulse]:
         """Note what was read just now; answers with those that have been silent for their lease time."""

@@ -20,6 +20,6 @@ class Sweeper:
         """Nothing is remembered."""
 
     async def step(self, connection: Connection) -> float:
-        for lane in range(self._lanes):
+        for lane in connection.reach.lanes(range(self._lanes)):
             await reports.sweep(connection, lane)
         return EVERY

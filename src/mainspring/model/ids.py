@@ -14,7 +14,7 @@ from uuid import UUID
 from mainspring.errors import InvalidInput, shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 RunId = NewType("RunId", UUID)
 Lane = NewType("Lane", int)
@@ -54,6 +54,11 @@ HOMES = tuple(Lane(lane) for lane in range(8))
 def home_of(process_id: UUID) -> Lane:
     """The home lane of a worker or scheduler, read from its id."""
     return HOMES[process_id.bytes[-1] % len(HOMES)]
+
+
+def homes_from(home: Lane) -> Sequence[Lane]:
+    """All home lanes, this one first: where to go while it cannot be reached."""
+    return HOMES[home:] + HOMES[:home]
 
 
 def at_home(process_id: UUID, home: int) -> bytes:

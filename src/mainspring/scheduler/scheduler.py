@@ -73,7 +73,8 @@ class LaneAssignment:
         self._share(lanes_of(own.id, self._live.live(now), own.lanes))
         known = await schedule_firing.known_by_workers(connection)
         self.packs = known >= PACKING_SINCE
-        self.horizon = await self.ahead.seconds(connection, self.lanes) if known >= STAGING_SINCE else 0.0
+        lanes = connection.reach.lanes(self.lanes)
+        self.horizon = await self.ahead.seconds(connection, lanes) if known >= STAGING_SINCE else 0.0
         if forgotten := self._live.forgotten(now):
             await schedulers.remove(connection, forgotten)
 
@@ -152,7 +153,8 @@ class FiringLoop(LaneLoop):
 
     async def step(self, connection: Connection) -> float:
         """Fire what is due now; answers in how many seconds to look again."""
-        lanes, horizon = [lane for lane in self._assignment.lanes if self._share(lane)], self._assignment.horizon
+        own, horizon = filter(self._share, self._assignment.lanes), self._assignment.horizon
+        lanes = connection.reach.lanes(own)
         if not lanes:
             return POLL_SECONDS
         pauses = {
@@ -179,7 +181,7 @@ class RecomputingLoop(LaneLoop):
     doing = "computing cursors again"
 
     async def step(self, connection: Connection) -> float:
-        await recompute(connection, self._assignment.lanes)
+        await recompute(connection, connection.reach.lanes(self._assignment.lanes))
         return POLL_SECONDS
 
 

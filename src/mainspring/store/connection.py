@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import asyncpg
 
-from mainspring.errors import DatabaseUnreachable, OutcomeUnknown
+from mainspring.errors import DatabaseUnreachable, NodeUnreachable, OutcomeUnknown
 from mainspring.store.failures import DATABASE_ERRORS, translated, unreachable
+from mainspring.store.reach import Reach
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
@@ -54,6 +55,7 @@ class Connection(_Base):
         super().__init__(*arguments, **settings)
         self.answer_seconds = ANSWER_SECONDS
         self.answered_at = self._loop.time()
+        self.reach = Reach()
         self.begin_with = ""  # what each transaction sets for itself, where a pooler hands sessions around
         self.send: Callable[[Iterable[WakeUp]], None] | None = None
         self.given_up: Callable[[], None] | None = None  # to be told that its server's side may live on
@@ -100,6 +102,7 @@ class Connection(_Base):
 
     async def _answered(self, operation: Awaitable[T]) -> T:
         self._question += 1
+        began = self._loop.time()
         timer = self._loop.call_later(self.answer_seconds, self._lose_patience, self._question)
         try:
             answer = await operation
@@ -111,6 +114,8 @@ class Connection(_Base):
             meaning = translated(error)
             if meaning is error:
                 raise
+            if isinstance(meaning, NodeUnreachable):
+                meaning.asked_at, meaning.failed_at = began, self._loop.time()
             raise meaning from error
         finally:
             timer.cancel()

@@ -20,12 +20,14 @@ from mainspring.store.failures import DATABASE_ERRORS, unreachable
 from mainspring.store.hosts import CONNECT_SECONDS, Hosts, StartupRefused
 from mainspring.store.notify import Waker
 from mainspring.store.pool import Pool
+from mainspring.store.reach import Reach
 from mainspring.store.statements import load
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
     from contextlib import AbstractAsyncContextManager
 
+    from mainspring.errors import NodeUnreachable
     from mainspring.store.connection import Connection
 
 T = TypeVar("T")
@@ -84,6 +86,7 @@ class Database:
         self._hosts = Hosts(url)
         self._abandoned: set[str] = set()  # names of connections whose server's side may live on
         self._session_mode = SessionMode.OURS
+        self.reach = Reach()
         self._pool = Pool(self._connect_for_pool, POOL_SIZE)
         self.waker = Waker(self._connect_for_waking)
 
@@ -125,6 +128,7 @@ class Database:
         full_name = f"mainspring {name}"
         connection = await self._connect(full_name, SETTINGS | CITUS_SETTINGS | dict(settings))
         connection.send = self.waker.wake
+        connection.reach = self.reach
         connection.given_up = partial(self.abandon, full_name)
         with _ended_unless_ready(connection):
             await self._end_abandoned(connection)
@@ -199,6 +203,13 @@ class Database:
         with contextlib.suppress(*DATABASE_ERRORS):  # the clock may have stepped over days for which nobody made any
             async with self.acquire() as connection:
                 return await history.add_partitions(connection) > 0
+        return False
+
+    async def leave_out(self, error: NodeUnreachable) -> bool:
+        """Leave out the lanes of a node that is down; answers whether that is news: then others may go on at once."""
+        with contextlib.suppress(*DATABASE_ERRORS):
+            async with self.acquire() as connection:
+                return await self.reach.leave_out(connection, error)
         return False
 
     async def close(self) -> None:

@@ -1,6 +1,7 @@
 """What a database may say, and what it means to us: one table for every class of error.
 
     DatabaseUnreachable   wait and reconnect
+    NodeUnreachable       go on with what is on other nodes of the cluster, and try again
     DatabaseBusy          nothing happened; do it again
     PartitionMissing      make it, do it again
     DatabaseUnsuitable    refuse; a person has to change something (workers wait for that)
@@ -15,6 +16,7 @@ what the caller's driver says (`callers.py`). None of these ends a worker, spend
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 import asyncpg
@@ -24,6 +26,7 @@ from mainspring.errors import (
     DatabaseUnreachable,
     DatabaseUnsuitable,
     MainspringError,
+    NodeUnreachable,
     OutcomeUnknown,
     PartitionMissing,
     PermissionMissing,
@@ -113,6 +116,7 @@ _MEANINGS = {
 _UNKNOWN = Meaning(StoreError, "PostgreSQL reported an error: {}.", "Look into the server's log.")
 _HISTORY = ("attempt", "log")
 _CHECK_VIOLATION = "23514"
+_NODE = re.compile(r"(?:remote node|to the node|command on|as essential:) (?:[^\s@]+@)?([^\s@]+:\d+)")
 
 
 def meaning_of(sqlstate: str) -> Meaning:
@@ -137,6 +141,27 @@ def unreachable(reason: str) -> DatabaseUnreachable:
     return DatabaseUnreachable(f"PostgreSQL cannot be reached: {reason}.", hint=_UNREACHABLE)
 
 
+def node_unreachable(node: str, sqlstate: str, said: str) -> NodeUnreachable:
+    error = NodeUnreachable(
+        f"The node {node} of the database cluster cannot be reached: {said}.",
+        hint=f"Start PostgreSQL on {node}; what is on the other nodes goes on meanwhile. See: mainspring doctor",
+        sqlstate=sqlstate,
+        said=said,
+        node=node,
+    )
+    error.node = node
+    return error
+
+
+def _node_of(error: asyncpg.PostgresError, sqlstate: str) -> str | None:
+    """Of which node a coordinator says that the connection to it failed or broke. Citus speaks English only."""
+    words = f"{error} {getattr(error, 'context', None) or ''}"
+    if not sqlstate.startswith(("08", "57P")) and "connection marked as essential" not in words:
+        return None
+    said = _NODE.search(words)
+    return None if said is None else said[1]
+
+
 def read_only_error() -> MainspringError:
     return _raised(_MEANINGS["25006"], "25006", "")
 
@@ -148,6 +173,8 @@ def said_by_server(sqlstate: str, words: str) -> MainspringError:
 
 def _of_server(error: asyncpg.PostgresError) -> MainspringError:
     sqlstate = str(error.sqlstate or "")
+    if (node := _node_of(error, sqlstate)) is not None:
+        return node_unreachable(node, sqlstate, _words(error))
     if sqlstate == _CHECK_VIOLATION and error.table_name in _HISTORY and error.constraint_name is None:
         return PartitionMissing(
             f"History has no partition for what is to be written: {error}.",

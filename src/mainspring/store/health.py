@@ -23,6 +23,19 @@ async def settings_of(connection: Connection) -> dict[str, Any]:
     return dict(row)
 
 
+async def nodes(connection: Connection) -> dict[str, bool]:
+    """The nodes of a Citus cluster, and whether each can be reached from the one that is connected to."""
+    rows = await connection.fetch(
+        "select nodename || ':' || nodeport as node, coalesce(bool_and(result), false) as is_reached"
+        " from pg_dist_node left join citus_check_cluster_node_health()"
+        " on to_nodename = nodename and to_nodeport = nodeport"
+        " and (from_nodename, from_nodeport) in (select nodename, nodeport from pg_dist_node"
+        " where groupid = (select groupid from pg_dist_local_group))"
+        " group by 1 order by 1"
+    )
+    return {row["node"]: row["is_reached"] for row in rows}
+
+
 async def applied_migrations(connection: Connection) -> dict[int, str]:
     """The migrations this database has seen, by version; none if it was never ours."""
     try:

@@ -136,7 +136,9 @@ async def find(connection: Connection, lane: int, lease_id: UUID, worker_id: UUI
 
 
 async def of_worker(connection: Connection, lanes: int, worker_id: UUID) -> list[Record]:
-    return await load("leases/of_worker").fetch(connection, lanes=list(range(lanes)), worker=worker_id)
+    return await load("leases/of_worker").fetch(
+        connection, lanes=connection.reach.lanes(range(lanes)), worker=worker_id
+    )
 
 
 async def settle(connection: Connection, worker_id: UUID, batch: Sequence[Settled]) -> Settlement:

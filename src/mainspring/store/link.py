@@ -6,12 +6,15 @@ import random
 import secrets
 from typing import TYPE_CHECKING
 
+from mainspring.errors import NodeUnreachable
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mainspring.clock import Clock
     from mainspring.store.connection import Connection
     from mainspring.store.database import Database
+    from mainspring.store.reach import Reach
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
 LASTING_SECONDS = 1.0  # a connection that served so long was a good one
@@ -55,14 +58,27 @@ class Link:
             self._since = self._clock.monotonic()
         return self._connection
 
+    @property
+    def reach(self) -> Reach:
+        """Which lanes are worth asking."""
+        return self._database.reach
+
+    async def leave_out(self, error: NodeUnreachable) -> bool:
+        """Leave out the lanes of a node that is down; answers whether that is news."""
+        return await self._database.leave_out(error)
+
     async def mend(self, error: BaseException | None = None) -> None:
         """After a failure: drop what may be broken and wait a little, longer each time until a connection lasts.
 
-        To be let in is not enough: a server whose disk is full accepts connections and nothing else.
+        To be let in is not enough: a server whose disk is full accepts connections and nothing else. When a node of a
+        cluster was found to be down, nothing is broken and nobody waits: its lanes are left out.
         """
         if error is not None and await self._database.has_repaired(error):
             return
-        if self._connection is not None:
+        is_node = isinstance(error, NodeUnreachable)  # the connection itself is a good one
+        if isinstance(error, NodeUnreachable) and await self.leave_out(error):
+            return
+        if self._connection is not None and not is_node:
             if self._clock.monotonic() - self._since >= LASTING_SECONDS:
                 self._pause = FIRST_PAUSE
             self._drop(self._connection)

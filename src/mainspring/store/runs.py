@@ -129,7 +129,7 @@ async def waiting_lines(connection: Connection, pairs: Sequence[tuple[int, int]]
 async def lines_to_rerank(connection: Connection, lanes: int, ahead_seconds: float) -> list[Record]:
     """Pairs of lane and line with runs whose rank the clock has passed before it was set back."""
     return await load("runs/lines_to_rerank").fetch(
-        connection, lanes=list(range(lanes)), priorities=PRIORITIES, ahead=_micros(ahead_seconds)
+        connection, lanes=connection.reach.lanes(range(lanes)), priorities=PRIORITIES, ahead=_micros(ahead_seconds)
     )
 
 
@@ -155,7 +155,7 @@ class HeldGroup(NamedTuple):
 
 
 async def lanes_with_held(connection: Connection, lanes: int) -> list[int]:
-    rows = await load("runs/lanes_with_held").fetch(connection, lanes=list(range(lanes)))
+    rows = await load("runs/lanes_with_held").fetch(connection, lanes=connection.reach.lanes(range(lanes)))
     return [row["lane"] for row in rows]
 
 
@@ -181,7 +181,7 @@ async def release(
 
 async def lanes_to_tidy(connection: Connection, lanes: int) -> list[Record]:
     """Lanes with runs that expired or keys to look at."""
-    return await load("runs/lanes_to_tidy").fetch(connection, lanes=list(range(lanes)))
+    return await load("runs/lanes_to_tidy").fetch(connection, lanes=connection.reach.lanes(range(lanes)))
 
 
 async def expire(connection: Connection, lane: int, count: int) -> int:

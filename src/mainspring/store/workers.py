@@ -8,7 +8,7 @@ from uuid import UUID  # noqa: TC003  msgspec reads the annotations of BadEnd
 
 import msgspec
 
-from mainspring.model.ids import HOMES, home_of
+from mainspring.model.ids import HOMES, home_of, homes_from
 from mainspring.model.lifecycle import MOST_CRASHES, State
 from mainspring.model.worker import WorkerState, WorkerSummary
 from mainspring.store.connection import transaction
@@ -101,7 +101,8 @@ async def send_heartbeats(connection: Connection, worker_ids: Sequence[UUID]) ->
         by_home[home_of(worker_id)].append(worker_id)
     rows = []
     for home, ids in by_home.items():  # those of one supervisor have one home
-        rows += await load("workers/beat").fetch(connection, lane=home, workers=ids)
+        lane = connection.reach.first(homes_from(home))
+        rows += await load("workers/beat").fetch(connection, lane=lane, workers=ids)
     return {row["id"]: row["is_to_drain"] for row in rows}
 
 
@@ -166,7 +167,7 @@ async def stop_if_live(connection: Connection, worker_id: UUID) -> bool:
 
 
 async def ended_with_leases(connection: Connection, lanes: int) -> list[UUID]:
-    rows = await load("workers/lost").fetch(connection, lanes=list(range(lanes)))
+    rows = await load("workers/lost").fetch(connection, lanes=connection.reach.lanes(range(lanes)))
     return [row["id"] for row in rows]
 
 
@@ -197,7 +198,7 @@ async def rescue_all(
 ) -> Rescued:
     """Take everything out of a lost worker's leases, a few leases at a time."""
     total = Rescued()
-    for lane in range(lanes):
+    for lane in connection.reach.lanes(range(lanes)):
         while (some := await rescue(connection, lane, worker_id, LEASES_AT_ONCE, note)).leases:
             total = Rescued(*(sum(pair) for pair in zip(total, some, strict=True)))
     return total

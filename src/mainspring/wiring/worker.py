@@ -143,7 +143,7 @@ class WorkerAssembly:
                 heard_of_later=heard_of_later,
             ),
             reconciler=LeaseReconciler(worker=self.worker, leases=leases, claimer=claimer, executor=executor),
-            status=StatusWriter(leases=leases, statistics=statistics, monitor=monitor),
+            status=StatusWriter(worker_id=self.worker.id, leases=leases, statistics=statistics, monitor=monitor),
         )
         return WorkerParts(
             lines=self.registered.lines,

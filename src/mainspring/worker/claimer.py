@@ -145,6 +145,8 @@ class Claimer:
             self._hot.add(pair, self._lines[pair[1]].queue)
         for pair in self._staged.take_due():
             self._ask_whose_instant_came(pair)
+        if self._kept is not None and not self._link.reach.has(self._kept[0]):
+            self._give_up_kept(self._kept)
         if self._kept is not None and self._capacity.free_slots() > 0 and self._unsettled_room() > 0:
             await self._claim_one(self._kept)
         elif not self._has_room():
@@ -158,6 +160,12 @@ class Claimer:
         else:
             wake_at = min(self._look_at, self._quota.next_at, self._staged.next_at)
             await self._rest(max(0.0, wake_at - self._clock.monotonic()))
+
+    def _give_up_kept(self, pair: Pair) -> None:
+        """Its node is down: others may have the slot that was kept for it."""
+        self._kept = None
+        self._capacity.release_slot()
+        self._hot.add(pair, self._lines[pair[1]].queue)
 
     def _ask_whose_instant_came(self, pair: Pair) -> None:
         if pair != self._kept:
@@ -202,13 +210,16 @@ class Claimer:
 
     def _may_ask_urgent(self, pair: Pair) -> bool:
         """Where there is room for what completes a chunk, there may be none for others."""
+        if not self._link.reach.has(pair[0]):
+            return False
         return self._quota.may_ask(pair) and (not self._capacity.gatherer or self._room(pair[1]) > 0)
 
     async def look(self) -> None:
         """Look, with one statement, at all lines in all lanes that are not known to be worth asking anyway."""
         began = self._clock.monotonic()
         hot = {*self._hot.pairs(), self._kept}
-        cold = [(lane, line) for lane in range(self._lanes) for line in self._lines if (lane, line) not in hot]
+        lanes = self._link.reach.lanes(range(self._lanes))
+        cold = [(lane, line) for lane in lanes for line in self._lines if (lane, line) not in hot]
         connection = await self._link.get()
         rows = await runs.waiting_lines(connection, cold) if cold else []
         self._looked_at = self._clock.monotonic()
@@ -323,6 +334,8 @@ class Claimer:
         One that commits even later than this look is found at the next heartbeat and given back.
         """
         for lease_id, pair in list(self.under_way.items()):
+            if not self._link.reach.has(pair[0]):
+                continue  # its node is down: the others do not wait for it
             connection = await self._link.get()
             rows = await leases.find(connection, pair[0], lease_id, self._worker_id)
             if rows:

@@ -2,17 +2,19 @@
 
 Leases all of whose runs succeeded are completed first, then everything else is settled, each in its own transaction.
 What went without an answer to its COMMIT is sent again as it was until the database says what became of it; nothing
-newer overtakes it. Results wait here while the database is away and are delivered if their lease still stands.
+newer overtakes it. Results wait here while the database is away and are delivered if their lease still stands. While a
+node of a cluster is down, those of its lanes are put aside, and the others go on.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+import contextlib
+from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
-from mainspring.errors import ValueNotStorable
+from mainspring.errors import NodeUnreachable, ValueNotStorable
 from mainspring.model.lifecycle import Outcome, State
 from mainspring.store import completions, leases
 from mainspring.store.columns import AttemptRecord
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from mainspring.store.completions import Completion
-    from mainspring.store.leases import Settled, Settlement
+    from mainspring.store.leases import L, Lease, Settled, Settlement
     from mainspring.store.link import Link
     from mainspring.worker.registration import WorkerIdentity
     from mainspring.worker.successes import WholeLease
@@ -37,6 +39,7 @@ FULL_BATCH = 500
 MAX_BATCH = 2_000
 MAX_UNSETTLED = 4_000
 GAP_SECONDS = 0.02  # between two flushes at moderate load
+ASIDE_SECONDS = 0.5  # between two looks whether what was put aside can be delivered
 COALESCE_SECONDS = 0.002  # results that arrive together travel together
 
 NOT_STORABLE = '"code":"result-not-storable"'
@@ -63,7 +66,9 @@ class Flusher:
         self._settled = settled
         self._completed = completed
         self._max_unsettled = max_unsettled
-        self._under_way = 0  # of a batch that is being delivered
+        self._under_way = 0  # of a batch that is being delivered, or put aside
+        self._leases_aside: list[SentLease] = []  # of lanes that cannot be reached
+        self._aside: list[Settled] = []
         self.failing_since: float | None = None  # when a delivery failed after which none has succeeded
         self._pending: list[Settled] = []
         self._successes = Successes()
@@ -114,26 +119,36 @@ class Flusher:
 
     async def run(self) -> None:
         while True:
-            await self._arrived.wait()
+            await self._until_there_is_something()
             await self._let_a_batch_gather()
             await self._flush()
-            if not self._waiting:
+            if not self._waiting and not self._has_aside:
                 self._is_idle.set()
+
+    async def _until_there_is_something(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(ASIDE_SECONDS if self._has_aside else None):
+                await self._arrived.wait()
+
+    @property
+    def _has_aside(self) -> bool:
+        return bool(self._aside or self._leases_aside)
 
     async def _flush(self) -> None:
         whole = self._successes.take_whole()
         rest = self._successes.take_rest(may_wait=bool(whole))
-        batch = [*self._pending, *(each.settled() for each in rest)]
+        fresh = [*self._pending, *(each.settled() for each in rest)]
         self._pending.clear()
         self._is_full.clear()
         if not self._waiting:
             self._arrived.clear()
-        self._under_way = len(batch) + sum(len(each.successes) for each in whole)
-        for some in in_batches(whole, MAX_BATCH):
+        self._under_way += len(fresh) + sum(len(each.successes) for each in whole)
+        again, self._leases_aside = self._leases_aside, []
+        batch, self._aside = [*self._aside, *fresh], []
+        for some in (again, *(list(map(_sent, each)) for each in in_batches(whole, MAX_BATCH))):
             batch += await self._complete(some)
         for start in range(0, len(batch), MAX_BATCH):
             await self._deliver(batch[start : start + MAX_BATCH])
-        self._under_way = 0
 
     async def _let_a_batch_gather(self) -> None:
         if self._waiting >= FULL_BATCH:
@@ -147,28 +162,44 @@ class Flusher:
             pass
         self._last = self._clock.monotonic()
 
-    async def _complete(self, whole: list[WholeLease]) -> list[Settled]:
+    async def _complete(self, sent: list[SentLease]) -> list[Settled]:
         """Complete whole leases; answers with what has to be settled one by one.
 
         That is the runs of leases that are not as they should be: sent before, or no longer ours.
         """
-        found = await self._completed_leases([each.completion() for each in whole])
-        self._note_completed([each for each in whole if each.lease_id in found])
-        return [each.settled() for lease in whole if lease.lease_id not in found for each in lease.successes]
+        sent, found = await self._completed_leases(sent)
+        self._note_completed([each.whole for each in sent if each.lease.id in found])
+        return [each.settled() for one in sent if one.lease.id not in found for each in one.whole.successes]
 
-    async def _completed_leases(self, whole: list[Completion]) -> set[UUID]:
-        """Which of these leases could be completed, however often the connection breaks on the way."""
+    async def _completed_leases(self, sent: list[SentLease]) -> tuple[list[SentLease], set[UUID]]:
+        """What was sent of these, and which of it was completed, however often the connection breaks on the way."""
         while True:
+            sent = self._reachable(sent, self._leases_aside)
+            if not sent:
+                return [], set()
             try:
                 connection = await self._link.get()
-                found = await completions.complete(connection, self._worker_id, whole)
+                found = await completions.complete(connection, self._worker_id, [each.completion for each in sent])
+            except NodeUnreachable as error:
+                await self._link.mend(error)
             except DATABASE_ERRORS as error:
-                await self._wait(sum(each.lease.size for each in whole), error)
+                await self._wait(sum(each.lease.size for each in sent), error)
             except DATA_ERRORS:  # settled one by one, it turns out which of them cannot be stored
-                return set()
+                return sent, set()
             else:
                 self.failing_since = None
-                return found
+                return sent, found
+
+    def _reachable(self, batch: list[L], aside: list[L]) -> list[L]:
+        """Those whose lanes can be reached; the others are put aside."""
+        reach = self._link.reach
+        if reach.has_all:
+            return batch
+        aside += [each for each in batch if not reach.has(each.lease.lane)]
+        found = [each for each in batch if reach.has(each.lease.lane)]
+        if not found:
+            self.failing_since = None  # the database answers: it is the node that does not
+        return found
 
     def _note_completed(self, completed: list[WholeLease]) -> None:
         count = sum(len(each.successes) for each in completed)
@@ -178,9 +209,11 @@ class Flusher:
 
     async def _deliver(self, batch: list[Settled]) -> None:
         """Settle a batch, however often the connection breaks on the way."""
-        while True:
+        while batch := self._reachable(batch, self._aside):
             try:
                 settlement = await self._settle(batch)
+            except NodeUnreachable as error:
+                await self._link.mend(error)
             except DATABASE_ERRORS as error:
                 await self._wait(len(batch), error)
             except DATA_ERRORS as error:
@@ -219,6 +252,21 @@ class Flusher:
         self._settled(batch, settlement)
         if settlement.stale:
             log.warning("results came too late and were refused", results=settlement.stale)
+
+
+class SentLease(NamedTuple):
+    """A whole lease, and what is sent of it: the same if it has to be sent again."""
+
+    whole: WholeLease
+    completion: Completion
+
+    @property
+    def lease(self) -> Lease:
+        return self.completion.lease
+
+
+def _sent(whole: WholeLease) -> SentLease:
+    return SentLease(whole, whole.completion())
 
 
 def _is_replaced(batch: list[Settled]) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import structlog
 
-from mainspring.errors import StoreError, ValueNotStorable
+from mainspring.errors import NodeUnreachable, StoreError, ValueNotStorable
 from mainspring.model.payload import decode
 from mainspring.store import reports, schedule_reading
 from mainspring.store.columns import ATTEMPT, FENCE, HEADERS, ID
@@ -139,6 +139,10 @@ class Reporter:
             self._is_urgent.clear()
             try:
                 await self._write()
+            except NodeUnreachable as error:
+                log.warning("reports of attempts wait for a node of the database", cause=str(error))
+                if not await self._database.leave_out(error):
+                    await self._clock.sleep(AFTER_FAILURE_SECONDS)
             except DATABASE_ERRORS as error:
                 log.warning("reports of attempts wait for the database", cause=str(error))
                 if not await self._database.has_repaired(error):
@@ -169,7 +173,10 @@ class Reporter:
 
     async def _write_checkpoints(self, connection: Connection) -> None:
         """One per run and statement: of two that a run sends at once, the second waits for the next one."""
-        while batch := {request.report.place: request for request in reversed(self._requests)}:
+        reach = self._database.reach
+        while batch := {
+            each.report.place: each for each in reversed(self._requests) if reach.has(each.report.place.lane)
+        }:
             sent = list(batch.values())
             stored = await reports.store_checkpoints(connection, self.worker_id, [each.checkpoint for each in sent])
             self._requests = [request for request in self._requests if request not in sent]
@@ -183,7 +190,11 @@ class Reporter:
             request.answer(StoreError(f"The checkpoint could not be stored: {error}."))
 
     async def _write_words(self, connection: Connection) -> None:
-        batch, self._waiting = self._waiting, []
+        has = self._database.reach.has
+        batch, self._waiting = (
+            [report for report in self._waiting if has(report.place.lane)],
+            [report for report in self._waiting if not has(report.place.lane)],
+        )
         for report in batch:
             report.is_waiting = False  # from here on it may call again
         parts = [(report, part) for report in batch for part in report.parts()]

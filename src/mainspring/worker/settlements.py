@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from mainspring.model.ids import home_of
 from mainspring.store import queues, workers
 from mainspring.store.columns import AttemptRecord
 from mainspring.store.leases import Fate
@@ -141,12 +142,16 @@ class SettlementMonitor:
 class StatusWriter:
     """Writes down what people see of a worker."""
 
-    def __init__(self, *, leases: ActiveLeases, statistics: LineStatistics, monitor: SettlementMonitor) -> None:
+    def __init__(
+        self, *, worker_id: UUID, leases: ActiveLeases, statistics: LineStatistics, monitor: SettlementMonitor
+    ) -> None:
+        self._home = home_of(worker_id)
         self._leases = leases
         self._statistics = statistics
         self._monitor = monitor
 
     async def write(self, connection: Connection) -> None:
         """What has changed since the last time; an idle worker writes nothing."""
-        await self._statistics.tell(connection, self._leases.by_line())
-        await self._monitor.tell(connection)
+        if connection.reach.has(self._home):  # it is for people: they see what was said last
+            await self._statistics.tell(connection, self._leases.by_line())
+            await self._monitor.tell(connection)

@@ -6,7 +6,7 @@ from (
     select lane.lane, line.id as line, (
         -- In the order of the index: without statistics anything else would search the whole lane.
         select true from ready
-        where ready.lane = lane.lane and ready.line_id = line.id and ready.priority = front.priority
+        where ready.lane = lane.lane /* and ready.lane = any (:lanes::smallint[]) */ and ready.line_id = line.id and ready.priority = front.priority
           and ready.rank > rank_bound() + :ahead::bigint
           and not (ready.ready_at = ready.due_at and ready.submitted_at < ready.due_at)
         order by ready.rank limit 1) as is_passed

@@ -7,9 +7,10 @@ from (
     select lane.lane, pair.line, min((
         -- In the order of the index: without statistics anything else would search the whole lane.
         select ready.rank from ready
-        where ready.lane = lane.lane and ready.line_id = pair.line and ready.priority = front.priority
+        where ready.lane = lane.lane /* and ready.lane = any (:lanes::smallint[]) */ and ready.line_id = pair.line and ready.priority = front.priority
         order by ready.rank limit 1)) as rank
     from lane join unnest(:lanes::smallint[], :lines::int[]) as pair (lane, line) on pair.lane = lane.lane
+        /* and lane.lane = any (:lanes::smallint[]) */
     cross join unnest(:priorities::smallint[]) as front (priority)
     where not exists (
         select from line join queue on queue.tenant_id = line.tenant_id and queue.name = line.queue
