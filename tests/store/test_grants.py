@@ -43,7 +43,10 @@ READING = """
     schedules/scan_end_of_job schedules/skipped schedules/specs schedules/versions workers/heartbeats workers/list
     workers/lost workers/serving
 """
-DEFINING = " jobs/add_version jobs/find_version jobs/lines jobs/open_line jobs/register"
+DEFINING = """
+    jobs/add_version jobs/find_version jobs/lines jobs/open_line jobs/open_line_with_number jobs/register
+    jobs/register_with_number
+"""
 ACTING = """
     connections/has_locked_tables jobs/objection_to
     leases/request_cancel operations/advance operations/lock_if_at operations/start queues/pause queues/resume
@@ -51,7 +54,8 @@ ACTING = """
     workers/request_drain
 """
 FIRING = """
-    calendars/find jobs/find_by_id jobs/lines jobs/open_line schedules/audit schedules/drop_cursors schedules/fire
+    calendars/find jobs/find_by_id jobs/lines jobs/open_line jobs/open_line_with_number schedules/audit
+    schedules/drop_cursors schedules/fire
     schedules/last_decided schedules/lock schedules/lock_cursor schedules/lock_if_free schedules/now schedules/resume
     schedules/set_cursor schedules/skip schedules/withdraw
 """

@@ -70,6 +70,7 @@ MORE_SAMPLES = {
     "fractions": "'{0,0.5,1}'",
     "handlers": "'{nothing}'",
     "kept": "'{}'",
+    "number": "1999999999",
     "holdings": "'{1,1}'",
     "host": "'here'",
     "id": "'00000000-0000-4000-8000-00000000cccc'",

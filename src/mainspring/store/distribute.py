@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mainspring.errors import StoreError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -75,6 +77,14 @@ async def coordinator_elsewhere(connection: Connection) -> str | None:
         " where (select groupid from pg_dist_local_group) <> 0"
     )
     return address
+
+
+async def on_coordinator(connection: Connection, command: str) -> int:
+    """Have the coordinator of the cluster execute a query for one number, in a transaction of its own."""
+    row = await connection.fetchrow("select success, result from run_command_on_coordinator($1)", command)
+    if not row["success"]:
+        raise StoreError(f"The coordinator of the cluster reported an error: {row['result']}.")
+    return int(row["result"])
 
 
 async def distribute(connection: Connection, lanes: int, say: Callable[[str], None]) -> None:

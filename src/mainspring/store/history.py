@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from mainspring.errors import StoreError
 from mainspring.model.ids import by_lane, lane_of, made_at
 from mainspring.store.columns import AttemptRecord
+from mainspring.store.distribute import coordinator_elsewhere, on_coordinator
 from mainspring.store.statements import load
 
 if TYPE_CHECKING:
@@ -55,7 +58,16 @@ async def ends_of(connection: Connection, run_ids: Sequence[UUID], *, tenant_id:
 
 async def add_partitions(connection: Connection, days_ahead: int = DAYS_AHEAD) -> int:
     """Make sure there are partitions for the days to come; answers how many were missing."""
-    return int(await load("history/add_partitions").fetchval(connection, days_ahead=days_ahead))
+    statement = load("history/add_partitions")
+    try:
+        return int(await statement.fetchval(connection, days_ahead=days_ahead))
+    except StoreError:
+        if connection.is_in_transaction() or await coordinator_elsewhere(connection) is None:
+            raise
+    # A worker node of a Citus cluster makes no tables. The coordinator knows nothing of our search path.
+    names = re.compile(r"\b(add_history_partition|clock_now)\(")
+    command = names.sub(r"mainspring.\1(", statement.text).replace("$1", str(int(days_ahead)))
+    return await on_coordinator(connection, command)
 
 
 async def outcomes_of_worker(connection: Connection, worker_id: UUID) -> list[Record]:

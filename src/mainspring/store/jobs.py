@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -11,6 +12,7 @@ from mainspring.errors import InvalidInput, JobNotFound, QueueNotFound, RowExist
 from mainspring.model.job import checked_name
 from mainspring.model.line import Line
 from mainspring.store.connection import transaction
+from mainspring.store.distribute import coordinator_elsewhere
 from mainspring.store.statements import load
 
 if TYPE_CHECKING:
@@ -58,9 +60,11 @@ async def _register(
     found = await load("jobs/find_version").fetchrow(connection, name=name, **known)
     if found is not None and found["version"] is not None:
         return JobRef(*found)
+    number = await _own_number(connection) if found is None else {}
     async with transaction(connection):
         if found is None:
-            found = await load("jobs/register").fetchrow(connection, name=name, definition=text, actor=actor, **known)
+            statement = load("jobs/register_with_number") if number else load("jobs/register")
+            found = await statement.fetchrow(connection, name=name, definition=text, actor=actor, **known, **number)
         if found is None:  # someone registered it meanwhile
             found = await load("jobs/find_version").fetchrow(connection, name=name, **known)
         if found is not None and found["version"] is None:
@@ -69,6 +73,15 @@ async def _register(
             )
     assert found is not None
     return JobRef(*found)
+
+
+async def _own_number(connection: Connection) -> dict[str, int]:
+    """A number for a new job or line, where the sequence cannot be asked. At random, from the half that sequences never
+    reach: if somebody has it, that is refused, and tried again with another.
+    """
+    if await coordinator_elsewhere(connection) is None:
+        return {}
+    return {"number": random.randrange(1 << 30, (1 << 31) - 1)}
 
 
 async def find(connection: Connection, name: str, *, tenant_id: int) -> tuple[JobRef, dict[str, Any]]:
@@ -151,8 +164,10 @@ async def open_lines(connection: Connection, wanted: Iterable[Line], *, tenant_i
     known = await lines(connection, tenant_id=tenant_id)
     missing = {each for line in wanted for each in (Line(line.queue), line)} - set(known)
     for line in sorted(missing):
-        await load("jobs/open_line").execute(
-            connection, tenant=tenant_id, queue=line.queue, labels=line.requirements, most=MAX_LINES
+        number = await _own_number(connection)
+        statement = load("jobs/open_line_with_number") if number else load("jobs/open_line")
+        await statement.execute(
+            connection, tenant=tenant_id, queue=line.queue, labels=line.requirements, most=MAX_LINES, **number
         )
     if missing:
         known = await lines(connection, tenant_id=tenant_id)
