@@ -65,10 +65,6 @@ def _always(database: Examined) -> bool:
     return True
 
 
-def _with_citus(database: Examined) -> bool:
-    return bool(database.settings["has_citus"])
-
-
 def _with_schema(database: Examined) -> bool:
     """There is a schema of ours, which this role may not even see into."""
     return bool(database.settings["has_schema"])
