@@ -121,6 +121,7 @@ OTHERS = {
         "select from line_sample",
         "delete from line_sample",
         "select finish_run(null, 0, 0, null, 0, null, null, null)",
+        "select complete_leases(0, null, '{}', '{}', '{}', '{}', null)",
         f"select {_OLD_RUN.translate({ord('('): '(null::', ord(','): ', null::'})}",
     ],
 }

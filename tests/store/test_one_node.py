@@ -15,7 +15,7 @@ from tests.registering import registered_worker
 
 from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.run import PRIORITIES, NewRun
-from mainspring.store import dead, leases, queues, runs, schedule_firing, schedulers, workers
+from mainspring.store import completions, dead, leases, queues, runs, schedule_firing, schedulers, workers
 from mainspring.store.connection import transaction
 from mainspring.store.distribute import MOVING, SHARDS
 from mainspring.store.schedule_firing import Firing, Skip
@@ -40,8 +40,6 @@ WAITING = """
 """
 TEMPLATE = NewRun(tenant_id=1, job_id=JOB, job_version=1, line_id=LINE, priority=5, payload=b"{}")
 DEAD = "select id from dead where lane = $1"
-# As the program says it, but for how arrays travel: within its transaction, this is not sent to nodes as it is.
-COMPLETE = "select complete_leases($1::int, $2::uuid, $3::uuid[], $4::int[], $5::bigint[], $6::bigint[], null)"
 AT_HOME = UUID("00000000-0000-4000-8000-000000000007")  # its home is the lane of all the others
 WORKER, LOST = UUID("00000000-0000-4000-8000-00000000aaaa"), UUID("00000000-0000-4000-8000-00000000bbbb")
 # Runs of one lane in each place. Some of them are too old, and some staged.
@@ -140,9 +138,8 @@ async def purge(connection: Connection) -> None:
 
 async def complete(connection: Connection) -> None:
     [lease] = await elsewhere("select id from lease where lane = $1 and worker_id = $2", LANE, LOST)
-    zeros = [0] * RUNS
-    completed = await connection.fetchval(COMPLETE, LANE, LOST, [lease["id"]], [RUNS], zeros, zeros)
-    assert completed == [lease["id"]]
+    whole = completions.Completion(leases.Lease(LANE, lease["id"], RUNS), [0] * RUNS, [0] * RUNS, [None] * RUNS, [])
+    assert await completions.complete(connection, LOST, [whole]) == {lease["id"]}
 
 
 async def fire(connection: Connection) -> None:

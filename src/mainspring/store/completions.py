@@ -5,6 +5,7 @@ What its runs brought along (payloads, headers, tags) does not travel back, and 
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,6 +16,7 @@ from mainspring.store.statements import load
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from contextlib import AbstractAsyncContextManager
     from uuid import UUID
 
     from mainspring.store.connection import Connection
@@ -41,13 +43,30 @@ async def complete(connection: Connection, worker_id: UUID, completions: Sequenc
     unanswered: whether it was recorded before is then looked up.
     """
     completed: set[UUID] = set()
-    async with transaction(connection):
+    async with _transaction_unless(connection.is_distributed, connection):
         for lane, of_lane in in_order_of_lanes(completions):
             completed |= await _complete_lane(connection, worker_id, lane, of_lane)
     return completed
 
 
+def _transaction_unless(is_left_out: bool, connection: Connection) -> AbstractAsyncContextManager[object]:
+    """Lanes of several nodes in one transaction are a two-phase commit on all of them; each by itself is one command.
+
+    If a later one fails, the first are completed all the same. Sent again, they are found as recorded before.
+    """
+    return nullcontext() if is_left_out else transaction(connection)
+
+
 async def _complete_lane(
+    connection: Connection, worker_id: UUID, lane: int, completions: list[Completion]
+) -> set[UUID]:
+    if connection.is_distributed and any(each.reports for each in completions):
+        async with transaction(connection):
+            return await _complete_and_conclude(connection, worker_id, lane, completions)
+    return await _complete_and_conclude(connection, worker_id, lane, completions)
+
+
+async def _complete_and_conclude(
     connection: Connection, worker_id: UUID, lane: int, completions: list[Completion]
 ) -> set[UUID]:
     completions.sort()  # the order in which everybody locks leases: no waiting in a circle

@@ -56,6 +56,7 @@ class Connection(_Base):
         self.answer_seconds = ANSWER_SECONDS
         self.answered_at = self._loop.time()
         self.reach = Reach()
+        self.is_distributed = False  # whether the database is spread over the nodes of a Citus cluster
         self.begin_with = ""  # what each transaction sets for itself, where a pooler hands sessions around
         self.send: Callable[[Iterable[WakeUp]], None] | None = None
         self.given_up: Callable[[], None] | None = None  # to be told that its server's side may live on

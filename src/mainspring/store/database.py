@@ -234,12 +234,14 @@ async def _complete_settings(connection: Connection) -> None:
         if major >= HAS_TRANSACTION_TIMEOUT:
             await connection.execute("set transaction_timeout = 0")
         # On Citus, a kept plan of a function's call is one that does not know its lane: it stays on the coordinator.
-        await connection.execute(
-            "select set_config('plan_cache_mode', 'force_custom_plan', false)"
-            " where current_setting('plan_cache_mode') = 'force_generic_plan'"
-            " and ($1 or exists (select from pg_catalog.pg_extension where extname = 'citus'))",
-            major < KEEPS_GOOD_PLANS,
+        connection.is_distributed = await connection.fetchval(
+            "select exists (select from pg_catalog.pg_extension where extname = 'citus')"
         )
+        if major < KEEPS_GOOD_PLANS or connection.is_distributed:
+            await connection.execute(
+                "select set_config('plan_cache_mode', 'force_custom_plan', false)"
+                " where current_setting('plan_cache_mode') = 'force_generic_plan'"
+            )
 
 
 async def end_connections(connection: Connection, full_names: Iterable[str], *, wait: float = 0.0) -> bool:

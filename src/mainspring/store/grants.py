@@ -160,6 +160,7 @@ FUNCTIONS = {
     "withdraw_staged(integer, uuid, timestamp with time zone)": (RoleKind.SCHEDULER, RoleKind.CLIENT),
     "withdraw_and_lock(integer, uuid, timestamp with time zone)": (RoleKind.SCHEDULER, RoleKind.CLIENT),
     "complete_leases(integer, uuid, uuid[], integer[], bigint[], bigint[], bytea[])": (RoleKind.WORKER,),
+    "complete_whole_leases(smallint, uuid, uuid[], integer[], text, text, bytea[])": (RoleKind.WORKER,),
     "finish_run(uuid, integer, integer, uuid, integer, uuid, timestamp with time zone, text)": (RoleKind.WORKER,),
 }
 
