@@ -70,6 +70,7 @@ MORE_SAMPLES = {
     "fractions": "'{0,0.5,1}'",
     "handlers": "'{nothing}'",
     "kept": "'{}'",
+    "knows": "19",
     "number": "1999999999",
     "holdings": "'{1,1}'",
     "host": "'here'",
