@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from mainspring.store.embedded import EmbeddedServer
 
 
+CITUS_SECONDS = 85.0  # to empty or drop some hundred shards takes its time where others work, too
 NEW_YEAR = datetime(2031, 1, 1, tzinfo=UTC)
 
 
@@ -74,6 +75,7 @@ def cluster() -> None:
 
     async def prepare() -> None:
         connection = await Database(CITUS_URL).connect("test")
+        connection.answer_seconds = CITUS_SECONDS
         await connection.execute("create extension if not exists citus; drop schema if exists mainspring cascade")
         await migrate(connection)
         await connection.close()
@@ -85,6 +87,7 @@ def cluster() -> None:
 async def coordinator(cluster: None) -> AsyncIterator[Connection]:
     database = Database(CITUS_URL)
     connection = await database.connect("test")
+    connection.answer_seconds = CITUS_SECONDS
     yield connection
     await connection.close()
     await database.close()  # who keeps the house sends wake-ups, over a connection of their own
