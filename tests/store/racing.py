@@ -89,7 +89,7 @@ class Party:
     async def fire(self, *lanes: int) -> None:
         """As a scheduler does, two seconds ahead."""
         for lane in lanes:
-            await self._firer.fire(cast("Connection", self.stepped), lane, SOON.total_seconds())
+            await self._firer.fire(cast("Connection", self.stepped), lane, SOON.total_seconds(), packs=True)
 
 
 async def fire(party: Party) -> None:

@@ -34,19 +34,19 @@ class Firing:
         """Decide all that is due within so many seconds; answers how many decisions that took."""
         decisions = 0
         for lane in range(LANES):
-            while count := (await self._firer.fire(self._connection, lane, horizon)).decisions:
+            while count := (await self._firer.fire(self._connection, lane, horizon, packs=True)).decisions:
                 decisions += count
         return decisions
 
     async def fire_lane(self, lane: int) -> int:
-        return (await self._firer.fire(self._connection, lane, 0.0)).runs
+        return (await self._firer.fire(self._connection, lane, 0.0, packs=True)).runs
 
     async def decided(self, horizon: float = 0.0) -> dict[int, Batch]:
         """Decide what is due in each lane, and carry nothing out yet."""
         batches = {}
         for lane in range(LANES):
             rows = await schedule_firing.due(self._connection, lane, horizon, 100)
-            batches[lane] = Batch(new_run_ids(len(rows), lane, NEW_YEAR))
+            batches[lane] = Batch(new_run_ids(len(rows), lane, NEW_YEAR), packs=True)
             for row in rows:
                 cursor = Cursor(row["schedule_id"], row["revision"], row["nominal_at"], row["due_at"])
                 await self._firer.decide(self._connection, row, cursor, row["now"], batches[lane])

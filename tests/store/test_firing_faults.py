@@ -72,7 +72,7 @@ async def verdicts(app: Mainspring, clock: FrozenClock, connection: Connection, 
         stepped = SteppedConnection(victim)
         stepped.gate = FatalGate(stop_at=len(found))
         with suppress(Died):
-            await lane_firer(clock).fire(cast("Connection", stepped), LANE, 0.0)
+            await lane_firer(clock).fire(cast("Connection", stepped), LANE, 0.0, packs=True)
             has_survived = True
         await Firing(connection, clock).fire()
         found.append(await verdict(connection, EXPECTED))

@@ -82,14 +82,17 @@ async def test_a_scheduler_writes_what_every_live_worker_can_read(
     assert assignment.packs is packs
 
 
-async def test_an_older_worker_that_has_ended_holds_nothing_up(clock: FrozenClock, connection: Connection) -> None:
+@pytest.mark.parametrize(("hours", "packs"), [(23, False), (25, True)])
+async def test_an_older_worker_that_has_ended_may_be_started_again_for_a_day(
+    clock: FrozenClock, connection: Connection, hours: int, packs: bool
+) -> None:
     assignment = LaneAssignment(SchedulerIdentity(id=uuid4(), lanes=LANES, clock=clock, version="v"))
     await register(connection, knows=0, waits_for_rank=False)
-    await connection.execute("update worker set state = 'stopped', ended_at = clock_now()")
+    await connection.execute("update worker set state = 'stopped', ended_at = clock_now() - $1::interval", hours * HOUR)
     await assignment.observe(connection)
 
     assert assignment.horizon > 0
-    assert assignment.packs
+    assert assignment.packs is packs
 
 
 async def test_runs_that_were_staged_together_stay_together_in_line(

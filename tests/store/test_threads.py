@@ -233,6 +233,30 @@ async def test_a_claim_takes_only_so_many_runs_of_jobs_that_need_a_thread(
     assert await connection.fetchval("select count(*) from ready where lane = $1", lane) == 5 - len(taken)
 
 
+async def test_a_claim_takes_nothing_if_all_need_a_thread_and_none_is_free(
+    app: Mainspring, jobs: Threaded, connection: Connection
+) -> None:
+    first = await jobs.block.options(key="a").submit()
+    lane, (in_thread, line) = lane_of(first.id), await connection.fetchrow("select job_id, line_id from ready")
+
+    taken = await leases.claim(
+        connection,
+        lane=lane,
+        line=line,
+        priorities=PRIORITIES,
+        fronts=[0] * len(PRIORITIES),
+        count=5,
+        lease_id=uuid4(),
+        worker_id=await registered_worker(connection),
+        jobs_in_threads=[in_thread],
+        threads=0,
+    )
+
+    assert taken == []
+    assert await connection.fetchval("select count(*) from ready") == 1
+    assert await connection.fetchval("select count(*) from lease") == 0
+
+
 async def _submit_to(lane: int, job: Any) -> None:
     """Until one happens to be in that lane."""
     while lane_of((await job.submit()).id) != lane:

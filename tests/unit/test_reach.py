@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mainspring.store.failures import node_unreachable
-from mainspring.store.reach import AGAIN_SECONDS, COST_SHARE, LONGEST_SECONDS, Reach
+from mainspring.store.reach import AGAIN_SECONDS, COST_SHARE, LONGEST_SECONDS, QUIET_SECONDS, Reach
 
 NODE, THERE = "10.0.0.2:5432", [1, 3]
 
@@ -52,6 +52,8 @@ async def test_the_lanes_of_a_node_that_is_down_are_left_out_for_a_while(times: 
     assert (reach.has_all, reach.lanes(range(4)), reach.first([3, 2, 1])) == (False, [0, 2], 2)
     times.now += AGAIN_SECONDS
     assert reach.lanes(range(4)) == [0, 1, 2, 3]
+    times.now += QUIET_SECONDS
+    assert reach.has_all
 
 
 async def test_whoever_had_asked_before_is_to_ask_again_and_whoever_needs_that_node_is_not(times: Times) -> None:

@@ -62,7 +62,7 @@ class Reruns:
     ) -> dict[UUID, UUID]:
         """Run those of one lane again within the caller's transaction; answers with what stands for each."""
         requeued = set(await requeue_in_lane(connection, lane, run_ids, act, payload=payload))
-        ended = [run_id for run_id in run_ids if run_id not in requeued]
+        ended = [run_id for run_id in dict.fromkeys(run_ids) if run_id not in requeued]
         again = {run_id: run_id for run_id in requeued}
         if ended:
             again |= await self._new_runs(connection, lane, ended, act, payload)

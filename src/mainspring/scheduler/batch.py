@@ -65,7 +65,7 @@ def catch_up_from(rule: str, seconds: float) -> CatchUp:
 class Batch:
     """Decisions about schedules of one lane, as the database takes them."""
 
-    def __init__(self, run_ids: list[UUID], *, packs: bool = False) -> None:
+    def __init__(self, run_ids: list[UUID], *, packs: bool) -> None:
         self.packs = packs  # all workers know the short form of which occurrence a run is for
         self._run_ids = run_ids
         self._places: dict[NewRun, int] = {}

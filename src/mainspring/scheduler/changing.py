@@ -68,7 +68,7 @@ class LockedSchedule(LockedCursor):
         self.row = row
 
     async def _fire_one(self, firer: LaneFirer, clock: Clock, cursor: Cursor) -> None:
-        batch = Batch(new_run_ids(1, self._lane, instant(clock)))
+        batch = Batch(new_run_ids(1, self._lane, instant(clock)), packs=False)
         await firer.decide(self._connection, self.row, cursor, self.now, batch, self.schedule)
         await firer.carry_out(self._connection, self._lane, batch)
         await self.read_cursor()

@@ -58,7 +58,7 @@ class LaneFirer:
         self._quietener = notify.Quietener(clock)
         self._passed_over: dict[int, PassedOver] = {}  # by lane
 
-    async def fire(self, connection: Connection, lane: int, horizon: float, *, packs: bool = True) -> Fired:
+    async def fire(self, connection: Connection, lane: int, horizon: float, *, packs: bool) -> Fired:
         """Decide what is due within `horizon` seconds, one instant per schedule and a batch of schedules.
 
         `packs`: all workers know the short form of which occurrence a run is for.

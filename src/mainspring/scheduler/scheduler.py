@@ -71,10 +71,10 @@ class LaneAssignment:
         now = own.clock.monotonic()
         self._live.hear({row["id"]: row["beat"] for row in rows}, now)
         self._share(lanes_of(own.id, self._live.live(now), own.lanes))
-        known = await schedule_firing.known_by_workers(connection)
-        self.packs = known >= PACKING_SINCE
+        live, lately = await schedule_firing.known_by_workers(connection)
+        self.packs = lately >= PACKING_SINCE
         lanes = connection.reach.lanes(self.lanes)
-        self.horizon = await self.ahead.seconds(connection, lanes) if known >= STAGING_SINCE else 0.0
+        self.horizon = await self.ahead.seconds(connection, lanes) if live >= STAGING_SINCE else 0.0
         if forgotten := self._live.forgotten(now):
             await schedulers.remove(connection, forgotten)
 

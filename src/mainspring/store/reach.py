@@ -46,10 +46,13 @@ class Reach:
 
     def __init__(self) -> None:
         self._away: dict[int, Span] = {}
+        self._over_at = 0.0  # from when on nothing of it matters any more
 
     @property
     def has_all(self) -> bool:
-        """Whether no lane was ever left out, as on a plain server."""
+        """Whether no lane is left out, nor was one lately: as on a plain server."""
+        if self._away and self._over_at <= asyncio.get_running_loop().time():
+            self._away = {}
         return not self._away
 
     def has(self, lane: int) -> bool:
@@ -77,7 +80,9 @@ class Reach:
         if any(self.has(lane) for lane in lanes):
             self._say_if_news(error.node, lanes, now)
             pause = max(AGAIN_SECONDS, (error.failed_at - error.asked_at) * COST_SHARE)
-            self._away |= dict.fromkeys(lanes, Span(now, now + min(LONGEST_SECONDS, pause)))
+            span = Span(now, now + min(LONGEST_SECONDS, pause))
+            self._away |= dict.fromkeys(lanes, span)
+            self._over_at = max(self._over_at, span.until + QUIET_SECONDS)
         return is_worth_it
 
     def _say_if_news(self, node: str, lanes: list[int], now: float) -> None:

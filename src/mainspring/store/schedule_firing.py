@@ -79,9 +79,11 @@ async def note_tzdata(connection: Connection, lane: int, tzdata: str) -> None:
     await load("schedules/note_tzdata").execute(connection, lane=lane, tzdata=tzdata)
 
 
-async def known_by_workers(connection: Connection) -> int:
-    """The newest migration that the programs of all live workers know."""
-    return int(await load("schedules/known_by_workers").fetchval(connection))
+async def known_by_workers(connection: Connection) -> tuple[int, int]:
+    """The newest migration that the programs of all live workers know, and that all of the last day knew."""
+    row = await load("schedules/known_by_workers").fetchrow(connection)
+    assert row is not None
+    return row["live"], row["lately"]
 
 
 async def fire(

@@ -175,7 +175,7 @@ class _Journey:
     async def _stop_at(self, stop: _Stop) -> None:
         await self._move_to(stop.at)
         for lane in stop.lanes:
-            await self._firer.fire(self._connection, lane, 0.0)
+            await self._firer.fire(self._connection, lane, 0.0, packs=True)
         if self._work is not None:
             await self._work.look_into(stop.lanes)
 

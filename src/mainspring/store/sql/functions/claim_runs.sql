@@ -43,7 +43,7 @@ begin
             order by ready.rank limit claim_runs.count for update skip locked) as candidate
         limit claim_runs.count) as wanted;
     picked := picked || in_threads[1:claim_runs.threads];
-    if picked is null then
+    if picked is null or cardinality(picked) = 0 then   -- perhaps all of them need a thread, and none is free
         return;
     end if;
 

@@ -1,7 +1,7 @@
 -- Claims, changes and reruns are made by functions of one lane: on Citus, one command to the node that has it.
 -- Leases are compressed: it costs a microsecond per run and takes a tenth off what is written ahead.
 -- serves: 12
--- functions: 0953f15125e7f55b
+-- functions: b96d3e8ec0a265d4
 
 -- Citus refuses this for a table that is distributed, so there the shards are told one by one.
 do $$
