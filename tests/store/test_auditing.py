@@ -116,6 +116,7 @@ def test_every_act_is_known() -> None:
     statements = [each for each in all_statements() if "audit" in written(each, "insert")]
 
     expected = {name: action for name, (action, _) in ACTS.items()} | BEGIN_AND_END | OF_SCHEDULES
+    expected["jobs/register_with_number"] = "job.create"  # on a node of a cluster that cannot ask the sequence
     texts = {each.name: " ".join(part.text for part in (each, *inside(each))) for each in statements}
     assert {name: next(iter(ACTION.findall(text)), None) for name, text in texts.items()} == expected
 

@@ -53,8 +53,8 @@ class Statement:
         return [values[name] for name in self.parameters]
 
     async def fetch(self, connection: Connection, **values: Any) -> list[Record]:
-        text = self.text if connection.reach.has_all else self.in_reach
-        return await connection.fetch(text, *self.arguments(values))
+        is_whole = self.in_reach == self.text or connection.reach.has_all
+        return await connection.fetch(self.text if is_whole else self.in_reach, *self.arguments(values))
 
     async def fetchrow(self, connection: Connection, **values: Any) -> Record | None:
         row: Record | None = await connection.fetchrow(self.text, *self.arguments(values))

@@ -145,8 +145,10 @@ class Flusher:
         self._under_way += len(fresh) + sum(len(each.successes) for each in whole)
         again, self._leases_aside = self._leases_aside, []
         batch, self._aside = [*self._aside, *fresh], []
-        for some in (again, *(list(map(_sent, each)) for each in in_batches(whole, MAX_BATCH))):
-            batch += await self._complete(some)
+        if again:
+            batch += await self._complete(again)
+        for some in in_batches(whole, MAX_BATCH):
+            batch += await self._complete([_sent(each) for each in some])
         for start in range(0, len(batch), MAX_BATCH):
             await self._deliver(batch[start : start + MAX_BATCH])
 
