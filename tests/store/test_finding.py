@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -181,9 +182,9 @@ def hello_of(app: Mainspring) -> Job[[], str]:
 
 LANE = 3
 PAGE = 8192
-PAYLOAD = 256 * 1024
+PAYLOAD = os.urandom(256 * 1024)  # leases are compressed: this one cannot be
 LEASES, RUNS_PER_LEASE, READY = 50, 20, 200_000
-ONE_LEASE = RUNS_PER_LEASE * PAYLOAD // PAGE  # pages that the runs of one lease fill
+ONE_LEASE = RUNS_PER_LEASE * len(PAYLOAD) // PAGE  # pages that the runs of one lease fill
 
 _MANY_READY = """
 insert into ready (lane, id, tenant_id, job_id, job_version, line_id, priority, payload)
@@ -193,7 +194,7 @@ _MANY_RUNNING = """
 insert into lease (lane, id, worker_id, runs, ids, done, cancel)
 select $1::int, gen_random_uuid(), gen_random_uuid(),
        array_agg(run_of(id, 1, 1, 1, 1, 5::smallint, 0::smallint, 1, 0::smallint, 0, now(), null, 0::smallint,
-                        convert_to(repeat('x', $3::int), 'UTF8'), null, null, null, null, now(), now())),
+                        $3::bytea, null, null, null, null, now(), now())),
        array_agg(id), repeat('0', count(*)::int)::varbit, repeat('0', count(*)::int)::varbit
 from unnest($2::uuid[]) with ordinality as run (id, position) group by position % $4::int
 """
