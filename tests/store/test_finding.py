@@ -247,7 +247,7 @@ async def expect_few_pages(connection: Connection, running: UUID, waiting: UUID)
     few = {
         "find a waiting run": await pages_touched(connection, "runs/find", lane=LANE, run=waiting, **tenant),
         "find nothing": await pages_touched(connection, "runs/find", lane=LANE, run=unknown_id(LANE), **tenant),
-        "ask whether it exists": await pages_touched(connection, "runs/exists", **place),
+        "ask whether it exists": await pages_touched(connection, "runs/exists", **place, since=datetime.now(UTC)),
         "end it where it waits": await pages_touched(
             connection, "runs/cancel_waiting", lane=LANE, runs=[waiting], **by
         ),
