@@ -33,14 +33,15 @@ BENCHMARKS = {
     "schedules": Benchmark("edits, firing and lateness with a million schedules", 60),
     "schedulers": Benchmark("two and four schedulers, one of which is killed", 20),
     "herd": Benchmark("200,000 schedules due in the same second, at once and spread", 120),
+    "citus": Benchmark("what a run costs the servers of the Citus cluster at MAINSPRING_CITUS_URL", 120),
     "lists": Benchmark("pages of runs out of a million ready ones and ten million attempts", 20),
 }
 ALL = "all"
-LONG = ("peers", "schedules", "schedulers", "herd", "lists")  # not among all: each takes minutes
+LONG = ("peers", "schedules", "schedulers", "herd", "lists", "citus")  # not among all: they take minutes, or a cluster
 WISHES = {
     "only": ("peers",),
     "jobs": ("peers",),
-    "rounds": ("peers", "herd", "throughput"),
+    "rounds": ("peers", "herd", "throughput", "citus"),
     "small": ("lists",),
     "count": ("schedules", "herd"),
     "due": ("schedules", "schedulers"),
@@ -63,7 +64,7 @@ def main() -> None:
     parser.add_argument("--only", action="append", metavar="PEER", help="peers: beside Mainspring, only this one")
     parser.add_argument("--jobs", type=_positive, metavar="N", help="peers: so many jobs for each, not by its speed")
     parser.add_argument(
-        "--rounds", type=_positive, metavar="N", help="peers, herd, throughput: how many rounds, if not 3 or 5"
+        "--rounds", type=_positive, metavar="N", help="peers, herd, throughput, citus: how many rounds, if not 3 or 5"
     )
     parser.add_argument("--small", action="store_true", default=None, help="lists: a quick try on little data")
     parser.add_argument(
