@@ -34,7 +34,7 @@ _LANES_OF_NODE = """
 """
 
 
-class Span(NamedTuple):
+class Absence(NamedTuple):
     """Since when, and until when, a lane is left out."""
 
     since: float
@@ -45,7 +45,7 @@ class Reach:
     """Lanes that are left out. One for all connections of a process to a database."""
 
     def __init__(self) -> None:
-        self._away: dict[int, Span] = {}
+        self._away: dict[int, Absence] = {}
         self._over_at = 0.0  # from when on nothing of it matters any more
 
     @property
@@ -80,7 +80,7 @@ class Reach:
         if any(self.has(lane) for lane in lanes):
             self._say_if_news(error.node, lanes, now)
             pause = max(AGAIN_SECONDS, (error.failed_at - error.asked_at) * COST_SHARE)
-            span = Span(now, now + min(LONGEST_SECONDS, pause))
+            span = Absence(now, now + min(LONGEST_SECONDS, pause))
             self._away |= dict.fromkeys(lanes, span)
             self._over_at = max(self._over_at, span.until + QUIET_SECONDS)
         return is_worth_it

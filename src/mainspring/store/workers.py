@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID  # noqa: TC003  msgspec reads the annotations of BadEnd
 
 import msgspec
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from mainspring.model.line import Line
-    from mainspring.store.connection import Connection
+    from mainspring.store.connection import Connection, Record
 
 
 LEASES_AT_ONCE = 10
@@ -219,9 +219,15 @@ async def list_workers(connection: Connection, ended_within: float) -> list[Work
     rows = await load("workers/list").fetch(connection, ended_within=ended_within)
     said = await load("workers/heartbeats").fetch(connection, lanes=HOMES, workers=[row["id"] for row in rows])
     heartbeats = {row["id"]: row for row in said}
-    return [
-        WorkerSummary(**{**row, **heartbeats.get(row["id"], {}), "state": WorkerState(row["state"])}) for row in rows
-    ]
+    latest = [_with_later_heartbeat(row, heartbeats.get(row["id"])) for row in rows]
+    return [WorkerSummary(**{**row, "state": WorkerState(row["state"])}) for row in latest]
+
+
+def _with_later_heartbeat(row: Record, said: Record | None) -> dict[str, Any]:
+    """A supervisor of before sends the heartbeats of its workers to the other table."""
+    if said is None or said["heartbeat_at"] < row["heartbeat_at"]:
+        return {**row}
+    return {**row, **said}
 
 
 class Server(NamedTuple):
