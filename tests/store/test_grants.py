@@ -34,6 +34,7 @@ READING = """
     calendars/find calendars/list calendars/users health/schedules_paused_by health/settings health/workers
     history/attempts_of_run history/audit_of_run history/ends jobs/find jobs/ids jobs/lines jobs/list jobs/names
     jobs/names_of lists/begin lists/counts lists/ended lists/last_errors lists/placed lists/placed_of_jobs
+    lists/ready_along_lines lists/ready_counts lists/ready_of_jobs
     lists/running lists/running_counts lists/unsuccessful lists/whereabouts operations/find operations/list
     queues/depths queues/samples queues/slots queues/tallies reports/find_progress reports/lines_of_run roles/keepers
     roles/lacking roles/search_path roles/strangers runs/find schedulers/list schedulers/list_in_reach

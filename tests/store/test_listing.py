@@ -10,12 +10,14 @@ import pytest
 from tests.registering import registered_worker
 
 from mainspring import Mainspring, RetryPolicy
+from mainspring.clock import instant
 from mainspring.control import looking
 from mainspring.errors import FilterTooWide, InvalidInput, JobNotFound, MainspringError, QueueNotFound
 from mainspring.model.filter import RunFilter, filter_of, run_filter
+from mainspring.model.ids import lane_of
 from mainspring.model.lifecycle import State
 from mainspring.model.listing import Position, first_id_at, position_of_id
-from mainspring.store import leases
+from mainspring.store import leases, lists
 from mainspring.store.submissions import new_run_ids
 from mainspring.testing import FrozenClock, run_until_idle
 
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     Connection = asyncpg.Connection[asyncpg.Record]
 
 FAST = RetryPolicy(max_attempts=2, first_delay=timedelta(0))
+LANES = 8
 SLOW = RetryPolicy(max_attempts=2, first_delay=timedelta(hours=1))
 
 
@@ -383,6 +386,7 @@ async def test_a_filter_that_would_look_at_too_much_is_refused_with_what_to_add(
     await world.bad.submit_many([{}] * 100)
     await run_until_idle(frozen_app, queues=["mail"])
     monkeypatch.setattr(looking, "ROWS_PER_SCAN", 6)
+    monkeypatch.setattr(lists, "TIMES_ALONG_LINES", 1)
 
     with pytest.raises(FilterTooWide) as refused:
         await frozen_app.runs.list(limit=4, **wanted)
@@ -414,3 +418,72 @@ async def test_a_filter_that_fills_its_page_soon_is_not_too_wide(
 
     assert len((await frozen_app.runs.list(limit=4, tags=["x"])).runs) == 4
     assert len((await frozen_app.runs.list(limit=100)).runs) == 100
+
+
+# ── in line, where there is no index by job ─────────────────────────────────────────────────────────────────────
+
+
+async def test_a_rare_job_is_found_deep_in_the_backlog(
+    frozen_app: Mainspring, clock: FrozenClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beyond the newest of each lane, the index of claims is read along the lines."""
+    world = World(frozen_app, clock)
+    rare = [(await world.slow.submit()).id for _ in range(3)]
+    later = (await world.slow.options(delay=3600).submit()).id
+    await world.bad.submit()
+    await _cover(world.good)
+    monkeypatch.setattr(looking, "ROWS_PER_SCAN", 10)
+
+    assert await _ids(frozen_app, job="slow", state="ready") == sorted(rare, reverse=True)
+    assert await _ids(frozen_app, job="slow") == sorted([*rare, later], reverse=True)
+    assert await _ids(frozen_app, job=["slow", "bad"], state="ready", queue="default") == sorted(rare, reverse=True)
+
+
+@pytest.mark.parametrize("limit", [1, 2, 7, 50])
+async def test_pages_of_a_queue_deep_in_the_backlog_put_together_are_all_its_runs(
+    frozen_app: Mainspring, clock: FrozenClock, monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    world = World(frozen_app, clock)
+    mail = [(await world.bad.submit()).id for _ in range(9)]
+    await _cover(world.good)
+    mail += [(await world.bad.submit()).id for _ in range(9)]
+    monkeypatch.setattr(looking, "ROWS_PER_SCAN", 10)
+
+    found, cursor = [], None
+    while True:
+        page = await frozen_app.runs.list(queue="mail", state="ready", limit=limit, cursor=cursor)
+        found += [run.id for run in page.runs]
+        if (cursor := page.cursor) is None:
+            break
+
+    assert found == sorted(mail, reverse=True)
+
+
+async def test_too_many_runs_of_a_job_below_those_of_others_are_too_wide(
+    frozen_app: Mainspring, clock: FrozenClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which of them are the newest is not known then; those before a time are."""
+    world = World(frozen_app, clock)
+    await _cover(world.slow)
+    await clock.advance(60)
+    between = instant(clock)
+    await clock.advance(60)
+    await _cover(world.good)
+    monkeypatch.setattr(looking, "ROWS_PER_SCAN", 10)
+    monkeypatch.setattr(lists, "TIMES_ALONG_LINES", 1)
+
+    with pytest.raises(FilterTooWide):
+        await frozen_app.runs.list(job="slow", limit=5)
+
+    assert len((await frozen_app.runs.list(job="slow", limit=5, until=between)).runs) == 5
+
+
+async def _cover(job: Any) -> None:
+    """Submit more runs to every lane than a look at the newest sees."""
+    lanes: set[int] = set()
+    while len(lanes) < LANES:
+        lanes |= {lane_of(handle.id) for handle in await job.submit_many([{}] * 20)}
+
+
+async def _ids(app: Mainspring, **wanted: Any) -> list[UUID]:
+    return [run.id for run in (await app.runs.list(**wanted)).runs]

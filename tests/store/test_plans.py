@@ -41,12 +41,14 @@ INDEXED = [
     if (indexes_of(statement) or statement in HOT) and not statement.name.startswith("health/")
 ]
 
-LISTS = [load(f"lists/{name}") for name in ("placed", "placed_of_jobs", "running", "ended", "unsuccessful")]
+LISTS = [
+    load(f"lists/{name}") for name in ("placed", "placed_of_jobs", "ready_of_jobs", "running", "ended", "unsuccessful")
+]
 LISTS += [load(f"schedules/{name}") for name in ("list", "list_of_job", "occurrences", "skipped", "versions")]
 LISTS += [load(f"schedules/{name}") for name in ("list_due", "scan_end", "scan_end_of_job")]
 # Those who look for something to do: none of them reads what is staged.
-CLAIM = inside(load("runs/claim"))[1]
-LOOKING = [CLAIM, *(load(name) for name in ("runs/waiting_lines", "queues/depths"))]
+CLAIM, CLAIM_BESIDE_OTHERS = inside(load("runs/claim"))[1:3]
+LOOKING = [CLAIM, CLAIM_BESIDE_OTHERS, *(load(name) for name in ("runs/waiting_lines", "queues/depths"))]
 
 RUNS, BATCH, COUNT = 20_000, 100, 200
 PRIORITIES_OF_TWO_LINES = 20
@@ -287,6 +289,8 @@ OTHER_SAMPLES: dict[str, dict[str, str]] = {
     "runs/rerun": {"detail": "'{}'", "ids": f"'{{{','.join(IN_LANE_0)}}}'", "payload": "null", "codec": "null"},
     "lists/placed": LISTING,
     "lists/placed_of_jobs": LISTING,
+    "lists/ready_of_jobs": LISTING | {"states": "'{ready,scheduled}'"},
+    "lists/ready_along_lines": LISTING,
     "lists/running": LISTING,
     "lists/ended": LISTING | IN_HISTORY,
     "lists/unsuccessful": LISTING | IN_HISTORY,
@@ -513,7 +517,7 @@ async def test_who_looks_for_something_to_do_reads_nothing_that_is_staged(bench:
         assert "Seq Scan" not in kinds(plan), statement.name
         read[statement.name] = max(rows_read_of(plan, "ready"))
     assert read.pop("runs/waiting_lines") <= PRIORITIES_OF_TWO_LINES, "the next of each, to know when"
-    assert read == {CLAIM.name: 0, "queues/depths": 0}
+    assert read == {CLAIM.name: 0, CLAIM_BESIDE_OTHERS.name: 0, "queues/depths": 0}
 
 
 @pytest.mark.parametrize("steps", SITUATIONS.values(), ids=SITUATIONS)

@@ -122,10 +122,32 @@ def test_an_unknown_statement_is_an_error() -> None:
 
 def test_runs_in_their_places_are_listed_alike_whichever_index_finds_them() -> None:
     """Two statements, as a condition that may be left out would let neither index be used; one answer."""
-    of_all, of_jobs = (load(name).text.split("from ", 1)[1] for name in ("lists/placed", "lists/placed_of_jobs"))
-    of_jobs = re.sub(r" and \w+\.job_id = pair\.job and \w+\.line_id = pair\.line", "", of_jobs)
+    of_all, of_jobs = (_without_scope(load(name).text) for name in ("lists/placed", "lists/placed_of_jobs"))
+    of_jobs = re.sub(r"and\w+\.job_id=pair\.joband\w+\.line_id=pair\.line", "", of_jobs)
+    _, _, elsewhere = of_all.partition("unionall")
 
-    assert _without_scope(of_all) == _without_scope(of_jobs)
+    assert elsewhere == of_jobs.removeprefix("(")
+
+
+def test_runs_in_line_are_listed_alike_whichever_index_finds_them() -> None:
+    """What is shown, and what makes a match: the whole lane, its newest, or whole lines."""
+    of_all, newest, along_lines = (
+        re.sub(r"\$\d+|\s", "", load(f"lists/{name}").text).replace("run.", "ready.")
+        for name in ("placed", "ready_of_jobs", "ready_along_lines")
+    )
+    shown, match = (
+        _between(of_all, "selectcase", "ready.tenant_id="),
+        _between(of_all, "ready.tenant_id=", "asis_match"),
+    )
+
+    assert shown in newest
+    assert shown in along_lines
+    assert match in newest
+    assert match in along_lines
+
+
+def _between(text: str, begin: str, end: str) -> str:
+    return begin + text.split(begin, 1)[1].split(end, 1)[0]
 
 
 def test_schedules_are_listed_alike_whichever_index_finds_them() -> None:

@@ -59,6 +59,7 @@ def scope_of(wanted: RunFilter, names: Names, *, tenant_id: int, lanes: int, cou
         jobs=[job for job, _ in pairs],
         lines=[line for _, line in pairs],
         is_narrow=wanted.is_narrow,
+        is_of_jobs=bool(wanted.jobs),
         tags=list(wanted.tags) or None,
         error=wanted.error,
         most=count,

@@ -6,7 +6,7 @@ Rows come with `is_match`, whether the filter's rest holds, and `is_last`, wheth
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mainspring.model.filter import FAILURES, UNSUCCESSFUL
 from mainspring.model.ids import by_lane, made_at
@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     from mainspring.store.connection import Connection, Record
 
 
+# What is in line has no index by job. The newest so many of a lane are looked at first: most pages are full soon. Where
+# that was not enough, whole lines are read, for up to so many runs of the jobs.
+SHARE_OF_NEWEST = 5  # one in so many of the rows that one scan may look at
+TIMES_ALONG_LINES = 10  # so many times as many
+COUNTED_IN_LINE = 100_000  # of a lane, of whatever job
 # A run is buried and its attempt recorded in one transaction, at one instant; nothing is known to make them differ.
 DEATH_SLACK = timedelta(minutes=1)
 
@@ -35,6 +40,7 @@ class Scope(NamedTuple):
     jobs: list[int]  # with `lines`, the pairs of job and line to ask for in history
     lines: list[int]
     is_narrow: bool  # whether only some jobs or lines are wanted
+    is_of_jobs: bool  # whether only some jobs are
     tags: list[str] | None
     error: str | None
     most: int  # rows wanted
@@ -67,16 +73,51 @@ async def placed(
         "tags": scope.tags,
         "before": before,
         "since": since,
-        "bound": scope.bound,
         "count": scope.most,
     }
     if not scope.is_narrow:
-        return await load("lists/placed").fetch(connection, lanes=scope.lanes, **values)
-    of_jobs = load("lists/placed_of_jobs")
+        return await load("lists/placed").fetch(connection, lanes=scope.lanes, bound=scope.bound, **values)
     rows: list[Record] = []
     for lane in scope.lanes:
-        rows += await of_jobs.fetch(connection, lane=lane, jobs=scope.jobs, lines=scope.lines, **values)
+        rows += await load("lists/placed_of_jobs").fetch(
+            connection, lane=lane, jobs=scope.jobs, lines=scope.lines, bound=scope.bound, **values
+        )
+    if not {State.READY, State.SCHEDULED}.isdisjoint(states):
+        rows += await _in_line(connection, scope, values)
     return rows
+
+
+async def _in_line(connection: Connection, scope: Scope, values: dict[str, Any]) -> list[Record]:
+    """Runs of some jobs or lines that are in line: among the newest of each lane, or else wherever they are."""
+    bound = max(scope.most + 1, scope.bound // SHARE_OF_NEWEST)
+    jobs, lines = sorted(set(scope.jobs)) if scope.is_of_jobs else None, sorted(set(scope.lines))
+    found = {
+        lane: await load("lists/ready_of_jobs").fetch(
+            connection, lane=lane, jobs=jobs, lines=lines, bound=bound, **values
+        )
+        for lane in scope.lanes
+    }
+    for lane in _given_up_too_soon(found, scope.most):
+        found[lane] = await _along_lines(connection, scope, lane, values)
+    return [row for rows in found.values() for row in rows]
+
+
+def _given_up_too_soon(found: dict[int, list[Record]], wanted: int) -> list[int]:
+    """The lanes where more may follow, if what is newer than that does not fill the page."""
+    ends = {lane: row["id"] for lane, rows in found.items() for row in rows if row["is_last"]}
+    if not ends:
+        return []
+    known_from = max(ends.values())
+    known = [row for rows in found.values() for row in rows if row["is_match"] and row["id"] >= known_from]
+    return [] if len(known) >= wanted else list(ends)
+
+
+async def _along_lines(connection: Connection, scope: Scope, lane: int, values: dict[str, Any]) -> list[Record]:
+    lines = scope.lines if scope.is_of_jobs else sorted(set(scope.lines))
+    jobs = scope.jobs if scope.is_of_jobs else [None] * len(lines)
+    return await load("lists/ready_along_lines").fetch(
+        connection, lane=lane, jobs=jobs, lines=lines, bound=scope.bound * TIMES_ALONG_LINES, **values
+    )
 
 
 async def running(connection: Connection, scope: Scope, before: UUID, since: UUID) -> list[Record]:
@@ -167,4 +208,18 @@ async def counts(
         found[row["job_id"]] |= dict(row)
     for row in await load("lists/running_counts").fetch(connection, **asked):
         found[row["job_id"]]["running"] = row["running"]
+    for lane in range(lanes):
+        rows = await load("lists/ready_counts").fetch(connection, lane=lane, bound=COUNTED_IN_LINE, tenant=tenant_id)
+        _add_in_line(found, rows)
     return found
+
+
+def _add_in_line(found: dict[int, dict[str, int]], rows: Sequence[Record]) -> None:
+    """Where a lane has more than were looked at, there may be more of any job."""
+    is_cut = sum(row["ready"] + row["staged"] for row in rows) >= COUNTED_IN_LINE
+    in_line = {row["job_id"]: row for row in rows}
+    for job_id, of_job in found.items():
+        if (row := in_line.get(job_id)) is not None:
+            of_job["ready"] = of_job.get("ready", 0) + row["ready"]
+            of_job["scheduled"] = of_job.get("scheduled", 0) + row["staged"]
+        of_job["is_more"] = of_job.get("is_more", False) or is_cut

@@ -253,8 +253,8 @@ create table ready (
         autovacuum_analyze_threshold = 100000);
 -- `is not null` is always true here. It says who may use an index: a statement that names the column, and no other.
 -- Else, while a table looks empty, any index with a lane looks as good as the primary key, and such plans are kept.
-create index ready_claim_idx on ready (lane, line_id, priority, rank) where line_id is not null;
-create index ready_job_idx on ready (lane, job_id, line_id, id) where job_id is not null;
+-- In this order it is a quarter smaller. The job is for lists: an index of its own would be written for each run.
+create index ready_claim_idx on ready (line_id, lane, priority, rank, job_id) where line_id is not null;
 create index ready_expiry_idx on ready (lane, expires_at) where expires_at is not null;
 
 -- Due in the future, or backing off.

@@ -1,17 +1,9 @@
--- How many runs of some jobs are where, each lane and line counted up to a bound.
--- Index: ready_job_idx, later_job_idx, held_list_idx, dead_job_idx.
-select job_id, sum(ready)::bigint as ready, sum(scheduled + staged)::bigint as scheduled, sum(held)::bigint as held,
-       sum(dead)::bigint as dead, bool_or(greatest(ready + staged, scheduled, held, dead) >= :bound::int) as is_more
+-- How many runs of some jobs wait elsewhere than in line or are dead, each lane and line counted up to a bound.
+-- Index: later_job_idx, held_list_idx, dead_job_idx.
+select job_id, sum(scheduled)::bigint as scheduled, sum(held)::bigint as held, sum(dead)::bigint as dead,
+       bool_or(greatest(scheduled, held, dead) >= :bound::int) as is_more
 from (
     select job.id as job_id,
-           (select count(*) from (
-               select ready.rank from ready
-               where ready.lane = lane.lane and ready.job_id = job.id and ready.line_id = line.id
-               limit :bound::int) as few where few.rank <= rank_bound()) as ready,
-           (select count(*) from (
-               select ready.rank from ready
-               where ready.lane = lane.lane and ready.job_id = job.id and ready.line_id = line.id
-               limit :bound::int) as few where few.rank > rank_bound()) as staged,
            (select count(*) from (
                select from later
                where later.lane = lane.lane and later.job_id = job.id and later.line_id = line.id

@@ -1,22 +1,8 @@
--- Runs of some jobs in some lines of one lane that wait or are dead, newest first, from a position on.
--- Like lists/placed, with an index scan for each pair of job and line.
--- Index: ready_job_idx, later_job_idx, held_list_idx, dead_job_idx.
+-- Runs of some jobs in some lines of one lane that wait elsewhere than in line or are dead, newest first, from a position on.
+-- Like lists/placed, with an index scan for each pair of job and line. What is in line: lists/ready_of_jobs.
+-- Index: later_job_idx, held_list_idx, dead_job_idx.
 select run.*
 from unnest(:jobs::int[], :lines::int[]) as pair (job, line) cross join lateral (
-    (select * from (
-        select case when ready.rank > rank_bound() then 'scheduled' else 'ready' end::run_state as state, ready.id,
-               {listed of ready},
-               ready.ready_at as since_at, null::text as reason, null::jsonb as error,
-               ready.tenant_id = :tenant::int and (:tags::text[] is null or ready.tags @> :tags::text[])
-               and case when ready.rank > rank_bound() then 'scheduled' else 'ready' end = any (:states::text[]) as is_match,
-               row_number() over (partition by ready.lane order by ready.id desc) = :bound::int as is_last
-        from ready
-        where ready.lane = :lane::smallint and ready.job_id = pair.job and ready.line_id = pair.line
-          and ready.id < :before::uuid and ready.id >= :since::uuid
-        order by ready.id desc
-        limit case when :states::text[] && array['ready', 'scheduled'] then :bound::int else 0 end) as looked_at
-    where is_match or is_last order by id desc limit :count::int)
-    union all
     (select * from (
         select 'scheduled'::run_state as state, later.id, {listed of later},
                null::timestamptz as since_at, null::text as reason, null::jsonb as error,
