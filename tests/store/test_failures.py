@@ -15,6 +15,7 @@ from mainspring.errors import (
     DatabaseUnreachable,
     DatabaseUnsuitable,
     NodeUnreachable,
+    OutcomeUnknown,
     PartitionMissing,
     PermissionMissing,
     RowExists,
@@ -167,6 +168,12 @@ def test_a_coordinator_says_which_node_cannot_be_reached(kind: type[asyncpg.Post
     assert isinstance(error, NodeUnreachable)
     assert (error.code, error.node) == ("node-unreachable", "10.0.0.2:5432")
     assert error.message.startswith("The node 10.0.0.2:5432 of the database cluster cannot be reached: ")
+
+
+def test_a_commit_that_a_node_did_not_answer_is_unknown() -> None:
+    words = "could not commit transaction for shard 102037 on at least one active node"
+
+    assert isinstance(translated(asyncpg.InternalServerError(words)), OutcomeUnknown)
 
 
 def test_a_connection_of_ours_that_breaks_is_no_nodes() -> None:

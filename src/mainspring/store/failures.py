@@ -2,6 +2,7 @@
 
     DatabaseUnreachable   wait and reconnect
     NodeUnreachable       go on with what is on other nodes of the cluster, and try again
+    OutcomeUnknown        look whether it happened: a node did not answer COMMIT
     DatabaseBusy          nothing happened; do it again
     PartitionMissing      make it, do it again
     DatabaseUnsuitable    refuse; a person has to change something (workers wait for that)
@@ -116,6 +117,9 @@ _MEANINGS = {
 _UNKNOWN = Meaning(StoreError, "PostgreSQL reported an error: {}.", "Look into the server's log.")
 _HISTORY = ("attempt", "log")
 _CHECK_VIOLATION = "23514"
+# How a coordinator says that a node did not answer COMMIT. The only node of a transaction prepares nothing: it may have
+# committed.
+_COMMIT_UNANSWERED = "could not commit transaction for shard"
 _NODE = re.compile(r"(?:remote node|to the node|command on|as essential:) (?:[^\s@]+@)?([^\s@]+:\d+)")
 
 
@@ -173,6 +177,11 @@ def said_by_server(sqlstate: str, words: str) -> MainspringError:
 
 def _of_server(error: asyncpg.PostgresError) -> MainspringError:
     sqlstate = str(error.sqlstate or "")
+    if _COMMIT_UNANSWERED in str(error):
+        return OutcomeUnknown(
+            f"A node of the database cluster did not answer COMMIT ({_words(error)}).",
+            hint="Look whether the change is there before repeating it.",
+        )
     if (node := _node_of(error, sqlstate)) is not None:
         return node_unreachable(node, sqlstate, _words(error))
     if sqlstate == _CHECK_VIOLATION and error.table_name in _HISTORY and error.constraint_name is None:
