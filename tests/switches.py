@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mainspring.store import callers, submissions
+from mainspring.store import submissions
 from mainspring.store.connection import transaction
 from mainspring.store.database import SETTINGS
 from mainspring.store.statements import load
@@ -26,9 +26,8 @@ def _no_confirmation(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was found is answered at once, whether or not a standby has it."""
     monkeypatch.setattr(load("runs/confirm"), "text", "select from lane where lane = $1::smallint and false")
     found = "where verdict = 'new' or set_config('synchronous_commit', 'local', true) is not null"
-    statement = f"{submissions.SUBMIT} {found}"
-    for module in (submissions, callers):
-        monkeypatch.setattr(module, "SUBMIT", statement)
+    monkeypatch.setattr(submissions.SUBMIT, "text", f"{submissions.SUBMIT.text} {found}")
+    monkeypatch.setattr(submissions, "SUBMIT_IN_LANE", f"{submissions.SUBMIT_IN_LANE} {found}")
 
 
 def _no_late_wake_ups(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,7 +41,8 @@ def _no_late_wake_ups(monkeypatch: pytest.MonkeyPatch) -> None:
 
     for module in ("accepting", "runs", "run_changes", "dead"):
         monkeypatch.setattr(f"mainspring.control.{module}.transaction", waking)
-    monkeypatch.setattr(callers, "SUBMIT", f"{submissions.SUBMIT}, pg_notify('mainspring_later', '')")
+    woken = f"{submissions.SUBMIT_IN_LANE}, pg_notify('mainspring_later', '')"
+    monkeypatch.setattr(submissions, "SUBMIT_IN_LANE", woken)
 
 
 SWITCHES: dict[str, Callable[[pytest.MonkeyPatch], None]] = {

@@ -51,7 +51,7 @@ DEFINING = """
 ACTING = """
     connections/has_locked_tables jobs/objection_to
     leases/request_cancel operations/advance operations/lock_if_at operations/start queues/pause queues/resume
-    runs/cancel_waiting runs/change runs/exists runs/purge runs/requeue runs/rerun
+    runs/cancel_waiting runs/change runs/exists runs/purge runs/requeue runs/rerun runs/submit
     workers/request_drain
 """
 FIRING = """

@@ -214,6 +214,23 @@ async def test_the_same_key_twice_in_one_batch_is_one_run(
     assert verdicts[2].verdict == "new"
 
 
+async def test_what_is_sent_again_since_its_commit_went_unanswered_finds_its_own_runs(
+    greet: Greet, connection: Connection, clock: FrozenClock
+) -> None:
+    """Also when one of its keys is forgotten meanwhile: that one is accepted anew, and no other."""
+    batch = await new_runs(greet, connection, ["a", "b", "c"])
+    ids, known = ids_for(batch, clock.at), await known_to(connection)
+    await submissions.submit_items(connection, ids, batch, known)
+    await connection.execute("delete from ready")  # they were claimed
+    await connection.execute("delete from idempotency where key = 'b'")
+
+    verdicts = await submissions.submit_items(connection, ids, batch, known)
+
+    assert [each.verdict for each in verdicts] == ["same", "new", "same"]
+    assert [each.run_id for each in verdicts] == ids
+    assert [row["id"] for row in await connection.fetch("select id from ready")] == [ids[1]]
+
+
 async def test_two_batches_with_the_same_keys_in_opposite_order_do_not_deadlock(
     greet: Greet, database: Database, connection: Connection, clock: FrozenClock
 ) -> None:

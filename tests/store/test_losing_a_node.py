@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import shlex
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,9 +14,12 @@ from tests.waiting import until
 from mainspring.clock import SystemClock
 from mainspring.control.doctor import examine
 from mainspring.control.findings import Level
+from mainspring.control.submitter import Submitter
 from mainspring.errors import NodeUnreachable
 from mainspring.model.ids import lane_of
+from mainspring.store import submissions
 from mainspring.store.reach import _LANES_OF_NODE, Reach
+from mainspring.store.submissions import new_run_ids
 
 from .citus import NODE, START, STOP, on_citus
 
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from mainspring import Mainspring
     from mainspring.app.handle import Handle
     from mainspring.store.connection import Connection
+    from mainspring.store.submissions import Verdict
 
 pytestmark = [*on_citus, pytest.mark.skipif(not NODE, reason="MAINSPRING_CITUS_NODE names no node to be stopped")]
 
@@ -114,6 +118,43 @@ async def test_runs_on_other_nodes_go_on_while_one_is_down_and_the_rest_when_it_
         assert [await handle.result(timeout=60) for handle in put_off] == list(range(100))
     runs = [await handle.find() for handle in [*under_way, *put_off]]
     assert {run.fence for run in runs} == {1}, "nobody was taken for lost"
+
+
+@pytest.mark.invariant(1)
+@pytest.mark.parametrize("options", [{"key": "once"}, {"delay": 3_600}], ids=["keyed", "delayed"])
+async def test_a_submission_whose_commit_a_node_did_not_answer_is_looked_up_and_sent_again(
+    citus_app: Mainspring,
+    coordinator: Connection,
+    there: frozenset[int],
+    options: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    @citus_app.job
+    async def note(n: int) -> int:
+        return n
+
+    await note.submit(n=0)
+    [run_id] = new_run_ids(1, min(there), datetime.now(UTC))
+    sent: list[str] = []
+    submit_items = submissions.submit_items
+
+    async def submit_and_lose_the_node(*arguments: Any, **named: Any) -> list[Verdict]:
+        verdicts = await submit_items(*arguments, **named)
+        if not sent:
+            async with node_down():
+                sent.append("lost")
+        else:
+            sent.append("sent again")
+        return verdicts
+
+    monkeypatch.setattr(Submitter, "new_ids", lambda self, runs: [run_id])
+    monkeypatch.setattr(submissions, "submit_items", submit_and_lose_the_node)
+    handle = await note.options(**options).submit(n=1)
+
+    assert sent == ["lost", "sent again"]
+    assert handle.id == run_id
+    found = "select (select count(*) from ready where id = $1) + (select count(*) from later where id = $1)"
+    assert await coordinator.fetchval(found, run_id) == 1
 
 
 async def test_who_asks_for_what_is_there_is_told_which_node_is_down(

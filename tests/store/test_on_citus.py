@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ import pytest
 from tests.registering import registered_worker
 
 from mainspring import Context, Mainspring, RetryPolicy
-from mainspring.errors import RunFailed, RunNotFound
+from mainspring.errors import IdempotencyConflict, RunFailed, RunNotFound
 from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.ids import lane_of
 from mainspring.model.run import PRIORITIES
@@ -23,6 +24,7 @@ from mainspring.store.migrate import LANES_ON_CITUS, installation_of, migrate
 from mainspring.store.statements import Statement, all_statements
 from mainspring.testing import run_until_idle
 
+from .callers import caller
 from .citus import CITUS_URL, connected, on_citus, url_of_node
 from .test_plans import OTHER_SAMPLES, SAMPLES
 
@@ -240,19 +242,71 @@ async def test_runs_submitted_in_a_transaction_share_its_fate(citus_app: Mainspr
     async def add(a: int, b: int) -> int:
         return a + b
 
-    caller = await asyncpg.connect(CITUS_URL)
-    async with caller.transaction():
-        kept = [await add.options(connection=caller, key=key).submit(a=1, b=2) for key in (None, "once")]
-    undone = caller.transaction()
+    own = await asyncpg.connect(CITUS_URL)
+    async with own.transaction():
+        kept = [await add.options(connection=own, key=key).submit(a=1, b=2) for key in (None, "once")]
+    undone = own.transaction()
     await undone.start()
-    lost = await add.options(connection=caller).submit(a=1, b=2)
+    lost = await add.options(connection=own).submit(a=1, b=2)
     await undone.rollback()
-    await caller.close()
+    await own.close()
 
     assert await run_until_idle(citus_app) == {"succeeded": 2}
     assert [await handle.result() for handle in kept] == [3, 3]
     with pytest.raises(RunNotFound):
         await lost.find()
+
+
+async def test_a_key_stands_for_one_run_however_many_ask_at_once(citus_app: Mainspring) -> None:
+    @citus_app.job
+    async def add(a: int, b: int) -> int:
+        return a + b
+
+    async with Mainspring(CITUS_URL, submitted_by="another process") as other:
+        theirs = type(add)(other, add.handler)
+        other.registry.add(add.handler)
+        handles = await asyncio.gather(
+            *(job.options(key="k").submit(a=1, b=2) for _ in range(10) for job in (add, theirs))
+        )
+
+    assert len({handle.id for handle in handles}) == 1
+    with pytest.raises(IdempotencyConflict, match="'k'"):
+        await add.options(key="k").submit(a=1, b=3)
+    assert await run_until_idle(citus_app) == {"succeeded": 1}
+
+
+@pytest.mark.parametrize("is_committed", [True, False])
+async def test_who_uses_a_key_of_an_open_transaction_learns_what_became_of_it(
+    citus_app: Mainspring, is_committed: bool
+) -> None:
+    @citus_app.job
+    async def add(a: int, b: int) -> int:
+        return a + b
+
+    async with caller("asyncpg", CITUS_URL) as one:
+        job = add.options(connection=one.connection, key="k")
+        first, again = await job.submit(a=1, b=2), await job.submit(a=1, b=2)
+        second = asyncio.ensure_future(add.options(key="k").submit(a=1, b=2))
+        other = await add.options(key="another").submit(a=1, b=2)  # goes on meanwhile
+        assert not second.done()
+        await (one.commit() if is_committed else one.rollback())
+
+    assert again == first
+    assert ((await second) == first) == is_committed
+    assert [(await handle.find()).state for handle in (await second, other)] == ["ready", "ready"]
+
+
+async def test_a_callers_batch_for_many_lanes_is_accepted_in_its_order(citus_app: Mainspring) -> None:
+    @citus_app.job
+    async def add(a: int, b: int) -> int:
+        return a + b
+
+    own = await asyncpg.connect(CITUS_URL)
+    handles = await add.options(connection=own, delay=3_600).submit_many([{"a": n, "b": 0} for n in range(2_500)])
+    await own.close()
+
+    assert len({lane_of(handle.id) for handle in handles}) == 3
+    assert [(await handles[n].find()).payload["a"] for n in (0, 999, 1_000, 2_499)] == [0, 999, 1_000, 2_499]
 
 
 async def test_failures_are_retried_and_buried(citus_app: Mainspring) -> None:

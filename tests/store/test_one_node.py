@@ -15,7 +15,8 @@ from tests.registering import registered_worker
 
 from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.run import PRIORITIES, NewRun
-from mainspring.store import completions, dead, leases, queues, runs, schedule_firing, schedulers, workers
+from mainspring.store import completions, dead, leases, queues, runs, schedule_firing, schedulers, submissions, workers
+from mainspring.store.callers import callers_connection
 from mainspring.store.connection import transaction
 from mainspring.store.distribute import MOVING, SHARDS
 from mainspring.store.schedule_firing import Firing, Skip
@@ -39,6 +40,9 @@ WAITING = """
     union all select id from held where lane = $1
 """
 TEMPLATE = NewRun(tenant_id=1, job_id=JOB, job_version=1, line_id=LINE, priority=5, payload=b"{}")
+# A key that stands for a run already.
+USED = TEMPLATE._replace(key="used", digest=b"what it is")
+KEPT = "insert into idempotency (lane, tenant_id, key, run_id, digest) values ($1, 1, 'used', $2, $3)"
 DEAD = "select id from dead where lane = $1"
 AT_HOME = UUID("00000000-0000-4000-8000-000000000007")  # its home is the lane of all the others
 WORKER, LOST = UUID("00000000-0000-4000-8000-00000000aaaa"), UUID("00000000-0000-4000-8000-00000000bbbb")
@@ -77,6 +81,42 @@ ENDED = """
     values ($1, $2, 1, 1, 1, 1, 1, 1, 5, 'cancelled', 'cancelled', $3, 1, '{}', $3)
 """
 CURSOR = "insert into cursor (lane, schedule_id, nominal_at, due_at, tzdata) values ($1, $2, $3, $3, '2026a')"
+
+
+async def submit_under_a_key(connection: Connection) -> None:
+    keyed = TEMPLATE._replace(key="once", digest=b"what it is")
+    assert await verdicts(connection, [keyed]) == ["new"]
+
+
+async def submit_under_a_key_again(connection: Connection) -> None:
+    """The key of a run that is there before all acts."""
+    assert await verdicts(connection, [USED]) == ["same"]
+
+
+async def submit_for_later(connection: Connection) -> None:
+    assert await verdicts(connection, [TEMPLATE._replace(delay=60.0)] * RUNS) == ["new"] * RUNS
+
+
+async def submit_what_expires(connection: Connection) -> None:
+    assert await verdicts(connection, [TEMPLATE._replace(max_age=60.0)] * RUNS) == ["new"] * RUNS
+
+
+async def submit_to_strangers(connection: Connection) -> None:
+    """Whether the numbers of jobs are right is compared where the runs would be."""
+    known = submissions.known_document(await installation(), {JOB: "nobody's"}, {})
+    assert await verdicts(connection, [TEMPLATE._replace(delay=60.0)], known) == ["unknown"]
+
+
+async def verdicts(connection: Connection, some: list[NewRun], known: str | None = None) -> list[str]:
+    if known is None:
+        known = submissions.known_document(await installation(), {}, {})
+    ids = new_run_ids(len(some), LANE, DUE_AT)
+    return [each.verdict for each in await submissions.submit_items(connection, ids, some, known, key_wait="1s")]
+
+
+async def installation() -> str:
+    [row] = await elsewhere("select installation_id() as id")
+    return str(row["id"])
 
 
 async def claim(connection: Connection, worker_id: UUID = WORKER) -> None:
@@ -180,6 +220,11 @@ async def elsewhere(query: str, *values: object) -> list[Any]:
 ACTS: dict[str, Act] = {
     each.__name__: each
     for each in (
+        submit_under_a_key,
+        submit_under_a_key_again,
+        submit_for_later,
+        submit_what_expires,
+        submit_to_strangers,
         claim,
         promote,
         expire,
@@ -199,7 +244,8 @@ ACTS: dict[str, Act] = {
     )
 }
 
-WITHIN_TRANSACTIONS = (cancel, requeue, purge)
+SUBMISSIONS = (submit_under_a_key, submit_under_a_key_again, submit_for_later, submit_what_expires)
+WITHIN_TRANSACTIONS = (*SUBMISSIONS, cancel, requeue, purge)
 
 
 @pytest.fixture
@@ -211,6 +257,7 @@ async def scene(coordinator: Connection) -> Connection:
     await coordinator.execute(FILL)
     await claim(coordinator, LOST)
     await coordinator.execute(FILL)
+    await coordinator.execute(KEPT, LANE, *new_run_ids(1, LANE, DUE_AT), USED.digest)
     await coordinator.execute(SCHEDULED, LANE, SCHEDULE)
     await coordinator.execute(CURSOR, LANE, SCHEDULE, DUE_AT)
     await coordinator.execute(ENDED, LANE, *new_run_ids(1, LANE, DUE_AT), DUE_AT)
@@ -281,6 +328,28 @@ async def test_acts_in_lanes_of_two_nodes_commit_together(scene: Connection) -> 
             await dead.purge(scene, lane, [], ACT, reason="hopeless")
 
     assert len([command for command in sent if "purge_runs" in command]) == 2, sent
+    assert len([command for command in sent if "PREPARE TRANSACTION" in command]) == 2, sent
+
+
+async def test_submissions_of_a_caller_are_one_command_each_within_its_transaction(scene: Connection) -> None:
+    known = submissions.known_document(await installation(), {}, {})
+    caller = callers_connection(scene)
+    async with traced(scene) as sent, transaction(scene):
+        for some in ([USED._replace(key="theirs")], [TEMPLATE._replace(delay=60.0)] * RUNS):
+            await caller.submit(new_run_ids(len(some), LANE, DUE_AT), some, known)
+
+    assert len(sent) == 4, sent
+    assert len([command for command in sent if "submit_runs" in command]) == 2
+    assert sent[3].endswith("COMMIT")
+
+
+async def test_what_a_caller_submits_to_lanes_of_two_nodes_is_one_command_to_each(scene: Connection) -> None:
+    known = submissions.known_document(await installation(), {}, {})
+    ids = [run_id for lane in await lanes_of_two_nodes(scene) for run_id in new_run_ids(RUNS, lane, DUE_AT)]
+    async with traced(scene) as sent:  # without a transaction: all or none
+        await callers_connection(scene).submit(ids, [TEMPLATE._replace(delay=60.0)] * len(ids), known)
+
+    assert len([command for command in sent if "submit_runs" in command]) == 2, sent
     assert len([command for command in sent if "PREPARE TRANSACTION" in command]) == 2, sent
 
 

@@ -39,6 +39,7 @@ FOR_ALL_TENANTS = ("restored", "doctor", "server_checks", "schema_checks", "sche
 # Statements that read rows of tenants, are reached from control/, and name no tenant.
 WITHOUT = {
     "runs/exists": "looks for runs whose ids this process made a moment ago",
+    "runs/submit": "each item names the tenant of its run and of its key",
     "reports/find_progress": "a row by the id of a run that the caller has found as its tenant's",
     "reports/lines_of_run": "rows by the id of a run that the caller has found as its tenant's",
     "schedules/next_due": "how late schedulers are, who serve all tenants",

@@ -122,6 +122,35 @@ async def test_the_handles_of_a_batch_are_in_the_order_of_its_items(app: Mainspr
     assert [(await handle.find()).payload["a"] for handle in handles] == list(range(50))
 
 
+MANY = 8_000  # so many are in all lanes
+
+
+@pytest.mark.parametrize("library", ["asyncpg", "psycopg"])
+async def test_so_are_those_of_a_batch_for_many_lanes(app: Mainspring, add: AddJob, url: str, library: str) -> None:
+    async with caller(library, url) as one:
+        job = add.options(connection=one.connection, delay=60)
+        batch = [{"a": each, "b": 0} for each in range(MANY)]
+        handles = await (
+            asyncio.to_thread(job.submit_many_sync, batch) if library in BLOCKING else job.submit_many(batch)
+        )
+        await one.commit()
+
+    assert {lane_of(handle.id) for handle in handles} == set(range(8))
+    assert [(await handles[each].find()).payload["a"] for each in (0, 999, 1_000, 7_999)] == [0, 999, 1_000, 7_999]
+
+
+async def test_without_a_transaction_a_batch_for_many_lanes_is_accepted_as_a_whole_or_not_at_all(
+    app: Mainspring, add: AddJob, url: str, connection: asyncpg.Connection[Any]
+) -> None:
+    await connection.execute("alter table ready add check (lane <> 7)")  # the last in order
+    own = await asyncpg.connect(url)
+    with pytest.raises(asyncpg.CheckViolationError):
+        await add.options(connection=own).submit_many([{"a": 1, "b": 2}] * MANY)
+    await own.close()
+
+    assert await connection.fetchval("select count(*) from ready") == 0
+
+
 @pytest.mark.parametrize("is_committed", [True, False])
 async def test_a_run_and_what_its_caller_writes_happen_together(
     app: Mainspring, add: AddJob, url: str, connection: asyncpg.Connection[Any], is_committed: bool

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mainspring.errors import InvalidInput, LeaseLost, MainspringError, RunCancelled
 from mainspring.store.failures import said_by_server
-from mainspring.store.submissions import SUBMIT, Verdict, items_as_json, verdicts
+from mainspring.store.submissions import Verdict, callers_statement, verdicts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -39,18 +39,18 @@ class CallersConnection:
         self._driver = driver
 
     async def submit(self, ids: Sequence[UUID], runs: Sequence[NewRun], known: str) -> list[Verdict]:
-        items = items_as_json(ids, runs)
+        statement, values = callers_statement(ids, runs, known)
         with our_refusals():
             while True:
-                answers = verdicts(await _settled(self.call(SUBMIT, items, known, None)))
+                answers = verdicts(await _settled(self.call(statement, *values)))
                 if not _is_any_gone(answers):
                     return answers
 
     def submit_sync(self, ids: Sequence[UUID], runs: Sequence[NewRun], known: str) -> list[Verdict]:
-        items = items_as_json(ids, runs)
+        statement, values = callers_statement(ids, runs, known)
         with our_refusals():
             while True:
-                answers = verdicts(_checked_blocking(self.call(SUBMIT, items, known, None)).fetchall())
+                answers = verdicts(_checked_blocking(self.call(statement, *values)).fetchall())
                 if not _is_any_gone(answers):
                     return answers
 

@@ -152,6 +152,7 @@ FUNCTIONS = {
     "add_history_partition(date)": (RoleKind.WORKER,),
     "installation_id()": tuple(RoleKind),
     "objection_to(jsonb)": (RoleKind.CLIENT,),
+    "submit_runs(smallint, jsonb, jsonb, text)": (RoleKind.CLIENT,),
     "submit_runs(jsonb, jsonb, text)": (RoleKind.CLIENT,),
     "submit(jsonb, text[])": (RoleKind.CLIENT,),
     f"fire_schedules({_FIRING})": (RoleKind.SCHEDULER, RoleKind.CLIENT),

@@ -6,6 +6,8 @@ The same function serves a caller's own connection, so there is one implementati
 from __future__ import annotations
 
 import base64
+from collections import defaultdict
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from uuid import UUID, uuid4
 
@@ -28,9 +30,14 @@ if TYPE_CHECKING:
     from mainspring.model.run import NewRun
     from mainspring.store.connection import Connection
 
-# The statement a caller's connection runs; drivers differ only in how they write a parameter. It travels as text: as
-# jsonb it would pass through whatever codec the caller has set for that.
-SUBMIT = """select ordinal, run_id, verdict
+    Item = dict[str, Any]
+
+SUBMIT = load("runs/submit")
+# What a caller's connection runs, for runs of one lane and of several; drivers differ only in how they write a
+# parameter. All travels as text: as jsonb it would pass through whatever codec the caller has set for that.
+SUBMIT_IN_LANE = """select ordinal, run_id, verdict
+    from mainspring.submit_runs({}::text::smallint, {}::text::jsonb, {}::text::jsonb, {}::text)"""
+SUBMIT_IN_LANES = """select ordinal, run_id, verdict
     from mainspring.submit_runs({}::text::jsonb, {}::text::jsonb, {}::text)"""
 NO_RUN = UUID(int=0)
 OBJECTIONS = ("foreign", "unknown")
@@ -81,8 +88,12 @@ async def submit_items(
     *,
     key_wait: str | None = None,
 ) -> list[Verdict]:
-    items = items_as_json(ids, runs)
-    return verdicts(await connection.fetch(SUBMIT.format("$1", "$2", "$3"), items, known, key_wait))
+    """Accept runs lane by lane: of several lanes all or none only within a transaction."""
+    rows = []
+    for lane, items in _items_by_lane(ids, runs):
+        document = _as_json(items)
+        rows += await SUBMIT.fetch(connection, lane=lane, items=document, known=known, key_wait=key_wait)
+    return verdicts(rows)
 
 
 def known_document(installation: str, jobs: Mapping[int, str], lines: Mapping[int, Line]) -> str:
@@ -112,13 +123,33 @@ def raise_objection(objection: str) -> NoReturn:
     )
 
 
-def items_as_json(ids: Sequence[UUID], runs: Sequence[NewRun]) -> str:
-    """The argument of `submit`: plain JSON, so that every driver can pass it."""
-    items = [_item(ordinal, run_id, run) for ordinal, (run_id, run) in enumerate(zip(ids, runs, strict=True))]
+def callers_statement(ids: Sequence[UUID], runs: Sequence[NewRun], known: str) -> tuple[str, list[str | None]]:
+    """The one statement that accepts runs on a caller's connection, and its values.
+
+    Of one lane, as nearly always, on Citus it is one command to one node.
+    """
+    lanes = _items_by_lane(ids, runs)
+    if len(lanes) == 1:
+        [(lane, items)] = lanes
+        return SUBMIT_IN_LANE, [str(lane), _as_json(items), known, None]
+    return SUBMIT_IN_LANES, [_as_json([item for _, items in lanes for item in items]), known, None]
+
+
+def _items_by_lane(ids: Sequence[UUID], runs: Sequence[NewRun]) -> list[tuple[int, list[Item]]]:
+    """In one order everywhere: two batches with the same keys wait for each other instead of deadlocking."""
+    lanes: defaultdict[int, list[Item]] = defaultdict(list)
+    for ordinal, (run_id, run) in enumerate(zip(ids, runs, strict=True)):
+        item = _item(ordinal, run_id, run)
+        lanes[item["lane"]].append(item)
+    return sorted(lanes.items(), key=itemgetter(0))
+
+
+def _as_json(items: Sequence[Item]) -> str:
+    """Plain JSON, so that every driver can pass it."""
     return msgspec.json.encode(items).decode()
 
 
-def _item(ordinal: int, run_id: UUID, run: NewRun) -> dict[str, Any]:
+def _item(ordinal: int, run_id: UUID, run: NewRun) -> Item:
     return {
         "ordinal": ordinal,
         "lane": lane_of(run_id),
