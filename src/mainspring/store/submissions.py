@@ -150,7 +150,7 @@ def _as_json(items: Sequence[Item]) -> str:
 
 
 def _item(ordinal: int, run_id: UUID, run: NewRun) -> Item:
-    return {
+    item = {
         "ordinal": ordinal,
         "lane": lane_of(run_id),
         "id": str(run_id),
@@ -172,6 +172,7 @@ def _item(ordinal: int, run_id: UUID, run: NewRun) -> Item:
         "digest": None if run.digest is None else base64.b64encode(run.digest).decode(),
         "submitted_by": run.submitted_by,
     }
+    return {name: value for name, value in item.items() if value is not None}  # most say little: less to be read
 
 
 def verdicts(rows: Iterable[Any]) -> list[Verdict]:
