@@ -1,7 +1,7 @@
 -- Submissions with a key or a delay are made by a function of one lane: on Citus, one command to the node that has it. What
 -- callers and older programs submit to several lanes at once goes through it lane by lane.
 -- serves: 12
--- functions: 15fe13551c87707a
+-- functions: f3889093e1e2c76f
 
 -- Accept runs of several lanes by one statement: without a transaction around it, too, all of them are accepted or none. In
 -- the order of lanes, as by everybody: so two batches with the same keys wait for each other instead of deadlocking.
