@@ -286,10 +286,10 @@ def test_offers_that_are_refused_are_not_shown() -> None:
             return Refusal(text, 0, "unclear", rewrites=("good", "bad"))
         return None if text == "good" else Refusal(text, 0, "unclear", rewrites=("bad",))
 
-    error = Refusal("x", 0, "unclear", rewrites=("bad", "half")).as_error(refusal_of)
+    error = Refusal("x", 0, "unclear", rewrites=("bad", "half")).as_error(refusal_of, str)
     assert error.hint == "Describe it as a cron expression."
     assert len(asked) == MAX_TRIED, "offers for offers for offers end"
-    assert Refusal("x", 0, "unclear", rewrites=("half",)).as_error(refusal_of).hint == "Write 'good'."
+    assert Refusal("x", 0, "unclear", rewrites=("half",)).as_error(refusal_of, str).hint == "Write 'good'."
 
 
 # ── there and back ──────────────────────────────────────────────────────────────────────────────────────────

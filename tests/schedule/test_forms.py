@@ -232,6 +232,8 @@ REFUSED = [
     ("0 9 * * * colour=blue", "invalid-schedule", "is no setting"),
     ("0 9 * * * blackout=freeze:later", "invalid-schedule", "drop, move"),
     ("@dayly", "invalid-schedule", "Did you mean '@daily'?"),
+    ("@dialy zone=Europe/Berlin", "invalid-schedule", "Did you mean '@daily zone=Europe/Berlin'?"),
+    ("@evry 5m", "invalid-schedule", "Did you mean '@every 5m'?"),
     ("", "invalid-schedule", "it is empty"),
     ("P1DT12H", "invalid-interval", "must count one thing"),
     ("PT0S", "invalid-interval", "must count one thing"),
@@ -261,6 +263,23 @@ def test_what_cannot_be_is_refused_with_the_reason(text: str, code: str, words: 
 
     assert caught.value.code == code
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["@quarterly", "@fortnightly", "@biweekly", "@sunday", "@semidaily", "@dail y"])
+def test_a_macro_that_is_merely_alike_is_not_offered(text: str) -> None:
+    with pytest.raises(InvalidSchedule, match="is not known") as caught:
+        parse(text)
+
+    assert "Did you mean" not in (caught.value.hint or "")
+
+
+def test_an_instant_that_the_clock_skips_is_offered_with_all_around_it() -> None:
+    with pytest.raises(InvalidSchedule) as caught:
+        parse("2026-03-01T09:00, 2026-03-29T02:30 zone=Europe/Berlin")
+    assert caught.value.fields["suggestion"] == "2026-03-01T09:00, 2026-03-29T03:30:00 zone=Europe/Berlin"
+    with pytest.raises(InvalidSchedule) as caught:
+        parse("0 9 * * * zone=Europe/Berlin starts=2026-03-29T02:30 spread=5m")
+    assert caught.value.fields["suggestion"] == "0 9 * * * zone=Europe/Berlin starts=2026-03-29T03:30:00 spread=5m"
 
 
 def test_a_move_is_for_blackouts_only() -> None:

@@ -30,6 +30,7 @@ BEGINS = re.compile(r"(?:cron|rate|at)\s*\(", re.IGNORECASE)
 _RATE = re.compile(r"([0-9]{1,9})\s+([a-z]+)", re.IGNORECASE)
 _AT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}")
 _SECONDS = {"minute": 60, "hour": 3_600, "day": 86_400}
+_DATES = "at(yyyy-mm-ddThh:mm:ss), without an offset"
 _FIELDS = "minute hour day-of-month month day-of-week year, as in cron(0 10 ? * MON-FRI *)"
 
 
@@ -85,9 +86,7 @@ def _with_mark(found: list[re.Match[str]]) -> str:
     """The same with the ? where it may be meant: in place of a star."""
     fields = [match.group() for match in found]
     place = next((each for each in (4, 2) if fields[each] == "*"), None)
-    if place is None or len(" ".join(fields)) > 60:
-        return ""
-    return f"cron({' '.join([*fields[:place], '?', *fields[place + 1 :]])})"
+    return "" if place is None else f"cron({' '.join([*fields[:place], '?', *fields[place + 1 :]])})"
 
 
 def _rate(text: str, form: re.Match[str], anchor: datetime | None) -> Interval:
@@ -107,9 +106,10 @@ def _rate(text: str, form: re.Match[str], anchor: datetime | None) -> Interval:
 
 def _at(text: str, form: re.Match[str], zone: ZoneInfo) -> Instants:
     if not _AT.fullmatch(form[2]):
-        raise _wrong(text, form.start(2), "this is no date and time", "at(yyyy-mm-ddThh:mm:ss), without an offset")
-    return Instants.of(read_instant(text, form.start(2), form[2], zone))
+        raise _wrong(text, form.start(2), "this is no date and time", _DATES)
+    return Instants.of(read_instant(text, form.start(2), form[2], zone, allowed=_DATES))
 
 
-def _wrong(text: str, at: int, problem: str, allowed: str, suggestion: str = "") -> InvalidSchedule:
-    return fault(text, min(at, len(text)), problem, allowed=allowed, suggestion=suggestion, code="invalid-cron")
+def _wrong(text: str, at: int, problem: str, allowed: str, instead: str = "") -> InvalidSchedule:
+    offers = [instead] if instead else []
+    return fault(text, min(at, len(text)), problem, allowed=allowed, offers=offers, code="invalid-cron")

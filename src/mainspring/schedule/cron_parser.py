@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import re
+from typing import TYPE_CHECKING
 
 from mainspring.errors import InvalidSchedule
 from mainspring.schedule.cron_fields import (
@@ -29,6 +29,10 @@ from mainspring.schedule.cron_fields import (
     in_week,
 )
 from mainspring.schedule.faults import fault
+from mainspring.schedule.slips import meant_by
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 MAX_LENGTH = 500
 _FIELD = re.compile(r"\S+")
@@ -75,7 +79,7 @@ def _refuse_other_dialects(text: str, found: list[re.Match[str]]) -> None:
             found[2 if found[2].group() == "?" else 4].start(),
             "'?' stands for a day of month or a day of week only; six fields are second to day of week",
             allowed="cron(…) around six fields of EventBridge: minute hour day-of-month month day-of-week year",
-            suggestion=f"cron({text.strip()})" if len(text) < 60 else "",
+            offers=[f"cron({text.strip()})"],
             code="invalid-cron",
         )
     if len(found) > 5 and "?" in (found[3].group(), found[5].group()) and _NUMBERED.search(found[5].group()):
@@ -89,17 +93,22 @@ def _refuse_other_dialects(text: str, found: list[re.Match[str]]) -> None:
 
 
 def _wrong_number(text: str, count: int) -> InvalidSchedule:
-    words = text.split()
-    offers = [[*words, *["*"] * (5 - count)]] if 1 <= count < 5 else [words[:6], words[:5]]
-    suggestion = next((offer for each in offers if _is_readable(offer := " ".join(each))), "")
     return fault(
         text,
         min(len(text), 0 if count < 5 else _FIELD.search(text).end()) if count else 0,  # type: ignore[union-attr]
         f"a cron expression has 5 fields, 6 with seconds in front, or 7 with a year behind as well; this has {count}",
         allowed="minute hour day-of-month month day-of-week",
-        suggestion=suggestion if len(suggestion) < 60 else "",
+        offers=_with_five(text.split()),
         code="invalid-cron",
     )
+
+
+def _with_five(words: list[str]) -> list[str]:
+    """With one field too few, the last one was left out, perhaps. Words after five fields are a crontab's command."""
+    if len(words) == 4:
+        return [" ".join([*words, "*"])]
+    is_command = len(words) > 5 and not _is_readable(" ".join(words[:6]))
+    return [" ".join(words[:5])] if is_command else []
 
 
 def _is_readable(text: str) -> bool:
@@ -135,7 +144,7 @@ class FieldReader:
 
     def _read_item(self, item: str, at: int) -> None:
         if not item:
-            raise self._wrong(at, "an item is missing", suggestion=",".join(filter(None, self._field.split(","))))
+            raise self._wrong(at, "an item is missing", instead=",".join(filter(None, self._field.split(","))))
         if not (self._read_special(item, at) or self._read_hashed(item, at)):
             self._read_range(item, at)
 
@@ -173,7 +182,8 @@ class FieldReader:
             first = self._number(match[1], at + match.start(1))
             last = self._number(match[2], at + match.start(2))
             if last < first:
-                raise self._wrong(at + 2, "H needs a range that does not wrap around", suggestion=f"H({last}-{first})")
+                allowed = "H(first-last) with the smaller number first, as in H(0-29)"
+                raise self._wrong(at + 2, "H needs a range that does not wrap around", allowed=allowed)
         step = self._step(match[3], at + match.start(3), last - first + 1) if match[3] else None
         self._specials.add(Hashed(first, last, step, whole=not match[1]))
         return True
@@ -183,9 +193,8 @@ class FieldReader:
         if not match:
             raise self._wrong(at, f"{item[:1]!r} cannot begin an item")
         if match.end() < len(item):
-            raise self._wrong(
-                at + match.end(), f"{item[match.end()]!r} cannot stand here", suggestion=self._guess(item)
-            )
+            problem = f"{item[match.end()]!r} cannot stand here"
+            raise self._wrong(at + match.end(), problem, instead=self._with(at, item, _mended(item)))
         numbers = self._numbers(match, at)
         step = self._step(match["step"], at + match.start("step"), len(numbers)) if match["step"] else 1
         self._values.update(in_week(self._unit, n) for n in numbers[::step])
@@ -195,31 +204,33 @@ class FieldReader:
         first, last, everything = match["first"], match["last"], self._unit.everything
         if first == "?" and (self._unit not in (DAY, WEEKDAY) or self._field != "?"):
             rule = "stands for a whole day of month or day of week only"
-            raise self._wrong(at, f"'?' {rule}", suggestion=self._field.replace("?", "*"))
+            raise self._wrong(at, f"'?' {rule}", instead=self._field.replace("?", "*"))
         if first in "*?":
             if last:
-                raise self._wrong(at + match.start("last") - 1, "a star has no range", suggestion=f"*/{last}")
+                raise self._wrong(at + match.start("last") - 1, "a star has no range")
             return list(everything)
         low = self._number(first, at)
         high = self._number(last, at + match.start("last")) if last else (self._unit.most if match["step"] else low)
         if low <= high:
             return list(range(low, high + 1))
         if self._unit is YEAR:
-            raise self._wrong(at, "years do not come around again", suggestion=f"{high}-{low}")
+            turned = self._with(at, match.group(), f"{high}-{low}")
+            raise self._wrong(at, "years do not come around again", instead=turned)
         return [*range(low, self._unit.most + 1), *range(self._unit.least, high + 1)]
 
     def _step(self, digits: str, at: int, most: int) -> int:
         step = int(digits) if len(digits) <= 4 else 0
         if not 1 <= step <= most:
-            raise self._wrong(
-                at, f"a step of {digits[:12]} leads nowhere", allowed=f"1 to {most}", suggestion=self._other(step)
-            )
+            problem = f"a step of {digits[:12]} leads nowhere"
+            raise self._wrong(at, problem, allowed=f"1 to {most}", offers=self._as_interval(step))
         return step
 
-    def _other(self, step: int) -> str:
-        """People who write */90 mean every 90 minutes, which cron cannot say."""
+    def _as_interval(self, step: int) -> list[str]:
+        """People who write */90 mean every 90 minutes, which cron cannot say; with hours or days, nobody knows."""
         letter = {SECOND: "s", MINUTE: "m", HOUR: "h"}.get(self._unit)
-        return f"@every {step}{letter}" if letter and step else ""
+        before, after = self._text[: self._begin].split(), self._text[self._begin + len(self._field) :].split()
+        is_all = self._field == f"*/{step}" and set(before) <= {"0"} and set(after) <= {"*"}
+        return [f"@every {step}{letter}"] if letter and step and is_all else []
 
     def _number(self, word: str, at: int) -> int:
         if word.isascii() and word.isdigit():
@@ -230,22 +241,40 @@ class FieldReader:
         name = word if word == FULL_NAMES.get(word[:3]) else ""
         if word in self._unit.names or name[:3] in self._unit.names:
             return self._unit.names.index(word[:3]) + self._unit.least
-        raise self._wrong(at, f"{word[:12]!r} is no {self._unit.name}", suggestion=self._guess(word))
+        problem = f"{word[:12]!r} is no {self._unit.name}"
+        raise self._wrong(at, problem, instead=self._with(at, word, self._name_meant(word)))
 
     def _counted(self, number: int) -> int:
         """What a number means; dialects count weekdays from elsewhere."""
         return number
 
-    def _guess(self, word: str) -> str:
-        shortened = difflib.get_close_matches(word[:3], self._unit.names, n=1)
-        if shortened and word[:1].isalpha():
-            return shortened[0]
-        numbers = [min(int(digits[:9]), self._unit.most) for digits in re.findall(r"[0-9]+", word[:40])]
-        return "-".join(map(str, numbers)) if len(numbers) == 2 and "-" in word else ""
+    def _name_meant(self, word: str) -> str:
+        """`TUES`, `MUNDAY`: the name of which this is a part, or a slip."""
+        names = self._unit.names
+        longer = [name for name in names if len(word) > 3 and FULL_NAMES[name].startswith(word)]
+        return longer[0] if longer else meant_by(word, [*names, *(FULL_NAMES[name] for name in names)])
 
-    def _wrong(self, at: int, problem: str, *, allowed: str = "", suggestion: str = "") -> InvalidSchedule:
+    def _with(self, at: int, piece: str, instead: str) -> str:
+        """The field with something else in place of a piece of it."""
+        return self._field[:at] + instead + self._field[at + len(piece) :] if instead else ""
+
+    def _wrong(
+        self, at: int, problem: str, *, allowed: str = "", instead: str = "", offers: Sequence[str] = ()
+    ) -> InvalidSchedule:
+        """`instead`: what may have been meant by this field. It is offered with the other fields around it."""
         problem, allowed = f"{self._unit.name}: {problem}", allowed or self._usual()
-        return fault(self._text, self._begin + at, problem, allowed=allowed, suggestion=suggestion, code="invalid-cron")
+        if instead:
+            before, after = self._text[: self._begin], self._text[self._begin + len(self._field) :]
+            offers = [f"{before}{instead}{after}".strip()]
+        return fault(self._text, self._begin + at, problem, allowed=allowed, offers=offers, code="invalid-cron")
 
     def _usual(self) -> str:
         return _ALLOWED.get(self._unit, f"* {self._unit.least}-{self._unit.most} H, lists, ranges and steps")
+
+
+def _mended(item: str) -> str:
+    """`mon..fri`, `5#-1` and `H(0-29` in the spelling that is read here; nothing if it is none of these."""
+    mended = re.sub(r"\.\.|--|[–—]", "-", item)
+    mended = re.sub(r"#-1$", "L", mended)  # the last of a month, counted from its end
+    mended = re.sub(r"^H\([^()]*$", r"\g<0>)", mended)
+    return mended if mended != item else ""

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from mainspring.errors import InvalidSchedule, shortened
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 SHOWN = 72  # how much of a text is shown around the culprit
 
@@ -13,23 +18,28 @@ def fault(
     problem: str,
     *,
     allowed: str = "",
+    offers: Sequence[str] = (),
     suggestion: str = "",
     code: str = "invalid-schedule",
     field: str = "schedule",
     hint: str | None = None,
 ) -> InvalidSchedule:
-    """An error that points at a character of `text`. Its hint is made of what is allowed and suggested, or given."""
-    hints = [f"Allowed here: {allowed}." if allowed else "", f"Did you mean {suggestion!r}?" if suggestion else ""]
+    """An error that points at a character of `text`. Its hint is given, or says what is allowed there.
+
+    `offers` are texts that may have been meant instead of `text`. They are not shown as they are: see `offers.py`.
+    A `suggestion` was read already, and the hint says so.
+    """
     return InvalidSchedule(
         f"{shortened(text)} is not a schedule: {problem} (character {position + 1}).",
         code=code,
-        hint=hint or " ".join(filter(None, hints)) or None,
+        hint=hint or (f"Allowed here: {allowed}." if allowed else None),
         field=field,
         value=shortened(text),
         rule=problem,
         position=position,
         allowed=allowed,
         suggestion=suggestion,
+        offers=offers,
         pointer=pointer(text, position),
     )
 

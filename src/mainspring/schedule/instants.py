@@ -78,11 +78,11 @@ def check_instant(value: object, field: str) -> datetime:
     return value.astimezone(UTC)
 
 
-def read_instant(text: str, at: int, piece: str, zone: ZoneInfo) -> datetime:
+def read_instant(text: str, at: int, piece: str, zone: ZoneInfo, *, allowed: str = DATES) -> datetime:
     """An instant, or a wall of the zone, which has to exist there; the first of two."""
     found = read_datetime(piece)
     if found is None:
-        raise fault(text, at, f"{piece.strip()[:40]!r} is no date and time", allowed=DATES, code="invalid-instant")
+        raise fault(text, at, f"{piece.strip()[:40]!r} is no date and time", allowed=allowed, code="invalid-instant")
     if not EARLIEST.year <= found.year <= LATEST.year:
         problem = f"{piece.strip()[:40]} is too far away"
         raise fault(text, at, problem, allowed=f"dates between {YEARS}", code="invalid-instant")
@@ -91,8 +91,10 @@ def read_instant(text: str, at: int, piece: str, zone: ZoneInfo) -> datetime:
     instant = instant_of(zone, found)
     if wall_of(zone, instant) != found:
         problem = f"{found} does not exist in {zone.key}: the clock jumps over it"
-        suggestion = wall_of(zone, instant).isoformat()
-        raise fault(text, at, problem, suggestion=suggestion, code="invalid-instant")
+        offers = [
+            text[:at] + piece.replace(piece.strip(), wall_of(zone, instant).isoformat()) + text[at + len(piece) :]
+        ]
+        raise fault(text, at, problem, offers=offers, code="invalid-instant")
     return instant
 
 

@@ -26,6 +26,7 @@ from mainspring.schedule.cron_zones import without_zones
 from mainspring.schedule.faults import broken_rule, fault
 from mainspring.schedule.instants import read_instant
 from mainspring.schedule.interval import read_elapsed
+from mainspring.schedule.offers import nothing_shown, show_offers
 from mainspring.schedule.schedule import Schedule
 from mainspring.schedule.timeline import GapPolicy, RepeatPolicy
 from mainspring.schedule.when_text import read_when
@@ -71,15 +72,59 @@ def parse(
     of the job that will run: with H, bounds and calendars one job may fire where another never does. With `stored`,
     calendars that are not given are stored ones: whether it ever fires is known when they have been looked up.
     """
-    when_text, settings = _split(text)
     options: dict[str, Any] = {"zone": zone, "gap": gap, "repeat": repeat, "starts_at": starts_at, "ends_at": ends_at}
     options |= {"max_runs": max_runs, "spread": None if spread is None else read_elapsed(spread, "spread")}
-    options |= _options(text, settings, calendars or {}, options["zone"], stored=stored)
-    when = read_when(when_text, zone_named(options["zone"]), anchor=anchor, now=now)
-    for each in settings:
-        if isinstance(when, Schedule) and each.key == "zone" and each.value != when.zone:
-            raise _two_zones(text, each, when.zone)
-    return fired(_put_together(when, options), job)
+    reader = _TextReader(options, _Known(calendars or {}, stored), anchor, now, job)
+    try:
+        return reader.read(text)
+    except InvalidSchedule as error:
+        show_offers(error, reader.if_good)
+        raise
+
+
+class _Known(NamedTuple):
+    """The calendars that were given, and whether others are stored ones."""
+
+    calendars: Mapping[str, Calendar]
+    stored: bool
+
+
+class _TextReader:
+    """Reads a text, and what might be offered instead of it, with the same arguments."""
+
+    def __init__(
+        self, options: dict[str, Any], known: _Known, anchor: datetime | None, now: datetime | None, job: str
+    ) -> None:
+        self._options, self._known, self._anchor, self._now, self._job = options, known, anchor, now, job
+
+    def read(self, text: str, *, is_offer: bool = False) -> Schedule:
+        when_text, settings = _split(text)
+        options = self._options | _options(text, settings, self._known, self._options["zone"])
+
+        def shown(offer: str) -> str | None:
+            before = len(when_text) - len(when_text.lstrip())  # a zone in front, perhaps
+            return self.if_good(text[:before] + offer[before:] + text[len(when_text) :])
+
+        when = read_when(
+            when_text,
+            zone_named(options["zone"]),
+            anchor=self._anchor,
+            now=self._now,
+            shown=nothing_shown if is_offer else shown,
+        )
+        for each in settings:
+            if isinstance(when, Schedule) and each.key == "zone" and each.value != when.zone:
+                raise _two_zones(text, each, when.zone)
+        return fired(_put_together(when, options), self._job)
+
+    def if_good(self, offer: str) -> str | None:
+        """The offer itself, if it is a schedule, and not over."""
+        try:
+            schedule = self.read(offer, is_offer=True)
+            is_over = self._now is not None and schedule.next_after(self._now, job=self._job) is None
+        except InvalidSchedule:
+            return None
+        return None if is_over else offer
 
 
 def fired(schedule: Schedule, job: str = "") -> Schedule:
@@ -130,15 +175,13 @@ def _two_zones(text: str, zone: _Setting, other: str) -> InvalidSchedule:
     return fault(text, zone.position, problem, allowed="one zone for all of it", code="contradictory-zones")
 
 
-def _options(
-    text: str, settings: list[_Setting], known: Mapping[str, Calendar], zone: str, *, stored: bool
-) -> dict[str, Any]:
+def _options(text: str, settings: list[_Setting], known: _Known, zone: str) -> dict[str, Any]:
     options: dict[str, Any] = {}
     uses: list[CalendarUse] = []
     zone = next((each.value for each in settings if each.key == "zone"), zone)
     for each in reversed(settings):
         if each.key in ("only", "not", "blackout"):
-            uses.append(_use(text, each, known, stored=stored))
+            uses.append(_use(text, each, known))
             continue
         field, value = _option(text, each, zone)
         if field in options:
@@ -176,12 +219,12 @@ def _policy(text: str, setting: _Setting) -> GapPolicy | RepeatPolicy:
         raise fault(text, at, f"{setting.value[:30]!r} is no policy", allowed=allowed) from None
 
 
-def _use(text: str, setting: _Setting, known: Mapping[str, Calendar], *, stored: bool) -> CalendarUse:
+def _use(text: str, setting: _Setting, known: _Known) -> CalendarUse:
     name, colon, policy = setting.value.partition(":")
-    is_stored = stored and name not in known
-    if not is_stored and name not in known:
-        raise unknown_calendar(name, known)
-    calendar = NamedCalendar(name=name) if is_stored else known[name]
+    is_stored = known.stored and name not in known.calendars
+    if not is_stored and name not in known.calendars:
+        raise unknown_calendar(name, known.calendars)
+    calendar = NamedCalendar(name=name) if is_stored else known.calendars[name]
     if setting.key != "blackout":
         use = Use.INCLUDE if setting.key == "only" else Use.EXCLUDE
         return CalendarUse(calendar=calendar, use=use, is_stored=is_stored)

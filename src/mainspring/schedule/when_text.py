@@ -5,18 +5,21 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from mainspring.errors import InvalidSchedule, did_you_mean
+from mainspring.errors import InvalidSchedule
 from mainspring.schedule.cron import MACROS, Cron
 from mainspring.schedule.cron_eventbridge import BEGINS, read_eventbridge
 from mainspring.schedule.cron_zones import IN_FRONT
 from mainspring.schedule.faults import fault
 from mainspring.schedule.instants import DATES, MAX_INSTANTS, Instants, read_datetime, read_instant
 from mainspring.schedule.interval import Interval
+from mainspring.schedule.offers import nothing_shown, show_offers
 from mainspring.schedule.rule import Rule
 from mainspring.schedule.sets import MAX_DEPTH, MAX_PARTS, Except, Union, When
+from mainspring.schedule.slips import meant_by
 from mainspring.schedule.timeline import EARLIEST, LATEST
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
     from zoneinfo import ZoneInfo
 
@@ -41,15 +44,30 @@ _OF_THE_WHOLE = "zones and bounds belong to the whole, not to a part of a set"
 
 
 def read_when(
-    text: str, zone: ZoneInfo, *, anchor: datetime | None = None, now: datetime | None = None
+    text: str,
+    zone: ZoneInfo,
+    *,
+    anchor: datetime | None = None,
+    now: datetime | None = None,
+    shown: Callable[[str], str | None] = nothing_shown,
 ) -> When | Schedule:
-    """What a text without settings says. Plain English may name a zone and bounds; then it is a schedule."""
-    return _WhenReader(text, zone, anchor, now).read()
+    """What a text without settings says. Plain English may name a zone and bounds; then it is a schedule.
+
+    `shown` says of a text that might be offered instead how it is shown, settings and all; None if it is no good.
+    """
+    return _WhenReader(text, zone, anchor, now, shown).read()
 
 
 class _WhenReader:
-    def __init__(self, text: str, zone: ZoneInfo, anchor: datetime | None, now: datetime | None) -> None:
-        self._text, self._zone, self._anchor, self._now = text, zone, anchor, now
+    def __init__(
+        self,
+        text: str,
+        zone: ZoneInfo,
+        anchor: datetime | None,
+        now: datetime | None,
+        shown: Callable[[str], str | None],
+    ) -> None:
+        self._text, self._zone, self._anchor, self._now, self._shown = text, zone, anchor, now, shown
 
     def read(self) -> When | Schedule:
         if not self._text.strip():
@@ -68,7 +86,7 @@ class _WhenReader:
     def _exception(self, error: InvalidSchedule) -> When | Schedule:
         """`every day but not on sundays at 9am`: one sentence, and not what is left of two schedules."""
         try:
-            return self._english(self._text, 0)
+            return self._english(self._text, 0, self._shown)
         except InvalidSchedule:
             raise error from None
 
@@ -120,7 +138,18 @@ class _WhenReader:
 
     def _form(self, begin: int, end: int) -> When | Schedule:
         begin, end = self._stripped(begin, end)
-        text = self._text[begin:end]
+
+        def shown(offer: str) -> str | None:
+            return self._shown(self._text[:begin] + offer + self._text[end:])
+
+        try:
+            return self._read_form(self._text[begin:end], begin, shown)
+        except InvalidSchedule as error:
+            show_offers(error, shown)
+            raise
+
+    def _read_form(self, text: str, begin: int, shown: Callable[[str], str | None]) -> When | Schedule:
+        """One form. What its readers offer is instead of `text`; `shown` puts it into the whole."""
         if IN_FRONT.match(text):
             raise fault(self._text, begin, _OF_THE_WHOLE, allowed="TZ=… in front of the whole, or zone=… behind it")
         if text.startswith("@"):
@@ -130,25 +159,24 @@ class _WhenReader:
         if text[:8].upper().startswith(("RRULE", "DTSTART", "RDATE", "EXDATE", "FREQ=")):
             return Rule.parse(text)
         if _ENGLISH.match(text):
-            return self._english(text, begin)
+            return self._english(text, begin, shown)
         if _INSTANT.match(text):
-            return self._instants(text, begin)
+            return self._instants(text)
         if _SPAN.fullmatch(text):
             return self._interval(text, begin)
         if _CRON.match(text):
             return Cron.parse(text)
-        return self._english(text, begin)
+        return self._english(text, begin, shown)
 
     def _macro(self, text: str, begin: int) -> When:
         name, _, rest = text.partition(" ")
         if name.lower() == "@every":
             return self._interval(rest, begin + len(name) + 1)
         if text.lower() not in MACROS:
-            known = [*MACROS, "@every"]
-            close = did_you_mean(name.lower(), known).removeprefix("Did you mean '").removesuffix("'?")
-            suggestion = close if close in known else ""
+            meant = meant_by(name.lower(), [*MACROS, "@every"])
             allowed = ", ".join([*MACROS, "@every 90s"])
-            raise fault(self._text, begin, f"{name[:30]!r} is not known", allowed=allowed, suggestion=suggestion)
+            offers = [f"{meant} {rest}".strip()] if meant else []
+            raise fault(self._text, begin, f"{name[:30]!r} is not known", allowed=allowed, offers=offers)
         return Cron.parse(text)
 
     def _interval(self, text: str, begin: int) -> Interval:
@@ -160,16 +188,16 @@ class _WhenReader:
                 raise fault(self._text, begin + len(span) + 1, "the anchor is no date and time", allowed=DATES)
         return Interval.every(span, anchor)
 
-    def _instants(self, text: str, begin: int) -> Instants:
+    def _instants(self, text: str) -> Instants:
         if text.count(",") >= MAX_INSTANTS:
-            raise fault(self._text, begin, f"at most {MAX_INSTANTS:,} instants are allowed", code="schedule-too-large")
-        found, at = [], begin
+            raise fault(text, 0, f"at most {MAX_INSTANTS:,} instants are allowed", code="schedule-too-large")
+        found, at = [], 0
         for piece in text.split(","):
-            found.append(read_instant(self._text, at, piece, self._zone))
+            found.append(read_instant(text, at, piece, self._zone))
             at += len(piece) + 1
         return Instants(tuple(found))
 
-    def _english(self, text: str, begin: int) -> When | Schedule:
+    def _english(self, text: str, begin: int, shown: Callable[[str], str | None]) -> When | Schedule:
         if not text[:1].isalnum() or not text[:1].isascii():
             raise fault(self._text, begin, f"{text[:1]!r} cannot begin a schedule", allowed=_FORMS)
         from mainspring.schedule.english.sentence import read  # large tables, which most schedules do without
@@ -177,4 +205,4 @@ class _WhenReader:
         now = self._now
         if now is not None and not EARLIEST <= now < LATEST:
             now = None  # nothing can be counted from there; what is not counted from now needs none
-        return read(text, zone=self._zone, now=now)
+        return read(text, zone=self._zone, now=now, shown=shown)

@@ -51,9 +51,14 @@ class Refusal(Exception):
         self.text, self.position, self.problem, self.remedy = text, position, problem, remedy
         self.rewrites, self.examples, self.allowed = tuple(rewrites), tuple(examples), allowed
 
-    def as_error(self, refusal_of: Callable[[str], Refusal | None]) -> InvalidSchedule:
-        """The error for people. `refusal_of` says why a sentence would be refused, if it would."""
-        written = _Offers(refusal_of).good(self.rewrites)
+    def as_error(
+        self, refusal_of: Callable[[str], Refusal | None], shown: Callable[[str], str | None]
+    ) -> InvalidSchedule:
+        """The error for people. `refusal_of` says why a sentence would be refused, if it would.
+
+        `shown` puts a rewrite into the text that the sentence is a part of, and knows whether that is any good.
+        """
+        written = list(filter(None, map(shown, _Offers(refusal_of).good(self.rewrites))))
         examples = [] if written else _Offers(refusal_of).good(self.examples)
         hints = (
             self.remedy,

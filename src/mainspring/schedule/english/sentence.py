@@ -38,6 +38,7 @@ from mainspring.schedule.walls import months_after
 from mainspring.schedule.zones import instant_of, wall_of, zone_named
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import date
     from zoneinfo import ZoneInfo
 
@@ -129,26 +130,36 @@ class Sentence:
         return True
 
 
-def read(text: str, *, zone: ZoneInfo, now: datetime | None = None) -> When | Schedule:
-    """What the sentence says; a whole schedule if it names a zone or a bound."""
+def read(
+    text: str,
+    *,
+    zone: ZoneInfo,
+    now: datetime | None = None,
+    shown: Callable[[str], str | None] = lambda offer: offer,
+) -> When | Schedule:
+    """What the sentence says; a whole schedule if it names a zone or a bound.
+
+    `shown` says of what is offered instead how it is shown where the sentence is a part of more; None if it is no good.
+    """
     if len(text) > MAX_LENGTH:
         raise fault(text, MAX_LENGTH, f"a sentence has at most {MAX_LENGTH} characters", code="schedule-too-large")
     try:
         return _read(text, zone, now)
     except Refusal as refusal:
-        raise refusal.as_error(lambda offer: _refusal_of(offer, zone, now)) from None
+        raise refusal.as_error(lambda offer: _refusal_of(offer, zone, now), shown) from None
 
 
 def _refusal_of(text: str, zone: ZoneInfo, now: datetime | None) -> Refusal | None:
-    """Why what might be offered would be refused, if it would."""
+    """Why what might be offered would be refused, if it would, or is over."""
     try:
         found = _read(text, zone, now)
-        reason = (found if isinstance(found, Schedule) else Schedule(when=found)).never_fires()
+        schedule = found if isinstance(found, Schedule) else Schedule(when=found, zone=zone.key)
+        has_next = schedule.never_fires() is None if now is None else schedule.next_after(now) is not None
     except Refusal as refusal:
         return refusal
     except InvalidSchedule as error:
         return Refusal(text, 0, error.message)
-    return None if reason is None else Refusal(text, 0, reason)
+    return None if has_next else Refusal(text, 0, "it never fires any more")
 
 
 def _read(text: str, zone: ZoneInfo, now: datetime | None) -> When | Schedule:
