@@ -206,7 +206,23 @@ MORE_INSTANTS = [
     ("every day from june to august at 9am", "27-06-01 09:00, 27-06-02 09:00, 27-06-03 09:00"),
     ("every day at 9am but not on sundays", "26-11-16 09:00, 26-11-17 09:00, 26-11-18 09:00"),
     ("every day but not on mondays at 9am", "26-11-17 09:00, 26-11-18 09:00, 26-11-19 09:00"),
+    ("first and last day of the month at 9am", "26-11-30 09:00, 26-12-01 09:00, 26-12-31 09:00"),
+    ("1st, 15th and last day of the month at 9am", "26-11-30 09:00, 26-12-01 09:00, 26-12-15 09:00"),
+    ("first and last weekday of the month at 9am", "26-11-30 09:00, 26-12-01 09:00, 26-12-31 09:00"),
+    ("once a quarter on the 1st at 9am", "27-01-01 09:00, 27-04-01 09:00, 27-07-01 09:00"),
+    ("7 days a week at 9am", "26-11-16 09:00, 26-11-17 09:00, 26-11-18 09:00"),
+    ("every day at 9am and at 5pm", "26-11-16 09:00, 26-11-16 17:00, 26-11-17 09:00"),
+    ("every 8 hours starting 6am", "26-11-16 06:00, 26-11-16 14:00, 26-11-16 22:00"),
+    ("every monday at 9am and friday at 10am", "26-11-16 09:00, 26-11-20 10:00, 26-11-23 09:00"),
+    ("every day at 9am except on 2026-11-17", "26-11-16 09:00, 26-11-18 09:00, 26-11-19 09:00"),
+    ("every day at 9am and 5:30pm except 16 november", "26-11-17 09:00, 26-11-17 17:30, 26-11-18 09:00"),
+    ("every hour except on 2026-11-16", "26-11-17 00:00, 26-11-17 01:00, 26-11-17 02:00"),
+    ("every second except on 2026-11-16", "26-11-17 00:00, 26-11-17 00:00:01, 26-11-17 00:00:02"),
+    ("every 7 seconds except 16 november", "26-11-17 00:00:02, 26-11-17 00:00:09, 26-11-17 00:00:16"),
+    ("every other tuesday at noon except on 2026-11-17", "26-12-01 12:00, 26-12-15 12:00, 26-12-29 12:00"),
     # once
+    ("2 weeks from now at 9am", "26-11-30 09:00, never"),
+    ("15 minutes from now", "26-11-16 04:22:42, never"),
     ("tonight at 8pm", "26-11-16 20:00, never"),
     ("this evening at 8", "26-11-16 20:00, never"),
     ("tomorrow morning at 8", "26-11-17 08:00, never"),
@@ -238,6 +254,20 @@ def test_a_sentence_is_due_at(text: str, instants: str) -> None:
 )
 def test_a_sentence_is_all_of(text: str, canonical: str) -> None:
     assert parse(text, now=NOW).when.text == canonical
+
+
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [
+        ("every friday the 13th at 9am", "26-11-13, 27-08-13, 28-10-13, 29-04-13, 29-07-13"),
+        ("every friday the 13th of october at 9am", "28-10-13, 34-10-13"),
+        ("monthly on friday the 13th at 9am", "26-11-13, 27-08-13, 28-10-13, 29-04-13, 29-07-13"),
+    ],
+)
+def test_a_weekday_with_its_number_is_both(text: str, days: str) -> None:
+    found = parse(text).between(datetime(2026, 11, 1, tzinfo=UTC), datetime(2040, 1, 1, tzinfo=UTC))
+
+    assert [f"{at.nominal_at:%y-%m-%d}" for at in found][: days.count(",") + 1] == days.split(", ")
 
 
 def test_the_last_day_of_a_quarter_is_that_of_its_last_month() -> None:

@@ -133,10 +133,21 @@ class UnionTimeline:
 
 def _excludes_whole_hours(base: When, minus: When) -> bool:
     """Whether all that is left of an hour is excluded when one instant in it is: `* * * * *` but not in December."""
-    if not isinstance(minus, Cron) or not minus.fields[1].is_full:
+    parts = minus.parts if isinstance(minus, Union) else (minus,)
+    seconds = [set(part.fields[0].values) for part in parts if isinstance(part, Cron) and part.fields[1].is_full]
+    if len(seconds) < len(parts):
         return False
-    seconds = set(minus.fields[0].values)
-    return all(isinstance(form, Cron) and seconds.issuperset(form.fields[0].values) for form in forms_of(base))
+    common = set.intersection(*seconds)
+    return all(_is_within(form, common) for form in forms_of(base))
+
+
+def _is_within(form: Cron | Interval | Instants | Rule, seconds: set[int]) -> bool:
+    """Whether it is due at these seconds of a minute only, and never between two of them."""
+    if isinstance(form, Cron):
+        return seconds.issuperset(form.fields[0].values)
+    if not isinstance(form, Interval) or form.anchor is None:
+        return False
+    return len(seconds) == 60 and not (form.anchor.microsecond or form.elapsed.microseconds)
 
 
 class ExceptTimeline:

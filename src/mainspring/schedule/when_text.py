@@ -38,6 +38,7 @@ _ENGLISH = re.compile(  # what begins with a digit and is English all the same: 
     r"|[0-9]+\s+(?:times|(?:min(?:ute)?s?\s+)?(?:past|before|to))\b",
     re.IGNORECASE,
 )
+_COUNTED = re.compile(r"[0-9]+\s+[a-z]{3,}\b", re.IGNORECASE)  # 2 weeks from now; no field of cron is such a word
 _CRON = re.compile(r"[0-9*?]|H(?:[\s(/,]|$)", re.IGNORECASE)
 _FORMS = "a cron expression, @daily, @every 90s, PT15M, 15m, 2026-12-24T18:00, RRULE:FREQ=…"
 _OF_THE_WHOLE = "zones and bounds belong to the whole, not to a part of a set"
@@ -164,7 +165,7 @@ class _WhenReader:
             return self._instants(text)
         if _SPAN.fullmatch(text):
             return self._interval(text, begin)
-        if _CRON.match(text):
+        if _CRON.match(text) and not _COUNTED.match(text):
             return Cron.parse(text)
         return self._english(text, begin, shown)
 

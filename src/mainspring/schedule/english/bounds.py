@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from mainspring.schedule.english.dates import coming_date, read_date
+from mainspring.schedule.english.dates import coming_date, read_date, which_of_two
 from mainspring.schedule.english.days import LONGEST, read_days
 from mainspring.schedule.english.refusals import Refusal, needs_now
 from mainspring.schedule.english.spans import A_UNIT, read_count, read_span, read_unit
@@ -140,7 +140,10 @@ def read_end(reader: Reader, today: date | None) -> End | None:
 def _day_to_come(reader: Reader, today: date | None) -> date | None:
     """`1 march`: the next one."""
     at = reader.token.at
+    first = reader.token
     days = read_days(reader)
+    if days is not None and len(days.weekdays) == 1 and not days.recurs:
+        raise which_of_two(reader, first, next(iter(days.weekdays)), today)
     if days is None or len(days.dates) != 1:
         return None
     if today is None:

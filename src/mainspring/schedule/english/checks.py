@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mainspring.schedule.english.contradictions import check_contradictions, check_one_moment
 from mainspring.schedule.english.days import LONGEST
-from mainspring.schedule.english.once_checks import check_recurrence, listed_times
+from mainspring.schedule.english.once_checks import check_once, check_recurrence
 from mainspring.schedule.english.refusals import Refusal, refused_clause
 from mainspring.schedule.english.step_checks import check_step
 from mainspring.schedule.english.vocabulary import MONTHS, PARTS_OF_DAY
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from mainspring.schedule.english.clause import Clause
     from mainspring.schedule.english.days import Days
-    from mainspring.schedule.english.reader import Reader
+    from mainspring.schedule.english.reader import Reader, Rewrite
 
 NEEDS_DAYS = {
     "week": ("on which day of the week", "on monday"),
@@ -41,6 +41,7 @@ def check(reader: Reader, clause: Clause, today: date | None) -> None:
         words = f"it says twice when it ends, once as '{clause.lasts.said}'"
         raise refused_clause(reader, clause, words, examples=("every hour for 10 days", "every hour until 2027-03-01"))
     check_one_moment(reader, clause)
+    check_once(reader, clause)
     if clause.delay is not None:
         _refuse_with_delay(reader, clause)
         return
@@ -111,22 +112,29 @@ def _check_length(reader: Reader, clause: Clause, days: Days) -> None:
         words = f"not every {'such ' if named else ''}month has a day {late[0]}"
         examples = ("every hour on the last day of the month", "every year on the last day of june at 09:00")
         raise refused_clause(reader, clause, words, examples=examples)
-    at = f" at {listed_times(clause.times)}" if clause.times else " at 09:00"
+    said, is_alone = clause.span_of("repeat", "days"), len(days.of_month) == 1 and not days.weekdays_of_month
+    instead = _instead_of_late(clause, late[0]) if said is not None and is_alone else []
+    rewrites = [reader.replaced(*said, each) for each in instead if said is not None]
+    which = "quarter's first month" if clause.is_quarterly else "month"
+    words = f"not every {which} has a day {late[0]}"
+    raise refused_clause(reader, clause, words, rewrites=rewrites, examples=("last day of the month at 18:00",))
+
+
+def _instead_of_late(clause: Clause, day: int) -> list[str]:
+    """The last day, or the months that have such a day."""
     if clause.is_quarterly:
-        words = f"not every quarter's first month has a day {late[0]}"
-        raise refused_clause(reader, clause, words, rewrites=(f"last day of the quarter{at}",))
-    having = [MONTHS[month] for month in range(12) if LONGEST[month] >= late[0] and (month != 1 or late[0] == 29)]
-    rewrites = [f"last day of the month{at}", f"every {late[0]}{'st' if late[0] == 31 else 'th'} of {_and(having)}{at}"]
+        return ["last day of the quarter"] if clause.count == 1 else []
     if clause.count > 1:
-        rewrites = [f"every {clause.count} months on the last day{at}"]
-    raise refused_clause(reader, clause, f"not every month has a day {late[0]}", rewrites=rewrites)
+        return [f"every {clause.count} months on the last day"]
+    having = [MONTHS[month] for month in range(12) if LONGEST[month] >= day and (month != 1 or day == 29)]
+    return ["last day of the month", f"every {day}{'st' if day == 31 else 'th'} of {_and(having)}"]
 
 
 def _and(words: Sequence[str]) -> str:
     return f"{', '.join(words[:-1])} and {words[-1]}"
 
 
-def _without_every(reader: Reader, clause: Clause) -> list[str]:
+def _without_every(reader: Reader, clause: Clause) -> list[Rewrite]:
     said = clause.repeat.said if clause.repeat is not None else None
     return [] if said is None else [reader.replaced(*said, "monthly"), reader.replaced(*said, "every")]
 
@@ -159,7 +167,7 @@ def _check_times(reader: Reader, clause: Clause) -> None:
         part = clause.part
         wanted = (clause.repeat.times_per or 1) if clause.repeat is not None and clause.unit == "day" else 1
         usual = USUAL.get(wanted) or _even_times(wanted) if part is None else (part.usual,)
-        rewrites = [reader.inserted(_end_of_clause(reader), f"at {each}") for each in usual]
+        rewrites = [reader.inserted(_end_of_days(reader, clause), f"at {each}") for each in usual]
         if wanted > 1 and 24 % wanted == 0 and clause.repeat is not None and clause.repeat.said is not None:
             rewrites.append(reader.replaced(*clause.repeat.said, f"every {24 // wanted} hours"))
         raise _at_end(reader, "it does not say at what time", rewrites=rewrites, examples=("every day at 09:00",))
@@ -174,8 +182,10 @@ def _even_times(count: int) -> tuple[str, ...]:
     return (_and([f"{hour:02}:00" for hour in hours]),) if hours else ()
 
 
-def _end_of_clause(reader: Reader) -> int:
-    return reader.tokens[reader.place - 1].end
+def _end_of_days(reader: Reader, clause: Clause) -> int:
+    """Where a time can be said: after the days, and before zones and bounds, which may have times of their own."""
+    ends = [clause.said[part][1].end for part in ("repeat", "days", "day", "part of the day") if part in clause.said]
+    return max(ends, default=reader.tokens[reader.place - 1].end)
 
 
 def _check_part_of_day(reader: Reader, clause: Clause) -> None:
@@ -230,5 +240,5 @@ def _check_midnight(reader: Reader, clause: Clause) -> None:
     raise Refusal(reader.text, named.at, words, rewrites=rewrites)
 
 
-def _at_end(reader: Reader, problem: str, *, rewrites: Sequence[str] = (), examples: Sequence[str] = ()) -> Refusal:
+def _at_end(reader: Reader, problem: str, *, rewrites: Sequence[Rewrite] = (), examples: Sequence[str] = ()) -> Refusal:
     return Refusal(reader.text, reader.token.at, problem, rewrites=rewrites, examples=examples)

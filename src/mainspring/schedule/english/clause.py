@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from mainspring.schedule.english.vocabulary import PARTS_OF_DAY, PartOfDay
@@ -24,7 +25,6 @@ class Clause:
     begins: int
     repeat: Repeat | None = None
     days: Days | None = None
-    days_from: Token | None = None  # where the days were said
     day: date | None = None
     delay: timedelta | None = None
     times: list[time] | None = None
@@ -34,6 +34,8 @@ class Clause:
     months: frozenset[int] | None = None
     except_weekdays: frozenset[int] | None = None
     except_months: frozenset[int] | None = None
+    except_days: Days | None = None
+    except_dates: tuple[date, ...] = ()
     counted_from: tuple[date, time | None] | None = None
     offset: int | None = None  # seconds after the full hour or day with which steps begin
     starts: tuple[date, time | None] | None = None
@@ -41,6 +43,8 @@ class Clause:
     ends: End | None = None
     lasts: Length | None = None
     runs: int | None = None
+    once: Token | None = None  # the word
+    said: dict[str, tuple[Token, Token]] = field(default_factory=dict, compare=False)  # of each part, where it stands
 
     @property
     def unit(self) -> str | None:
@@ -52,11 +56,21 @@ class Clause:
         """Every so many of them."""
         return 1 if self.repeat is None else self.repeat.count
 
+    def span_of(self, *parts: str) -> tuple[Token, Token] | None:
+        """The first and the last word of some parts, if they stand side by side; of those that were said."""
+        spans = sorted((self.said[part] for part in parts if part in self.said), key=lambda span: span[0].at)
+        gaps = any(after[0].place != before[1].place + 1 for before, after in pairwise(spans))
+        return None if gaps or not spans else (spans[0][0], spans[-1][1])
+
     @property
     def has_dates(self) -> bool:
         """Whether its days are those of months or years, and not of weeks."""
         days = self.days
         return days is not None and bool(days.of_month or days.weekdays_of_month or days.dates)
+
+    @property
+    def has_exception(self) -> bool:
+        return bool(self.except_weekdays or self.except_months or self.except_days or self.except_dates)
 
     @property
     def is_quarterly(self) -> bool:

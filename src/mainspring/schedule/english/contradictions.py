@@ -30,7 +30,7 @@ def check_one_moment(reader: Reader, clause: Clause) -> None:
     examples = ("every day at 09:00 starting 2027-01-01", "on 2027-01-01 at 09:00")
     if clause.repeat is not None:
         raise refused_clause(reader, clause, "it says both one day and how often", examples=examples)
-    if clause.months or clause.except_months or clause.except_weekdays or clause.counted_from:
+    if clause.months or clause.has_exception or clause.counted_from:
         words = "months, exceptions and 'counted from' go with what recurs, and that is one day"
         raise refused_clause(reader, clause, words, examples=examples)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mainspring.schedule.english.days import LONGEST
 from mainspring.schedule.english.refusals import Refusal, needs_now
 from mainspring.schedule.english.spans import read_count, read_span
-from mainspring.schedule.english.vocabulary import DAY_NUMBERS, MONTH_NUMBERS, PARTS_OF_DAY, UNIT_WORDS, WEEKDAYS
+from mainspring.schedule.english.vocabulary import DAY_NUMBERS, MONTH_NUMBERS, PARTS_OF_DAY, UNIT_WORDS
 from mainspring.schedule.timeline import LATEST
 from mainspring.schedule.walls import months_after
 
@@ -112,11 +112,11 @@ def _counted(reader: Reader, at: int, today: date | None, days: int) -> date:
 
 
 def _in_days(reader: Reader, today: date | None) -> date | None:
-    """`in 3 days`, `in a week`, `in 2 months`: on the same day of the month, or on the last one."""
-    at = reader.token.at
-    count = reader.attempt(_in_count)
+    """`in 3 days`, `a week from now`, `in 2 months`: on the same day of the month, or on the last one."""
+    at, is_in = reader.token.at, reader.word("in", want="'in' and a span of time")
+    count = reader.attempt(read_count)
     unit = None if count is None else reader.one_of(DAYS_AND_MORE, "days, weeks or months")
-    if count is None or unit is None:
+    if count is None or unit is None or not (is_in or _from_now(reader)):
         return None
     if unit in ("day", "week"):
         return _counted(reader, at, today, count * (7 if unit == "week" else 1))
@@ -137,15 +137,14 @@ def exceeds_last_year(day: date, months: int) -> bool:
 
 
 def read_delay(reader: Reader) -> timedelta | None:
-    """`in 15 minutes`, `in an hour`, `in 1 hour and 30 minutes`: elapsed time from now on."""
-    if not reader.word("in", want="'in' and a span of time"):
-        return None
+    """`in 15 minutes`, `an hour from now`, `in 1 hour and 30 minutes`: elapsed time from now on."""
+    is_in = reader.word("in", want="'in' and a span of time")
     seconds = reader.attempt(read_span)
-    return None if seconds is None else timedelta(seconds=seconds)
+    return timedelta(seconds=seconds) if seconds is not None and (is_in or _from_now(reader)) else None
 
 
-def _in_count(reader: Reader) -> int | None:
-    return read_count(reader) if reader.word("in", want="'in' and a span of time") else None
+def _from_now(reader: Reader) -> bool:
+    return reader.words("from", "now") or reader.words("from", "today")
 
 
 def _next_weekday(reader: Reader, today: date | None) -> date | None:
@@ -156,16 +155,20 @@ def _next_weekday(reader: Reader, today: date | None) -> date | None:
     weekday = reader.one_of(DAY_NUMBERS, "a day of the week")
     if weekday is None:
         return None
-    today = _counted(reader, token.at, today, 0)
+    raise which_of_two(reader, token, weekday, today)
+
+
+def which_of_two(reader: Reader, first: Token, weekday: int, today: date | None) -> Refusal:
+    """`next friday`, `until friday`: the coming one, or that of the week after."""
+    today = _counted(reader, first.at, today, 0)
     coming = today + timedelta(days=(weekday - today.isoweekday()) % 7 or 7)
     dates = (coming, coming + timedelta(days=7))
-    before = reader.tokens[reader.tokens.index(token) - 1] if reader.tokens.index(token) else token
-    first = before if before.text == "on" else token
-    last = reader.tokens[reader.place - 1]
-    words = f"'{token.text} {WEEKDAYS[weekday]}' may be {dates[0]} or {dates[1]}"
-    rewrites = [reader.replaced(first, last, f"on {day}") for day in dates]
+    before, last = reader.tokens[max(0, first.place - 1)], reader.tokens[reader.place - 1]
+    words = f"'{reader.text[first.at : last.end].lower()}' may be {dates[0]} or {dates[1]}"
+    on = "" if before.text in ("until", "till", "til", "through", "ending", "before") else "on "
+    rewrites = [reader.replaced(before if before.text == "on" else first, last, f"{on}{day}") for day in dates]
     examples = [f"on {day} at 09:00" for day in dates]
-    raise Refusal(reader.text, token.at, words, rewrites=rewrites, examples=examples)
+    return Refusal(reader.text, first.at, words, rewrites=rewrites, examples=examples)
 
 
 def coming_date(today: date | None, month: int, day: int) -> date | None:

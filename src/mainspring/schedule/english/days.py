@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from mainspring.schedule.english.months import read_month, read_month_names
+from mainspring.schedule.english.months import OfMonths, read_month, read_of_months
 from mainspring.schedule.english.reader import Reader, listed
 from mainspring.schedule.english.refusals import Refusal
 from mainspring.schedule.english.vocabulary import (
@@ -31,6 +31,7 @@ class Days:
     of_month: tuple[str, ...] = ()  # items of cron's day-of-month field: 15, L, L-1, LW, 15W
     weekdays_of_month: tuple[str, ...] = ()  # items of cron's day-of-week field: 1#2, 5L
     dates: tuple[tuple[int, int], ...] = ()  # month and day
+    if_weekdays: frozenset[int] = frozenset()  # the days of the month count only if they are one of these
     months: frozenset[int] = field(default=frozenset())
     recurs: bool = False
     of_quarter: bool = False
@@ -43,6 +44,7 @@ def read_days(reader: Reader) -> Days | None:
     reader.skip("on")
     return (
         reader.attempt(_dates)
+        or reader.attempt(_weekdays_with_number)
         or reader.attempt(_days_of_month)
         or reader.attempt(_weekdays)
         or reader.attempt(_all_days)
@@ -107,6 +109,25 @@ def _weekday(reader: Reader) -> tuple[int, bool] | None:
     return None if number is None else (number, plural)
 
 
+def _weekdays_with_number(reader: Reader) -> Days | None:
+    """`friday the 13th`: that day of the month, if it is that weekday."""
+    weekday = reader.attempt(_weekday)
+    if weekday is None or not reader.word("the"):
+        return None
+    number = reader.kind("ordinal", "a day of the month such as 13th")
+    if number is None or not 1 <= int(number.text[:-2]) <= 31:
+        return None
+    of = reader.attempt(read_of_months) or OfMonths()
+    if of.is_quarter:
+        return None
+    return Days(
+        of_month=(number.text[:-2],),
+        if_weekdays=frozenset({weekday[0]}),
+        months=of.months,
+        recurs=of.recurs or weekday[1],
+    )
+
+
 # ── days of the month ───────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -115,7 +136,7 @@ def _days_of_month(reader: Reader) -> Days | None:
     if groups is None:
         return None
     found = [item for group in groups for item in group]
-    of = reader.attempt(_of_months) or OfMonths()
+    of = reader.attempt(read_of_months) or OfMonths()
     of_month = tuple(item for item in found if "#" not in item and not _is_last_weekday(item))
     of_week = tuple(item for item in found if item not in of_month)
     return Days(
@@ -133,7 +154,7 @@ def _is_last_weekday(item: str) -> bool:
 
 def _some_days_of_month(reader: Reader) -> list[str] | None:
     reader.skip("on")
-    nth = reader.attempt(_nth_weekdays)
+    nth = reader.attempt(_nth_weekdays) or reader.attempt(_nth_days)
     if nth is not None:
         return nth
     reader.skip("the")
@@ -197,10 +218,13 @@ def _numbered(reader: Reader) -> str | None:
     if reader.is_next(("start", "beginning")) and reader.after(1).text == "of":
         reader.place += 1
         return "1"
-    is_spelled = reader.token.kind == "word"
+    token, is_spelled = reader.token, reader.token.kind == "word"
     number = reader.attempt(_ordinal)
-    if number is None or not 1 <= number <= 31:
+    if number is None:
         return None
+    if not 1 <= number <= 31:
+        examples = ("last day of the month at 18:00", "monthly on the 15th at 02:00")
+        raise Refusal(reader.text, token.at, f"no month has a day {number}", examples=examples)
     if number == 1 and reader.attempt(read_workday) in ("weekday", "workday", "day"):
         return "1W"  # the weekday nearest the 1st never leaves the month: it is the first one
     is_day = reader.word("day", want="'of the month'") or not is_spelled or reader.is_next(("of",))
@@ -215,6 +239,19 @@ def _nth_weekdays(reader: Reader) -> list[str] | None:
     if places is None or weekdays is None or not all(place == "L" or 1 <= int(place) <= 5 for place in places):
         return None
     return [f"{day}L" if place == "L" else f"{day}#{place}" for place in places for day in weekdays]
+
+
+def _nth_days(reader: Reader) -> list[str] | None:
+    """`first and last day`, `1st and last weekday`."""
+    reader.skip("the")
+    places = listed(reader, _place)
+    if places is None or len(places) == 1:
+        return None
+    if reader.word("day", want="'day'"):
+        return places if all(place == "L" or 1 <= int(place) <= 31 for place in places) else None
+    workdays = {"1": "1W", "L": "LW"}
+    is_workday = set(places) <= workdays.keys() and read_workday(reader) in ("weekday", "workday", "day")
+    return [workdays[place] for place in places] if is_workday else None
 
 
 def _one_weekday(reader: Reader) -> int | None:
@@ -234,27 +271,6 @@ def _ordinal(reader: Reader) -> int | None:
         return named
     token = reader.kind("ordinal", "a day of the month such as 15th")
     return None if token is None else int(token.text[:-2])
-
-
-@dataclass(frozen=True, slots=True)
-class OfMonths:
-    """Which months a day is in: some, each of them, or those of the quarters."""
-
-    months: frozenset[int] = frozenset()
-    recurs: bool = False
-    is_quarter: bool = False
-
-
-def _of_months(reader: Reader) -> OfMonths | None:
-    """`of the month`, `of every month`, `of month`, `of the quarter`, `of january and july`."""
-    if not reader.word("of", "in"):
-        return None
-    said = reader.word("the", "every", "each", "a")
-    unit = reader.word("month", "quarter")
-    if unit is not None:
-        return OfMonths(recurs=True, is_quarter=unit == "quarter")
-    months = None if said else read_month_names(reader)
-    return None if months is None else OfMonths(months=months)
 
 
 # ── dates in a year ────────────────────────────────────────────────────────────────────────────────────────

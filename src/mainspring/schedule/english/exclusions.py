@@ -1,7 +1,7 @@
-"""What is left out: `except sundays`, `except in august`, `but not on sundays`.
+"""What is left out: `except sundays`, `except in august`, `but not on 25 december`, `except on 2026-12-25`.
 
-Days of the week and months can be left out. For whatever else is left out there is `but not` between two schedules,
-or a calendar; the refusals say so.
+Days and months can be left out, not parts of a day. For these there is `but not` between two schedules, which the
+refusals offer; and for days that only calendars know, a calendar.
 """
 
 from __future__ import annotations
@@ -9,28 +9,35 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mainspring.schedule.english.days import read_days
+from mainspring.schedule.cron_fields import YEAR
+from mainspring.schedule.english.dates import read_date
+from mainspring.schedule.english.days import Days, read_days
 from mainspring.schedule.english.holidays import HOLIDAYS
 from mainspring.schedule.english.months import read_month_names, read_months
+from mainspring.schedule.english.reader import Rewrite, listed
 from mainspring.schedule.english.refusals import Refusal
 from mainspring.schedule.english.times import read_times, read_window
 
 if TYPE_CHECKING:
+    from datetime import date
+
     from mainspring.schedule.english.reader import Reader, Token
 
 OF_THE_WHOLE = {"in", "/", "utc", "from", "until", "starting", "for", "times", "and", "or"}  # a set's parts have none
-A_SET = "every day at 09:00 but not monthly on the 1st at 09:00"
+A_SET = "every hour but not every day at 03:00"
 
 
 @dataclass(frozen=True, slots=True)
 class Exclusion:
-    """Days of the week or months, one of the two."""
+    """Days of the week, months, other days that recur, or dates: one of them."""
 
     weekdays: frozenset[int] | None = None
     months: frozenset[int] | None = None
+    days: Days | None = None
+    dates: tuple[date, ...] = ()
 
 
-def read_exclusion(reader: Reader) -> Exclusion | None:
+def read_exclusion(reader: Reader, today: date | None) -> Exclusion | None:
     said = reader.token
     if not reader.word("except", "excluding", "but", "not", want="'except'"):
         return None
@@ -42,34 +49,50 @@ def read_exclusion(reader: Reader) -> Exclusion | None:
     reader.skip("on")
     reader.skip("every", "each")
     _refuse_holidays(reader, said)
+    found = _dates(reader, today) or _days(reader)
+    if found is None:
+        _refuse_times(reader, said)
+    return found
+
+
+def _dates(reader: Reader, today: date | None) -> Exclusion | None:
+    at = reader.token.at
+    dates = listed(reader, lambda reader: read_date(reader, today))
+    if dates is not None and max(dates).year > YEAR.most:
+        words = f"what is left out is before the year {YEAR.most + 1}"
+        raise Refusal(reader.text, at, words, remedy="Let the schedule end before that day.")
+    return None if dates is None else Exclusion(dates=tuple(dates))
+
+
+def _days(reader: Reader) -> Exclusion | None:
     days = reader.attempt(read_days)
-    if days is not None and days.weekdays:
-        return Exclusion(weekdays=days.weekdays)
-    first = reader.token
-    if days is not None:
-        raise _not_by_except(reader, said, A_SET)
+    if days is None:
+        return None
+    return Exclusion(weekdays=days.weekdays) if days.weekdays else Exclusion(days=days)
+
+
+def _refuse_times(reader: Reader, said: Token) -> None:
+    """`every hour except between 1am and 5am`, `every hour except midnight`: another schedule can be left out."""
+    first, before = reader.token, reader.text[: said.at].rstrip(" ,")
     if reader.attempt(read_window):
-        raise _not_by_except(reader, said, f"{{}} but not {{}} {reader.text[first.at :]}")
-    if reader.attempt(read_times):
+        instead = f"{before} but not {before} {reader.text[first.at :]}"
+    elif reader.attempt(read_times):
         at = "" if first.text == "at" else "at "
-        raise _not_by_except(reader, said, f"{{}} but not every day {at}{reader.text[first.at :]}")
-    return None
-
-
-def _not_by_except(reader: Reader, said: Token, offer: str) -> Refusal:
-    """`every hour except between 1am and 5am`. The offer is a set, which is no sentence and so cannot be tried here."""
-    before = [token.text for token in reader.tokens if token.at < said.at]
-    is_plain = reader.is_at_end and before and not set(before) & OF_THE_WHOLE
-    written = offer.replace("{}", reader.text[: said.at].rstrip(" ,")) if is_plain else A_SET
-    words = f"'{said.text}' takes days of the week and months"
-    return Refusal(reader.text, said.at, words, remedy=f"Between two schedules there is 'but not'. Write '{written}'.")
+        instead = f"{before} but not every day {at}{reader.text[first.at :]}"
+    else:
+        return
+    is_plain = reader.is_at_end and not {token.text for token in reader.tokens[: said.place]} & OF_THE_WHOLE
+    words = f"'{said.text}' takes days and months"
+    remedy = f"Between two schedules there is 'but not', as in '{A_SET}'."
+    raise Refusal(reader.text, said.at, words, remedy=remedy, sets=[Rewrite(instead)] if is_plain else [])
 
 
 def _refuse_holidays(reader: Reader, said: Token) -> None:
     at = next((step for step in range(3) if reader.after(step).text in HOLIDAYS), None)
     if at is None:
         return
-    without = reader.replaced(said, reader.after(at), "").replace("  ", " ").strip()
+    without = reader.without(said, reader.after(at))
     remedy = f"Keep them in a calendar and write its name behind the schedule, as in '{without} not=holidays'."
     words = f"which days are {reader.after(at).text} is not known"
-    raise Refusal(reader.text, said.at, words, remedy=remedy, examples=(without,))
+    examples = ("every weekday at 09:00 except on 2026-12-25",)
+    raise Refusal(reader.text, said.at, words, remedy=remedy, examples=examples)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from typing import TYPE_CHECKING
 
+from mainspring.schedule.english.clause import Clause
 from mainspring.schedule.english.clocks import (
     DAY_SECONDS,
     Fields,
@@ -23,7 +24,6 @@ from mainspring.schedule.english.step_checks import check_first_step, check_whol
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mainspring.schedule.english.clause import Clause
     from mainspring.schedule.english.days import Days
     from mainspring.schedule.english.reader import Reader
     from mainspring.schedule.english.times import TimeWindow
@@ -70,7 +70,14 @@ class DelayMeaning:
     delay: timedelta
 
 
-Meaning = CronMeaning | RuleMeaning | StepMeaning | WallMeaning | DelayMeaning
+@dataclass(frozen=True, slots=True)
+class PlainRuleMeaning:
+    """A rule that is not counted from anywhere."""
+
+    text: str
+
+
+Meaning = CronMeaning | PlainRuleMeaning | RuleMeaning | StepMeaning | WallMeaning | DelayMeaning
 
 
 def meanings_of(reader: Reader, clause: Clause) -> list[Meaning]:
@@ -79,11 +86,21 @@ def meanings_of(reader: Reader, clause: Clause) -> list[Meaning]:
         return [DelayMeaning(clause.delay)]
     if clause.day is not None:
         return [WallMeaning(datetime.combine(clause.day, each)) for each in clause.times or ()]
+    if clause.days is not None and clause.days.if_weekdays:
+        return _numbered_weekdays(reader, clause, clause.days)
     if clause.is_within_days:
         return _steps(reader, clause)
     if clause.count > 1:
         return list(_rules(reader, clause))
     return _crons(reader, clause, clock_fields(clause.times or (), listed_numbers))
+
+
+def excluded_days(reader: Reader, clause: Clause) -> list[CronMeaning]:
+    """Every second of the days that are left out: whatever is due on them, at whatever time, is not meant."""
+    days = clause.except_days
+    found = [] if days is None else _crons(reader, Clause(begins=clause.begins, days=days), [("*", "*", "*")])
+    dates = [f"* * * {each.day} {each.month} * {each.year}" for each in clause.except_dates]
+    return [*(each for each in found if isinstance(each, CronMeaning)), *map(CronMeaning, dates)]
 
 
 # ── cron ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -272,6 +289,19 @@ def _rule_day_of_month(reader: Reader, clause: Clause, item: str) -> str:
     if item.endswith("L"):
         return f";BYDAY=-1{BYDAY[int(item[0])]}"
     raise _uncountable(reader, clause)
+
+
+def _numbered_weekdays(reader: Reader, clause: Clause, days: Days) -> list[Meaning]:
+    """`friday the 13th`. Cron has either of the two, where one of them is enough; a rule has both."""
+    if clause.is_within_days or clause.count > 1 or clause.except_months:
+        words = "a weekday with its number goes with times of day"
+        raise Refusal(reader.text, clause.begins, words, examples=("every friday the 13th at 09:00",))
+    named = days.months or clause.months or YEAR
+    within = "" if named == YEAR else f";BYMONTH={','.join(map(str, sorted(named)))}"
+    weekdays = ",".join(BYDAY[day] for day in sorted(days.if_weekdays))
+    rule = f"RRULE:FREQ=MONTHLY{within};BYMONTHDAY={','.join(days.of_month)};BYDAY={weekdays}"
+    times = [f";BYHOUR={at.hour};BYMINUTE={at.minute};BYSECOND={at.second}" for at in clause.times or ()]
+    return [PlainRuleMeaning(f"{rule}{each}") for each in times]
 
 
 def _uncountable(reader: Reader, clause: Clause) -> Refusal:

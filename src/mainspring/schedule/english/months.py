@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from mainspring.schedule.english.reader import Reader, listed
 from mainspring.schedule.english.vocabulary import MONTH_NUMBERS
 
@@ -42,3 +44,24 @@ def _some_months(reader: Reader) -> frozenset[int] | None:
     last = reader.attempt(lambda reader: read_month(reader) if reader.word(*TO) else None)
     count = 1 if last is None else (last - first) % 12 + 1
     return frozenset((first - 1 + step) % 12 + 1 for step in range(count))
+
+
+@dataclass(frozen=True, slots=True)
+class OfMonths:
+    """Which months a day is in: some, each of them, or those of the quarters."""
+
+    months: frozenset[int] = frozenset()
+    recurs: bool = False
+    is_quarter: bool = False
+
+
+def read_of_months(reader: Reader) -> OfMonths | None:
+    """`of the month`, `of every month`, `of month`, `of the quarter`, `of january and july`."""
+    if not reader.word("of", "in"):
+        return None
+    said = reader.word("the", "every", "each", "a")
+    unit = reader.word("month", "quarter")
+    if unit is not None:
+        return OfMonths(recurs=True, is_quarter=unit == "quarter")
+    months = None if said else read_month_names(reader)
+    return None if months is None else OfMonths(months=months)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mainspring.schedule.english.reader import Reader, Token
 
 # What a part may begin with after a comma; a bound comes after a semicolon as well.
-PARTS = ("at", "on", "in", "from", "between", "except", "starting", "beginning", "counted", "monday", "mon")
+PARTS = ("at", "on", "in", "from", "between", "except", "but", "starting", "beginning", "counted", "monday", "mon")
 BOUNDS = ("from", "until", "for", "at", "once", "starting", "before")
 ALL_DAY = (
     ("24", "/", "7"),
@@ -79,21 +79,12 @@ def _read_part(reader: Reader, clause: Clause, today: date | None) -> bool:
     refuse_vague(reader)
     if reader.is_at_end:
         return False
-    place = reader.place
-    for read in (
-        _read_repeat,
-        _read_bound,  # before times: `from 1 january 2027`
-        _read_time_part,
-        _read_exclusion,
-        _read_day_part,
-        _read_part_of_day,
-        _read_once,
-        _read_offset,
-        _read_all_day,
-    ):
+    first = reader.token
+    for part, read in READERS.items():
         if read(reader, clause, today):
+            clause.said.setdefault(part, (first, reader.tokens[reader.place - 1]))
             return True
-        reader.place = place
+        reader.place = first.place
     return False
 
 
@@ -115,11 +106,14 @@ def _read_repeat(reader: Reader, clause: Clause, _: date | None) -> bool:
 # ── at what time ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _read_time_part(reader: Reader, clause: Clause, _: date | None) -> bool:
-    if clause.window is None:
-        clause.window = reader.attempt(read_window)
-        if clause.window is not None:
-            return True
+def _read_window(reader: Reader, clause: Clause, _: date | None) -> bool:
+    if clause.window is not None:
+        return False
+    clause.window = reader.attempt(read_window)
+    return clause.window is not None
+
+
+def _read_times(reader: Reader, clause: Clause, _: date | None) -> bool:
     if clause.times is None and clause.minutes_past is None:
         clause.minutes_past = reader.attempt(read_minutes_past)
         if clause.minutes_past is None:
@@ -150,14 +144,8 @@ def _read_part_of_day(reader: Reader, clause: Clause, _: date | None) -> bool:
 # ── on which days ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _read_day_part(reader: Reader, clause: Clause, today: date | None) -> bool:
-    if clause.days is None and clause.day is None and clause.delay is None:
-        return _read_moment(reader, clause, today) or _read_plain_days(reader, clause) or _read_months(reader, clause)
-    return _read_months(reader, clause)
-
-
 def _read_moment(reader: Reader, clause: Clause, today: date | None) -> bool:
-    if clause.unit is not None:
+    if clause.unit is not None or _has_days(clause):
         return False
     clause.part_of_day = clause.part_of_day or _part_of_today(reader)
     clause.day = reader.attempt(lambda reader: read_date(reader, today))
@@ -169,6 +157,10 @@ def _read_moment(reader: Reader, clause: Clause, today: date | None) -> bool:
     return clause.delay is not None
 
 
+def _has_days(clause: Clause) -> bool:
+    return clause.days is not None or clause.day is not None or clause.delay is not None
+
+
 def _part_of_today(reader: Reader) -> Token | None:
     """The part of the day in `tonight` and `this evening`, whose day is read as today's."""
     if reader.is_next(("tonight",)):
@@ -177,7 +169,9 @@ def _part_of_today(reader: Reader) -> Token | None:
     return reader.after(1) if is_part else None
 
 
-def _read_plain_days(reader: Reader, clause: Clause) -> bool:
+def _read_days(reader: Reader, clause: Clause, _: date | None) -> bool:
+    if _has_days(clause):
+        return False
     if clause.is_within_days:
         if reader.words("every", "day"):
             some = reader.attempt(read_days) if reader.is_next(("from",)) else None  # every day from monday to friday
@@ -185,22 +179,22 @@ def _read_plain_days(reader: Reader, clause: Clause) -> bool:
             return True
         if not reader.words("every", "year"):
             reader.skip("every", "each")
-    token = reader.token
     clause.days = reader.attempt(read_days)
-    clause.days_from = token
     return clause.days is not None
 
 
-def _read_months(reader: Reader, clause: Clause) -> bool:
+def _read_months(reader: Reader, clause: Clause, _: date | None) -> bool:
     if clause.months is not None:
         return False
     clause.months = reader.attempt(read_months)
     return clause.months is not None
 
 
-def _read_once(reader: Reader, _: Clause, __: date | None) -> bool:
+def _read_once(reader: Reader, clause: Clause, _: date | None) -> bool:
     """`once, on 2026-12-24`, `2 times, on 2026-12-24 …`: it adds nothing to days that are named one by one."""
+    token = reader.token
     if reader.skip("once"):
+        clause.once = token
         return reader.skip(",") or True
     return reader.place == 0 and reader.attempt(read_runs) is not None and reader.skip(",") and _is_date_next(reader)
 
@@ -233,12 +227,15 @@ def _is_date_next(reader: Reader) -> bool:
     return day is not None
 
 
-def _read_exclusion(reader: Reader, clause: Clause, _: date | None) -> bool:
-    found = reader.attempt(read_exclusion)
-    if found is None or (found.weekdays and clause.except_weekdays) or (found.months and clause.except_months):
+def _read_exclusion(reader: Reader, clause: Clause, today: date | None) -> bool:
+    found = reader.attempt(lambda reader: read_exclusion(reader, today))
+    if found is None:
         return False
-    clause.except_weekdays = found.weekdays or clause.except_weekdays
-    clause.except_months = found.months or clause.except_months
+    for part in ("weekdays", "months", "days", "dates"):
+        if getattr(found, part):
+            if getattr(clause, f"except_{part}"):
+                return False
+            setattr(clause, f"except_{part}", getattr(found, part))
     return True
 
 
@@ -296,3 +293,19 @@ def _read_length(reader: Reader, clause: Clause) -> bool:
         return False
     clause.lasts = reader.attempt(read_length)
     return clause.lasts is not None
+
+
+READERS = {  # the first that reads something is right
+    "repeat": _read_repeat,
+    "bound": _read_bound,  # before times: `from 1 january 2027`
+    "window": _read_window,
+    "times": _read_times,
+    "exclusion": _read_exclusion,
+    "day": _read_moment,
+    "days": _read_days,
+    "months": _read_months,
+    "part of the day": _read_part_of_day,
+    "once": _read_once,
+    "offset": _read_offset,
+    "all day": _read_all_day,
+}

@@ -8,35 +8,12 @@ from typing import TYPE_CHECKING
 
 from mainspring.schedule.english.refusals import Refusal
 from mainspring.schedule.english.vocabulary import NUMBERS
+from mainspring.schedule.zone_letters import LETTERS, NAME_A_PLACE, OFFSET, names_offset
 from mainspring.schedule.zones import zone_names
 
 if TYPE_CHECKING:
     from mainspring.schedule.english.reader import Reader, Token
 
-# Letters of offsets. EST is the same all year, which people who say it in July do not mean; and CET, a zone in tzdata,
-# does change. So neither is taken for the other.
-LETTERS = {
-    "est": ("America/New_York",),
-    "edt": ("America/New_York",),
-    "cst": ("America/Chicago", "Asia/Shanghai"),
-    "cdt": ("America/Chicago",),
-    "mst": ("America/Denver", "America/Phoenix"),
-    "mdt": ("America/Denver",),
-    "pst": ("America/Los_Angeles",),
-    "pdt": ("America/Los_Angeles",),
-    "akst": ("America/Anchorage",),
-    "hst": ("Pacific/Honolulu",),
-    "bst": ("Europe/London",),
-    "ist": ("Asia/Kolkata", "Europe/Dublin", "Asia/Jerusalem"),
-    "wet": ("Europe/Lisbon",),
-    "cet": ("Europe/Berlin",),
-    "cest": ("Europe/Berlin",),
-    "met": ("Europe/Berlin",),
-    "eet": ("Europe/Athens",),
-    "msk": ("Europe/Moscow",),
-    "jst": ("Asia/Tokyo",),
-    "aest": ("Australia/Sydney", "Australia/Brisbane"),
-}
 REGIONS = {
     "eastern": "America/New_York",
     "central": "America/Chicago",
@@ -61,9 +38,8 @@ def refuse_unknown_zone(reader: Reader, name: str, *, is_named: bool) -> None:
     if lowered == "and/or":
         rewrites = [reader.replaced(token, reader.after(2), "and")]
         raise Refusal(reader.text, token.at, "'and/or' may be one of them or both", rewrites=rewrites)
-    if lowered in LETTERS:
-        words = f"'{name}' names an offset from UTC, not a place whose clock is meant"
-        raise _instead(reader, token, token, words, LETTERS[lowered])
+    if lowered in LETTERS or OFFSET.fullmatch(name):
+        raise _instead(reader, token, _last_of(reader, name), names_offset(name), LETTERS.get(lowered, ()))
     if lowered in REGIONS and reader.after(1).text == "time":
         raise _instead(reader, token, reader.after(1), f"'{name} time' is no time zone", (REGIONS[lowered],))
     city = _city(reader)
@@ -97,12 +73,11 @@ def _last_of(reader: Reader, raw: str) -> Token:
 
 def _instead(reader: Reader, first: Token, last: Token, problem: str, zones: tuple[str, ...]) -> Refusal:
     rewrites = [reader.replaced(first, last, zone) for zone in zones]
-    remedy = "Name a place: its clock is the one that is meant, summer and winter."
     return Refusal(
         reader.text,
         first.at,
         problem,
-        remedy=remedy,
+        remedy=NAME_A_PLACE,
         rewrites=rewrites,
         examples=("every day at 09:00 in Europe/Berlin",),
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, NewType, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -27,6 +27,7 @@ _TOKEN = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 T = TypeVar("T")
+Rewrite = NewType("Rewrite", str)  # a text with other words in one place, and all the rest as it was written
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,7 @@ class Token:
     text: str  # in lower case
     at: int
     end: int
+    place: int  # among the tokens of the text
 
 
 def tokens_of(text: str) -> list[Token]:
@@ -46,8 +48,8 @@ def tokens_of(text: str) -> list[Token]:
         if found and match[0].lower() in ("o'clock", "o’clock"):
             found[-1] = replace(found[-1], end=match.end())
             continue
-        found.append(Token(_kind(match), _written(match), match.start(), match.end()))
-    return [*found, Token("end", "", len(text), len(text))]
+        found.append(Token(_kind(match), _written(match), match.start(), match.end(), len(found)))
+    return [*found, Token("end", "", len(text), len(text), len(found))]
 
 
 def _written(match: re.Match[str]) -> str:
@@ -77,13 +79,25 @@ class Reader:
         """The token so many places further on, or the end."""
         return self.tokens[min(self.place + steps, len(self.tokens) - 1)]
 
-    def replaced(self, first: Token, last: Token, words: str) -> str:
+    def replaced(self, first: Token, last: Token, words: str) -> Rewrite:
         """The text with other words in place of these tokens and all between them."""
-        return self.text[: first.at] + words + self.text[last.end :]
+        return Rewrite(self.text[: first.at] + words + self.text[last.end :])
 
-    def inserted(self, at: int, words: str) -> str:
+    def edited(self, *edits: tuple[Token, Token, str]) -> Rewrite:
+        """The text with other words in several places."""
+        text = self.text
+        for first, last, words in sorted(edits, key=lambda edit: edit[0].at, reverse=True):
+            text = text[: first.at] + words + text[last.end :]
+        return Rewrite(text)
+
+    def inserted(self, at: int, words: str) -> Rewrite:
         """The text with words inserted, spaces around them."""
-        return f"{self.text[:at].rstrip()} {words} {self.text[at:].lstrip()}".strip()
+        return Rewrite(f"{self.text[:at].rstrip()} {words} {self.text[at:].lstrip()}".strip())
+
+    def without(self, first: Token, last: Token) -> Rewrite:
+        """The text without these tokens and all between them."""
+        before, after = self.text[: first.at].rstrip(), self.text[last.end :].lstrip()
+        return Rewrite(f"{before.rstrip(',;') if after[:1] in ',;' or not after else before} {after}".strip())
 
     @property
     def token(self) -> Token:

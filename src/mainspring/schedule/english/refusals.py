@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 from mainspring.schedule.english.holidays import DATED, REMEDY, holiday_in
 from mainspring.schedule.english.vocabulary import EVERYTHING, FORMS
 from mainspring.schedule.faults import fault
+from mainspring.schedule.slips import meant_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from mainspring.errors import InvalidSchedule
     from mainspring.schedule.english.clause import Clause
-    from mainspring.schedule.english.reader import Reader
+    from mainspring.schedule.english.reader import Reader, Rewrite
 
 MAX_OFFERED = 4
 MAX_TRIED = 16  # offers that are read, however many there would be
@@ -30,8 +31,9 @@ MAX_RESPELLED = 5  # words; a text with more of them is not one with typing erro
 class Refusal(Exception):
     """Something was understood, and may mean two things or nothing.
 
-    `rewrites` are this sentence with another part, and mean what may have been meant; `examples` are other sentences
-    that show the form.
+    `rewrites` are this sentence with another part, and mean what may have been meant; `sets` are such rewrites that are
+    more than one sentence, so that only those who read whole texts know them; `examples` are other sentences
+    that show the form. They are shown where there is no rewrite, or `beside` them, if they show another reading.
     """
 
     def __init__(
@@ -41,12 +43,15 @@ class Refusal(Exception):
         problem: str,
         *,
         remedy: str = "",
-        rewrites: Sequence[str] = (),
+        rewrites: Sequence[Rewrite] = (),
+        sets: Sequence[Rewrite] = (),
         examples: Sequence[str] = (),
+        beside: bool = False,
         allowed: str = "",
         is_beyond_years: bool = False,
     ) -> None:
         super().__init__(problem)
+        self.sets, self.beside = tuple(sets), beside
         self.is_beyond_years = is_beyond_years
         self.text, self.position, self.problem, self.remedy = text, position, problem, remedy
         self.rewrites, self.examples, self.allowed = tuple(rewrites), tuple(examples), allowed
@@ -58,8 +63,9 @@ class Refusal(Exception):
 
         `shown` puts a rewrite into the text that the sentence is a part of, and knows whether that is any good.
         """
-        written = list(filter(None, map(shown, _Offers(refusal_of).good(self.rewrites))))
-        examples = [] if written else _Offers(refusal_of).good(self.examples)
+        offers = [*_Offers(refusal_of).good(self.rewrites), *self.sets]
+        written = list(filter(None, map(shown, offers)))
+        examples = [] if written and not self.beside else _Offers(refusal_of).good(self.examples)
         hints = (
             self.remedy,
             f"Write {_either(written)}." if written else "",
@@ -107,7 +113,7 @@ def refused_clause(
     problem: str,
     *,
     remedy: str = "",
-    rewrites: Sequence[str] = (),
+    rewrites: Sequence[Rewrite] = (),
     examples: Sequence[str] = (),
 ) -> Refusal:
     return Refusal(reader.text, clause.begins, problem, remedy=remedy, rewrites=rewrites, examples=examples)
@@ -137,16 +143,12 @@ def not_understood(reader: Reader) -> Refusal:
     )
 
 
-def _respelled(reader: Reader) -> tuple[str, ...]:
-    """The text with every unknown word replaced by the nearest known one, if there are such words."""
-    text = reader.text
+def _respelled(reader: Reader) -> list[Rewrite]:
+    """The text with the words that are slips of known ones spelled right, if there are such words."""
     unknown = [token for token in reader.tokens if token.kind == "word" and token.text not in EVERYTHING]
-    for token in reversed(unknown[:MAX_RESPELLED]):
-        short = [LETTERS[token.text]] if token.text in LETTERS else None
-        near = short or difflib.get_close_matches(token.text[:20], EVERYTHING, n=1, cutoff=0.8)
-        if near:
-            text = text[: token.at] + near[0] + text[token.end :]
-    return (text,) if text != reader.text else ()
+    meant = [(token, LETTERS.get(token.text) or meant_by(token.text, EVERYTHING)) for token in unknown[:MAX_RESPELLED]]
+    edits = [(token, token, word) for token, word in meant if word]
+    return [reader.edited(*edits)] if edits else []
 
 
 def nearest_forms(text: str, count: int = 3) -> list[str]:

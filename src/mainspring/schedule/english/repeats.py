@@ -65,7 +65,7 @@ def _adverb(reader: Reader) -> Repeat | None:
 
 
 def _times_per(reader: Reader) -> Repeat | None:
-    """`once a day`, `twice daily`, `3 times per week`, `once every hour`."""
+    """`once a day`, `twice daily`, `3 times per week`, `once every hour`, `5 days a week`."""
     number = reader.attempt(_how_many)
     if number is None:
         return None
@@ -73,8 +73,9 @@ def _times_per(reader: Reader) -> Repeat | None:
     if adverb is not None:
         found = Repeat(*adverb)
     elif reader.word("a", "an", "per"):
-        unit = reader.one_of(UNIT_WORDS, A_UNIT)
-        return None if unit is None else Repeat(unit, times_per=number)
+        unit = reader.word("quarter", want=A_UNIT) or reader.one_of(UNIT_WORDS, A_UNIT)
+        is_each_day = (unit, number) == ("week", 7)
+        return None if unit is None else Repeat("day") if is_each_day else Repeat(unit, times_per=number)
     elif (every := reader.attempt(_every)) is not None:
         found = every
     else:
@@ -87,7 +88,8 @@ def _how_many(reader: Reader) -> int | None:
     if number is not None:
         return number
     number = reader.attempt(read_count)
-    return number if number is not None and reader.word("times", "time") else None
+    is_counted = reader.word("times", "time") or (reader.after(2).text == "week" and reader.word("days"))
+    return number if number is not None and is_counted else None
 
 
 def _every(reader: Reader) -> Repeat | None:

@@ -5,6 +5,7 @@ What is counted from now (`tomorrow`, `every other tuesday`) is counted from `no
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING
 
@@ -16,15 +17,17 @@ from mainspring.schedule.english.dates import LAST_YEAR, exceeds_last_year, year
 from mainspring.schedule.english.meaning import (
     CronMeaning,
     DelayMeaning,
+    PlainRuleMeaning,
     RuleMeaning,
     StepMeaning,
     WallMeaning,
+    excluded_days,
     meanings_of,
 )
 from mainspring.schedule.english.once_checks import check_one_day
 from mainspring.schedule.english.parts import read_parts
 from mainspring.schedule.english.places import known_zone, refuse_unknown_zone
-from mainspring.schedule.english.reader import Reader, Token
+from mainspring.schedule.english.reader import Reader, Rewrite, Token
 from mainspring.schedule.english.refusals import Refusal, needs_now, not_understood
 from mainspring.schedule.english.rules import rules_after
 from mainspring.schedule.faults import fault
@@ -32,7 +35,7 @@ from mainspring.schedule.instants import Instants
 from mainspring.schedule.interval import Interval
 from mainspring.schedule.rule import Rule
 from mainspring.schedule.schedule import Schedule
-from mainspring.schedule.sets import union_of
+from mainspring.schedule.sets import Except, union_of
 from mainspring.schedule.timeline import LATEST
 from mainspring.schedule.walls import months_after
 from mainspring.schedule.zones import instant_of, wall_of, zone_named
@@ -57,7 +60,7 @@ class Sentence:
         self.zone: str | None = None
         self.clauses = [self._clause(today)]
         while self._joins_another():
-            self.clauses.append(self._clause(today))
+            self.clauses.append(self._clause(today, self.clauses[-1]))
         if not self.reader.is_at_end:
             raise not_understood(self.reader)
         self._refuse_choice()
@@ -69,7 +72,7 @@ class Sentence:
         """The clause that has the bounds of the whole."""
         return self.clauses[-1]
 
-    def _clause(self, today: date | None) -> Clause:
+    def _clause(self, today: date | None, before: Clause | None = None) -> Clause:
         clause = Clause(begins=self.reader.token.at)
         read_parts(self.reader, clause, today)
         if self._read_zone():
@@ -78,6 +81,8 @@ class Sentence:
             self.reader.is_at_end or self.reader.is_next(("and", "or", ";", ","))
         ):
             raise not_understood(self.reader)
+        if before is not None:
+            _share_every(before, clause)
         check(self.reader, clause, today)
         return clause
 
@@ -95,7 +100,9 @@ class Sentence:
         choice = next((token for token in reader.tokens if token.text == "or"), None)
         if choice is None or all(clause.recurs for clause in self.clauses):
             return
-        rewrites = [reader.replaced(choice, choice, "and"), reader.text[: choice.at].rstrip(" ,")]
+        rewrites = [reader.replaced(choice, choice, "and")]
+        if self.zone is None and not any("bound" in clause.said for clause in self.clauses):
+            rewrites.append(reader.without(choice, reader.tokens[-1]))
         raise Refusal(reader.text, choice.at, "'or' leaves open which of the two is meant", rewrites=rewrites)
 
     def _share_bounds(self) -> None:
@@ -128,6 +135,16 @@ class Sentence:
         reader.skip_raw(name)
         reader.skip("time")
         return True
+
+
+def _share_every(before: Clause, clause: Clause) -> None:
+    """`every monday at 9am and friday at 10am`: every Friday, too. What is counted by twos is said for each."""
+    one, other = before.days, clause.days
+    if one is None or other is None or clause.repeat is not None or clause.once is not None or before.count > 1:
+        return
+    is_alike = all(bool(getattr(one, kind)) == bool(getattr(other, kind)) for kind in ("weekdays", "dates", "months"))
+    if is_alike and (before.repeat is not None or one.recurs) and not before.is_within_days:
+        clause.days = replace(other, recurs=True, of_quarter=other.of_quarter or before.is_quarterly)
 
 
 def read(
@@ -232,9 +249,10 @@ class _Reading:
     def _of_clause(self, clause: Clause) -> list[When]:
         meanings = meanings_of(self._sentence.reader, clause)
         rules = [meaning for meaning in meanings if isinstance(meaning, RuleMeaning)]
-        if rules:
-            return list(rules_after(rules, self._before(clause)))
-        return [self._when(clause, meaning) for meaning in meanings if not isinstance(meaning, RuleMeaning)]
+        whens: list[When] = list(rules_after(rules, self._before(clause))) if rules else []
+        whens += [self._when(clause, meaning) for meaning in meanings if not isinstance(meaning, RuleMeaning)]
+        without = [Cron.parse(each.text) for each in excluded_days(self._sentence.reader, clause)]
+        return [Except(union_of(whens), union_of([*without]))] if without else whens
 
     def _before(self, clause: Clause) -> datetime:
         """What rules are counted from: the first is after it."""
@@ -242,10 +260,14 @@ class _Reading:
             return wall_of(self._zone, self._at(clause))
         return datetime.combine(clause.anchor[0], time(0)) - timedelta(microseconds=1)
 
-    def _when(self, clause: Clause, meaning: CronMeaning | StepMeaning | DelayMeaning | WallMeaning) -> When:
+    def _when(
+        self, clause: Clause, meaning: CronMeaning | PlainRuleMeaning | StepMeaning | DelayMeaning | WallMeaning
+    ) -> When:
         match meaning:
             case CronMeaning(text):
                 return Cron.parse(text)
+            case PlainRuleMeaning(text):
+                return Rule.parse(text)
             case StepMeaning(step, starts):
                 anchor = datetime.combine(starts[0], starts[1] or time(0)) if starts else self._this_minute(clause)
                 return Interval(elapsed=step, anchor=anchor)
@@ -267,13 +289,12 @@ class _Reading:
         instant = instant_of(self._zone, wall)
         if self._today() is not None and instant <= self._at(clause):
             words = f"{wall:%Y-%m-%d %H:%M} is over already"
-            raise Refusal(self._sentence.reader.text, clause.begins, words, rewrites=self._tomorrow(wall))
+            raise Refusal(self._sentence.reader.text, clause.begins, words, rewrites=self._tomorrow())
         return instant
 
-    def _tomorrow(self, wall: datetime) -> list[str]:
+    def _tomorrow(self) -> list[Rewrite]:
         reader, today = self._sentence.reader, self._today()
-        assert today is not None
-        return [reader.replaced(today, today, "tomorrow"), f"tomorrow at {wall:%H:%M}"]
+        return [] if today is None else [reader.replaced(today, today, "tomorrow")]
 
     def _today(self) -> Token | None:
         """The word that says that it is today's time."""

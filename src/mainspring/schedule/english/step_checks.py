@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mainspring.schedule.english.clocks import DAY_SECONDS, second_of, time_at
-from mainspring.schedule.english.once_checks import with_every
 from mainspring.schedule.english.refusals import Refusal, refused_clause
-from mainspring.schedule.english.times import NAMED
 
 if TYPE_CHECKING:
     from datetime import time
@@ -41,8 +39,10 @@ def check_step(reader: Reader, clause: Clause) -> None:
         )
     days = clause.days
     if days is not None and not days.weekdays and not (days.recurs or days.months or days.dates):
-        rewrites = [with_every(reader, clause, "of the month")]
-        raise refused_clause(reader, clause, "that day may be meant once, or every time it comes", rewrites=rewrites)
+        rewrites = [reader.inserted(clause.said["days"][1].end, "of the month")]
+        words = "that day may be meant once, or every time it comes"
+        examples = ("every hour on the 15th of the month",)
+        raise refused_clause(reader, clause, words, rewrites=rewrites, examples=examples)
 
 
 # ── where steps begin ───────────────────────────────────────────────────────────────────────────────────────
@@ -116,25 +116,15 @@ def check_whole_day(reader: Reader, clause: Clause, begin: time, step: int) -> N
     if DAY_SECONDS % step == 0 and second_of(begin) < step:
         return
     words = f"it does not say up to when after {begin:%H:%M}, and the day does not begin with a step"
-    rewrites = [reader.inserted(_end_of_window(reader), "to 23:59")]
+    window = clause.said["window"]
+    rewrites = [reader.inserted(window[1].end, "to 23:59")]
     if DAY_SECONDS % step == 0:  # the same steps on and on
-        first = next(token for token in reader.tokens if token.text in ("from", "starting"))
-        head, tail = reader.text[: first.at], reader.text[_end_of_window(reader) :]
-        rewrites.append(f"{head}from {time_at(second_of(begin) % step).isoformat('minutes')}{tail}")
+        rewrites.append(reader.replaced(*window, f"from {time_at(second_of(begin) % step).isoformat('minutes')}"))
     raise Refusal(reader.text, clause.begins, words, rewrites=rewrites)
-
-
-def _end_of_window(reader: Reader) -> int:
-    """Where the time after `from` ends."""
-    at = next(place for place, token in enumerate(reader.tokens) if token.text in ("from", "starting"))
-    times = [token.kind in ("time", "number") or token.text in NAMED for token in reader.tokens]
-    ends = [place for place in range(at, len(times)) if times[place]]
-    place = ends[0] if ends else at + 1
-    following = reader.tokens[place + 1]
-    return following.end if following.text in ("am", "pm") else reader.tokens[place].end
 
 
 def same_ends(reader: Reader, clause: Clause, at: time) -> Refusal:
     words = f"from {at:%H:%M} to {at:%H:%M} may be one moment or a whole day"
-    said = f"every {clause.unit}" if clause.count == 1 else f"every {clause.count} {clause.unit}s"
-    return Refusal(reader.text, clause.begins, words, rewrites=(said, f"every day at {at:%H:%M}"))
+    often, window = clause.said["repeat"], clause.said["window"]
+    moment = reader.edited((*often, "every day"), (*window, f"at {at:%H:%M}"))
+    return Refusal(reader.text, clause.begins, words, rewrites=(reader.without(*window), moment))

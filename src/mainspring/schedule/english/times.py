@@ -36,8 +36,14 @@ def read_times(reader: Reader, half: str | None = None) -> list[time] | None:
     Where the morning was named before, `half` is am: `every morning at 8`.
     """
     if reader.word("at", "@", want="'at' and a time"):
-        return listed(reader, lambda reader: read_time(reader, half, with_bare_to=True))
+        return listed(reader, lambda reader: _another_time(reader, half))
     return listed(reader, _plain_time)
+
+
+def _another_time(reader: Reader, half: str | None) -> time | None:
+    """`5pm`, `at 5pm`."""
+    reader.skip("at", "@")
+    return read_time(reader, half, with_bare_to=True)
 
 
 def _plain_time(reader: Reader) -> time | None:
@@ -188,12 +194,13 @@ def _of_half(reader: Reader, token: Token, hour: int, minute: int, half: str) ->
 def read_window(reader: Reader) -> TimeWindow | None:
     """`between 8am and 6pm`, `from 8am to 6pm`: both ends included; `from 8am to before 6pm`: without the end.
 
-    `from 02:00` or `starting at 02:00` alone is the whole day, counted from there.
+    `from 02:00`, `starting at 02:00` or `starting 2am` alone is the whole day, counted from there.
     """
     between = reader.word("between", want="'between' and two times")
-    is_start = not between and reader.words("starting", "at")
+    is_start = not between and reader.skip("starting")
+    is_plain = is_start and not reader.skip("at")  # what follows may be a date
     is_open = not between and not is_start and not reader.word("from", want="'from' and two times")
-    begin = reader.attempt(_plain_time if is_open else read_time)
+    begin = reader.attempt(_plain_time if is_open or is_plain else read_time)
     if begin is None:
         return None
     if not _joins(reader, between=bool(between)):

@@ -11,7 +11,8 @@ from mainspring.schedule.english.vocabulary import AMBIGUOUS
 if TYPE_CHECKING:
     from mainspring.schedule.english.reader import Reader
 
-ABOUT = ("around", "about", "approximately", "roughly", "circa", "by", "before", "after", "~")
+ABOUT = ("around", "about", "approximately", "roughly", "circa", "~")
+SOMEWHERE = ("by", "before", "after")  # on one side of a time
 HOURS = {
     "business": "from 9am to 5pm",
     "working": "from 9am to 5pm",
@@ -37,7 +38,7 @@ def _refuse_ambiguous(reader: Reader) -> None:
         found = AMBIGUOUS[token.text]
         rewrites = [reader.replaced(token, token, each) for each in found.instead]
         words = f"'{token.text}' means {found.meaning}"
-        raise Refusal(reader.text, token.at, words, rewrites=[*rewrites, *found.examples])
+        raise Refusal(reader.text, token.at, words, rewrites=rewrites, examples=found.examples, beside=True)
 
 
 def _refuse_about(reader: Reader) -> None:
@@ -48,9 +49,11 @@ def _refuse_about(reader: Reader) -> None:
         words = f"'{token.text}' and a time may be on one day or on every day"
         rewrites = [reader.replaced(token, token, each) for each in ("from 00:00 to", "until before today at")]
         raise Refusal(reader.text, token.at, words, rewrites=rewrites)
-    if token.text in ABOUT and is_time:
+    if token.text in (*ABOUT, *SOMEWHERE) and is_time:
         words = f"'{token.text}' and a time is no time in particular"
-        raise Refusal(reader.text, token.at, words, rewrites=[reader.replaced(token, token, "at")])
+        rewrites = [reader.replaced(token, token, "at")] if token.text in ABOUT else []
+        examples = ("every day at 09:00", "every 15 minutes between 8am and 6pm")
+        raise Refusal(reader.text, token.at, words, rewrites=rewrites, examples=examples)
 
 
 def _refuse_hours(reader: Reader) -> None:
@@ -76,6 +79,6 @@ def _refuse_now(reader: Reader) -> None:
     if token.text not in ("starting", "beginning", "from") or reader.after(1).text not in ("now", "immediately"):
         return
     last = reader.after(2) if reader.after(2).text == "on" else reader.after(1)
-    rewrites = [reader.replaced(token, last, "").replace("  ", " ").strip()]
+    rewrites = [reader.without(token, last)]
     words = "a schedule begins as soon as it is there, at its first time after that"
     raise Refusal(reader.text, token.at, words, rewrites=rewrites)

@@ -90,24 +90,23 @@ PARTS_OF_DAY = {
 
 @dataclass(frozen=True, slots=True)
 class Ambiguous:
-    """What a word may mean; what to write in its place; and what else may have been meant."""
+    """What a word may mean; what to write in its place; and examples of what else may have been meant."""
 
     meaning: str
     instead: tuple[str, ...]
     examples: tuple[str, ...]
 
 
+TWICE_A_WEEK = ("twice a week on monday and thursday at 09:00",)
+TWICE_A_MONTH = ("twice a month on the 1st and 15th at 09:00",)
+TWICE_A_YEAR = ("twice a year on 1 january and 1 july at 09:00",)
 AMBIGUOUS = {
-    "biweekly": Ambiguous("every 2 weeks or twice a week", ("every 2 weeks",), ("every monday and thursday at 09:00",)),
-    "bimonthly": Ambiguous(
-        "every 2 months or twice a month", ("every 2 months",), ("monthly on the 1st and 15th at 09:00",)
-    ),
-    "biannually": Ambiguous(
-        "every 2 years or twice a year", ("every 2 years",), ("every year on 1 january and 1 july at 09:00",)
-    ),
-    "semimonthly": Ambiguous("no days in particular", (), ("monthly on the 1st and 15th at 09:00",)),
-    "semiannually": Ambiguous("no days in particular", (), ("every year on 1 january and 1 july at 09:00",)),
-    "biannual": Ambiguous("no days in particular", (), ("every year on 1 january and 1 july at 09:00",)),
+    "biweekly": Ambiguous("every 2 weeks or twice a week", ("every 2 weeks", "twice a week"), TWICE_A_WEEK),
+    "bimonthly": Ambiguous("every 2 months or twice a month", ("every 2 months", "twice a month"), TWICE_A_MONTH),
+    "biannually": Ambiguous("every 2 years or twice a year", ("every 2 years", "twice a year"), TWICE_A_YEAR),
+    "semimonthly": Ambiguous("no days in particular", ("twice a month",), TWICE_A_MONTH),
+    "semiannually": Ambiguous("no days in particular", ("twice a year",), TWICE_A_YEAR),
+    "biannual": Ambiguous("no days in particular", ("twice a year",), TWICE_A_YEAR),
     "noonish": Ambiguous("no time in particular", ("noon", "at noon"), ("every day at 12:00",)),
     "eod": Ambiguous("no time in particular", ("at 18:00",), ("every day at 18:00",)),
     "sometimes": Ambiguous("no time in particular", ("every day",), ("every day at 09:00",)),

@@ -36,6 +36,18 @@ def cron_words(crons: Sequence[Cron]) -> str:
     return (times.words if days == "every day" else f"{times.words}, {days.removesuffix(',')}") + years
 
 
+def is_of_whole_days(cron: Cron) -> bool:
+    """Whether it is every second of its days, as what is left out may be."""
+    return all(field.is_full for field in cron.fields[:3])
+
+
+def whole_day_words(cron: Cron) -> str:
+    """The days of such an expression: `on 25 December 2026`, `on the 1st of every month`."""
+    date, year = days_of(cron).removeprefix("every year "), cron.fields[6]
+    dates = len(cron.fields[3].values) == len(cron.fields[4].values) == len(year.values) == 1
+    return f"{date} {year.values[0]}" if dates else f"{date.removesuffix(',')}{_years(year)}"
+
+
 def _years(year: CronField) -> str:
     """`, in 2026`, `, in 2026 to 2028`, `, in every 2nd year from 2026 to 2198`; nothing for every year."""
     if year.is_full:

@@ -11,7 +11,7 @@ from mainspring.schedule.interval import Interval
 from mainspring.schedule.rule import Rule
 from mainspring.schedule.sets import Except, Union
 from mainspring.schedule.timeline import GapPolicy, RepeatPolicy
-from mainspring.schedule.words.crons import cron_words, joined
+from mainspring.schedule.words.crons import cron_words, is_of_whole_days, joined, whole_day_words
 from mainspring.schedule.words.phrases import counted, listed, moment, span
 from mainspring.schedule.words.rules import instants_words, interval_words, rule_words
 from mainspring.schedule.zones import wall_of, zone_named
@@ -62,7 +62,14 @@ def when_words(when: When, schedule: Schedule) -> str:
         case Union():
             return _union_words(when, schedule)
         case Except(base, minus):
-            return f"{when_words(base, schedule)}, but not {when_words(minus, schedule)}"
+            return f"{when_words(base, schedule)}, but not {_left_out(minus, schedule)}"
+
+
+def _left_out(minus: When, schedule: Schedule) -> str:
+    """Whole days by their names alone: whatever is due on them is left out."""
+    parts = minus.parts if isinstance(minus, Union) else (minus,)
+    days = [whole_day_words(part) for part in parts if isinstance(part, Cron) and is_of_whole_days(part)]
+    return listed(days) if len(days) == len(parts) else when_words(minus, schedule)
 
 
 def _union_words(union: Union, schedule: Schedule) -> str:
