@@ -113,6 +113,8 @@ def refused(text: str) -> InvalidSchedule:
         ("quarterly on the 1st at 06:00", "0 6 1 1-10/3 *"),
         ("every quarter on the last day at 06:00", "0 6 L 3-12/3 *"),
         ("every 31st of january and march at 06:00", "0 6 31 1,3 *"),
+        ("monthly on the 31st, where there is one, at 06:00", "0 6 31 * *"),
+        ("on the 30th and 31st of the month, where there is one, at 06:00", "0 6 30,31 * *"),
         ("every year on the last friday of november at 09:00", "0 9 * 11 5L"),
         # dates and months
         ("every year on 24 december at 18:00", "0 18 24 12 *"),
@@ -349,7 +351,7 @@ REFUSED = [
         "day 31",
         "'last day of the quarter at 5pm in Europe/Berlin until 1 march'",
     ),
-    ("on the 30th and 31st of the month at 5pm", 0, "has a day 30", "For example: 'last day of the month at 18:00'"),
+    ("on the 30th and 31st of the month at 5pm", 0, "has a day 30", "31st of the month, where there is one, at 5pm'"),
     ("monday at 17:00 in Asia/Tokyo", 0, "once, or every time", "or 'on 2026-11-23 at 17:00 in Asia/Tokyo'"),
     ("biweekly on friday at 5pm UTC", 0, "twice a week", "Write 'every 2 weeks on friday at 5pm UTC'. For example: "),
     ("semimonthly on the 1st and 20th at 5pm", 0, "no days", "Write 'twice a month on the 1st and 20th at 5pm'"),

@@ -210,7 +210,10 @@ def test_almost_every_hint_has_an_offer() -> None:
         ("every day at 9 o'clock", ["every day at 09:00", "every day at 21:00"]),
         ("every weekend at 9am", ["every saturday and sunday at 9am", "every saturday at 9am", "every sunday at 9am"]),
         ("weekly", ["weekly on monday at 09:00", "weekly on monday at 00:00"]),
-        ("every 3 months on the 31st at 18:00", ["every 3 months on the last day at 18:00"]),
+        (
+            "every 3 months on the 31st at 18:00",
+            ["every 3 months on the last day at 18:00", "every 3 months on the 31st, where there is one, at 18:00"],
+        ),
         ("every third hour", ["every 3 hours"]),
         ("evry tuseday at noon", ["every tuesday at noon"]),
         ("01/02/2027 at 9am", ["2027-02-01 at 9am", "2027-01-02 at 9am"]),
@@ -296,6 +299,8 @@ def test_offers_that_are_refused_are_not_shown() -> None:
 
 
 COMPOSED = [
+    "every year on 29 february at 9am",
+    "monthly on the 31st where there is one at 9am",
     "every 15 minutes between 9am and 5pm except in august",
     "every hour at half past in june and july",
     "every hour on 24 december",

@@ -86,7 +86,7 @@ def words(text: str) -> str:
         # months
         ("0 0 1 1 *", "Every year on 1 January at 00:00"),
         ("0 0 1 1,7 *", "Every year on 1 January and 1 July at 00:00"),
-        ("0 0 29 2 *", "Every year on 29 February at 00:00"),
+        ("0 0 29 2 *", "Every year on 29 February, where there is one, at 00:00"),
         ("0 9 * 6-8 1-5", "Every weekday in June to August at 09:00"),
         ("0 9 L 3,6 *", "Every year on the last day of March and June at 09:00"),
         ("*/5 * * 12 *", "Every 5 minutes, every day in December"),
@@ -132,6 +132,29 @@ def words(text: str) -> str:
         ("0 */5 * * * * 2026,2028", "Every 5 minutes, in 2026 and 2028"),
         ("0 0 9 * * 1-5 2026/2", "Every weekday at 09:00, in every 2nd year from 2026 to 2198"),
         ("0 9 L-3W * *", "On the weekday nearest the fourth to last day of every month at 09:00"),
+        # days that some months do not have
+        ("0 0 31 * *", "On the 31st of every month, where there is one, at 00:00"),
+        ("0 0 31 4,5 *", "Every year on 31 May at 00:00"),
+        ("0 0 31 2-5 *", "Every year on 31 March and 31 May at 00:00"),
+        ("0 0 30,31 2,4 *", "Every year on the 30th and 31st of February and April, where there is one, at 00:00"),
+        ("0 9 * 2 1#5", "Every year on the fifth Monday of February, where there is one, at 09:00"),
+        ("0 0 1,31 * 5", "On the 1st and 31st of every month, where there is one, and also every Friday, at 00:00"),
+        ("*/5 * 31 * *", "Every 5 minutes, on the 31st of every month, where there is one"),
+        ("0 0 L-29 * *", "On the 29th day before the last day of every month, where there is one, at 00:00"),
+        ("0 0 30 4,6 *", "Every year on 30 April and 30 June at 00:00"),
+        # ranges of H
+        ("0 0 H H *", "On a day of a month that the schedule's name decides at 00:00"),
+        ("0 0 H 3,H *", "On a day of March and a month that the schedule's name decides at 00:00"),
+        ("0 0 * * H(5-7)", "On a day of the week from Friday to Sunday that the schedule's name decides at 00:00"),
+        (
+            "0 0 H(29-31) 2 *",
+            "On a day from the 29th to the 31st of February that the schedule's name decides at 00:00",
+        ),
+        ("0 0 31 H(2-4) *", "On the 31st of a month from February to April that the schedule's name decides at 00:00"),
+        (
+            "0 0 15 H(1-6)/2 *",
+            "On the 15th of every 2nd month (from January to June) from one that the schedule's name decides at 00:00",
+        ),
         # macros
         ("@daily", "Every day at 00:00"),
         ("@weekly", "Every Sunday at 00:00"),
@@ -210,6 +233,28 @@ def test_a_cron_expression_in_words(text: str, sentence: str) -> None:
         ("0 9 * * 1-5 | 0 11 * * 0", "Every Sunday at 11:00, and every weekday at 09:00"),
         ("0 9 * * * | P1M/2026-12-05T08:00", "Every day at 09:00, and every month on the 5th at 08:00"),
         ("0 9 * * * but not 0 9 1 1 *", "Every day at 09:00, but not every year on 1 January at 09:00"),
+        (
+            "RRULE:FREQ=DAILY;UNTIL=99991231T235959Z",
+            "Every day at 00:00, until 31 December 9999 at 23:59:59",
+        ),
+        ("RRULE:FREQ=SECONDLY;BYMONTH=2;BYMONTHDAY=29", "Every second on 29 February, where there is one"),
+        (
+            "RRULE:FREQ=DAILY;INTERVAL=2;BYMONTHDAY=31",
+            "Every other day, only on the 31st, where there is one, at 00:00, counted from 1 January 2001",
+        ),
+        ("0 9 * * * but not * * * 25 12 *", "Every day at 09:00, but not on 25 December"),
+        (
+            "0 9 29 2 * but not * * * 29 2 * 2028",
+            "Every year on 29 February, where there is one, at 09:00, but not on 29 February 2028",
+        ),
+        (
+            "0 9 * * * but not (* * * 1 * * | * * * * * 5)",
+            "Every day at 09:00, but not every Friday and on the 1st of every month",
+        ),
+        (
+            "0 9 * * * but not (* * * 1 * * | 0 9 * * 5)",
+            "Every day at 09:00, but not every second, on the 1st of every month, and every Friday at 09:00",
+        ),
     ],
 )
 def test_other_forms_in_words(text: str, sentence: str) -> None:

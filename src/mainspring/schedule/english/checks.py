@@ -106,18 +106,26 @@ def _check_length(reader: Reader, clause: Clause, days: Days) -> None:
     shortest = min(LONGEST[month - 1] for month in named) if named else 30 if clause.is_quarterly else 28
     numbers = [int(item.rstrip("W")) for item in days.of_month if item.rstrip("W").isdigit()]
     late = [number for number in numbers if number > shortest]
-    if not late:
+    if not late or clause.where_there_is_one:
         return
+    anyway = _where_there_is_one(reader, clause)
     if named or clause.is_within_days:
         words = f"not every {'such ' if named else ''}month has a day {late[0]}"
         examples = ("every hour on the last day of the month", "every year on the last day of june at 09:00")
-        raise refused_clause(reader, clause, words, examples=examples)
+        raise refused_clause(reader, clause, words, rewrites=anyway, examples=examples, beside=True)
     said, is_alone = clause.span_of("repeat", "days"), len(days.of_month) == 1 and not days.weekdays_of_month
     instead = _instead_of_late(clause, late[0]) if said is not None and is_alone else []
-    rewrites = [reader.replaced(*said, each) for each in instead if said is not None]
+    rewrites = [*(reader.replaced(*said, each) for each in instead if said is not None), *anyway]
     which = "quarter's first month" if clause.is_quarterly else "month"
     words = f"not every {which} has a day {late[0]}"
     raise refused_clause(reader, clause, words, rewrites=rewrites, examples=("last day of the month at 18:00",))
+
+
+def _where_there_is_one(reader: Reader, clause: Clause) -> list[Rewrite]:
+    """The same days, said to be missing in some months."""
+    last = clause.said["days" if "days" in clause.said else "repeat"][1]
+    comma = "" if reader.tokens[last.place + 1].text in (",", "") else ","
+    return [reader.replaced(last, last, f"{reader.text[last.at : last.end]}, where there is one{comma}")]
 
 
 def _instead_of_late(clause: Clause, day: int) -> list[str]:

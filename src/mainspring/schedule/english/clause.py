@@ -44,6 +44,7 @@ class Clause:
     lasts: Length | None = None
     runs: int | None = None
     once: Token | None = None  # the word
+    where_there_is_one: bool = False  # months without such a day are left out
     said: dict[str, tuple[Token, Token]] = field(default_factory=dict, compare=False)  # of each part, where it stands
 
     @property

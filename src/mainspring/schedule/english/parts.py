@@ -24,7 +24,21 @@ if TYPE_CHECKING:
     from mainspring.schedule.english.reader import Reader, Token
 
 # What a part may begin with after a comma; a bound comes after a semicolon as well.
-PARTS = ("at", "on", "in", "from", "between", "except", "but", "starting", "beginning", "counted", "monday", "mon")
+PARTS = (
+    "at",
+    "on",
+    "in",
+    "from",
+    "between",
+    "except",
+    "but",
+    "where",
+    "starting",
+    "beginning",
+    "counted",
+    "monday",
+    "mon",
+)
 BOUNDS = ("from", "until", "for", "at", "once", "starting", "before")
 ALL_DAY = (
     ("24", "/", "7"),
@@ -220,6 +234,14 @@ def _read_all_day(reader: Reader, clause: Clause, _: date | None) -> bool:
     return clause.is_within_days and clause.window is None and any(reader.words(*words) for words in ALL_DAY)
 
 
+def _read_where(reader: Reader, clause: Clause, _: date | None) -> bool:
+    """`monthly on the 31st, where there is one, at 9am`."""
+    if clause.where_there_is_one or not reader.words("where", "there", "is", "one"):
+        return False
+    clause.where_there_is_one = True
+    return True
+
+
 def _is_date_next(reader: Reader) -> bool:
     place = reader.place
     day = reader.attempt(lambda reader: read_date(reader, None) if reader.skip("on") else None)
@@ -308,4 +330,5 @@ READERS = {  # the first that reads something is right
     "once": _read_once,
     "offset": _read_offset,
     "all day": _read_all_day,
+    "where": _read_where,
 }

@@ -115,8 +115,11 @@ def refused_clause(
     remedy: str = "",
     rewrites: Sequence[Rewrite] = (),
     examples: Sequence[str] = (),
+    beside: bool = False,
 ) -> Refusal:
-    return Refusal(reader.text, clause.begins, problem, remedy=remedy, rewrites=rewrites, examples=examples)
+    return Refusal(
+        reader.text, clause.begins, problem, remedy=remedy, rewrites=rewrites, examples=examples, beside=beside
+    )
 
 
 def needs_now(text: str, position: int) -> Refusal:

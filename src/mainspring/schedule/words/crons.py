@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mainspring.schedule.cron_fields import Hashed, LastDay, LastWeekday, NearestWeekday, Nth
+from mainspring.schedule.cron_fields import DAY, Hashed, LastDay, LastWeekday, NearestWeekday, Nth, ranges_of
+from mainspring.schedule.walls import month_length
 from mainspring.schedule.words.clocks import BY_NAME, can_be_joined, times_phrase
 from mainspring.schedule.words.phrases import (
     MONTHS,
     WEEKDAYS,
+    WHERE_THERE_IS_ONE,
     listed,
     months,
     ordinal,
@@ -43,9 +45,10 @@ def is_of_whole_days(cron: Cron) -> bool:
 
 def whole_day_words(cron: Cron) -> str:
     """The days of such an expression: `on 25 December 2026`, `on the 1st of every month`."""
-    date, year = days_of(cron).removeprefix("every year "), cron.fields[6]
-    dates = len(cron.fields[3].values) == len(cron.fields[4].values) == len(year.values) == 1
-    return f"{date} {year.values[0]}" if dates else f"{date.removesuffix(',')}{_years(year)}"
+    numbers = [field.values for field in cron.fields[3:7]]
+    if [len(each) for each in numbers] == [1, 1, 7, 1]:
+        return f"on {numbers[0][0]} {MONTHS[numbers[1][0] - 1]} {numbers[3][0]}"
+    return f"{days_of(cron).removeprefix('every year ').removesuffix(',')}{_years(cron.fields[6])}"
 
 
 def _years(year: CronField) -> str:
@@ -92,9 +95,10 @@ def _is_any(field: CronField) -> bool:
 
 
 def _both(day: CronField, month: CronField, weekday: CronField) -> str:
+    on_day, on_weekday = (words.removesuffix(",") for words in (_by_day(day, month), _by_weekday(weekday, month)))
     if _either_will_do(day, weekday):
-        return f"{_by_day(day, month)}, and also {_by_weekday(weekday, month)},"
-    return f"{_by_day(day, month)}, if it is {_a_weekday(weekday)},"
+        return f"{on_day}, and also {on_weekday},"
+    return f"{on_day}, if it is {_a_weekday(weekday)},"
 
 
 def _either_will_do(day: CronField, weekday: CronField) -> bool:
@@ -118,10 +122,13 @@ def _or(words: list[str]) -> str:
 
 def _by_day(day: CronField, month: CronField) -> str:
     if len(day.values) == 1 and not day.specials and not month.is_full and not month.specials:
-        dates = [f"{day.values[0]} {MONTHS[number - 1]}" for number in month.values]
-        return f"every year on {listed(dates)}"
+        number = day.values[0]
+        having = [each for each in month.values if number <= month_length(2000, each)] or month.values
+        missing = WHERE_THERE_IS_ONE if number == 29 and 2 in having else ""
+        return f"every year on {listed([f'{number} {MONTHS[each - 1]}' for each in having])}{missing}"
     if isinstance(day.items[0], Hashed) and len(day.items) == 1:
-        return f"on {_special(day.items[0], 'day').replace(BY_NAME, f'{_of(month)} {BY_NAME}')}"
+        of = _of(month).removesuffix(BY_NAME).rstrip()  # which is said once for both
+        return f"on {_special(day.items[0], 'day').replace(BY_NAME, f'{of} {BY_NAME}')}"
     return _days_of_months(day, month)
 
 
@@ -136,7 +143,32 @@ def _by_weekday(weekday: CronField, month: CronField) -> str:
 def _days_of_months(days: CronField, month: CronField) -> str:
     """`on the last Friday of every month`; of some months only, they come every year."""
     often = "" if _is_any(month) or month.specials else "every year "
-    return f"{often}on {_listed_days(days)} {_of(month)}"
+    missing = WHERE_THERE_IS_ONE if _may_be_missing(days, month) else ""
+    return f"{often}on {_listed_days(days)} {_of(month)}{missing}"
+
+
+def _may_be_missing(days: CronField, month: CronField) -> bool:
+    """Whether some of the months, in some years, do not have one of the days: a 31st, a fifth Monday."""
+    alone = [each.first for each in ranges_of(days.values) if each.first == each.last] if days.unit is DAY else []
+    numbers = [*alone, *map(_day_needed, days.specials)]  # of 1-31 or */3, everybody knows where months end
+    is_fifth = any(isinstance(each, Nth) and each.nth == 5 for each in days.specials)
+    return is_fifth or any(_lacks(month, number) for number in numbers)
+
+
+def _lacks(month: CronField, number: int) -> bool:
+    """Whether one of the months may be too short. H picks no month that always is."""
+    return any(number > month_length(2001, each) for each in month.values) or (bool(month.specials) and number == 29)
+
+
+def _day_needed(special: Special) -> int:
+    """How many days a month must have for a special day of the month."""
+    match special:
+        case LastDay(back) | NearestWeekday(None, back):
+            return back + 1
+        case NearestWeekday(day):
+            return day or 0
+        case _:
+            return 0
 
 
 def _of(month: CronField) -> str:
@@ -190,9 +222,24 @@ def _special(special: Special, unit: str) -> str:
         case LastWeekday(weekday):
             return f"the last {WEEKDAYS[weekday]}"
         case Hashed(step=None):
-            return f"a {_plain(unit)} {BY_NAME}"
+            return f"a {_plain(unit)}{_range(special, unit)} {BY_NAME}"
         case Hashed(step=step):
-            return f"every {ordinal(step or 1)} {_plain(unit)} from one {BY_NAME}"
+            within = f" ({_range(special, unit).strip()})" if not special.whole else ""
+            return f"every {ordinal(step or 1)} {_plain(unit)}{within} from one {BY_NAME}"
+
+
+def _range(hashed: Hashed, unit: str) -> str:
+    """From where to where the name decides: ` from Friday to Sunday`."""
+    if hashed.whole:
+        return ""
+    match unit:
+        case "month":
+            names = [MONTHS[number - 1] for number in (hashed.first, hashed.last)]
+        case "day of week":
+            names = [WEEKDAYS[number % 7] for number in (hashed.first, hashed.last)]
+        case _:
+            names = [f"the {ordinal(number)}" for number in (hashed.first, hashed.last)]
+    return f" from {names[0]} to {names[1]}"
 
 
 def _plain(unit: str) -> str:

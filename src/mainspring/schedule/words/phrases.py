@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from datetime import date, datetime, time, timedelta
 
 MAX_LISTED = 12
+WHERE_THERE_IS_ONE = ", where there is one,"
 WEEKDAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 MONTHS = (
     "January",

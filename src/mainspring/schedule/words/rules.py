@@ -7,12 +7,13 @@ from datetime import UTC, datetime, time
 from typing import TYPE_CHECKING
 
 from mainspring.schedule.interval import DEFAULT_ANCHOR
-from mainspring.schedule.rule import local_date, local_wall
+from mainspring.schedule.rule import local_date, read_wall
 from mainspring.schedule.rule_days import numbers, with_implied
 from mainspring.schedule.walls import month_length
 from mainspring.schedule.words.phrases import (
     MONTHS,
     WEEKDAYS,
+    WHERE_THERE_IS_ONE,
     clock,
     counted,
     day,
@@ -104,7 +105,7 @@ def rule_words(rule: Rule, zone: ZoneInfo) -> str:
     """`every other Tuesday at 12:00, counted from 17 November 2026`; clock times are those of the rule's own zone."""
     zone, parts = rule.zone_in(zone), with_implied(rule.by_key, rule.starts)
     words = [_how_often(parts), _times(parts, rule.starts), _positions(parts)]
-    sentence = " ".join(filter(None, words)) + _beginning(parts, rule.starts) + _end(parts, zone)
+    sentence = " ".join(filter(None, words)).removesuffix(",") + _beginning(parts, rule.starts) + _end(parts, zone)
     if rule.added:
         sentence += f", also on {listed([moment(rule.wall_added(each, zone)) for each in rule.added])}"
     return sentence + (f", but not on {listed([_date(each, zone) for each in rule.without])}" if rule.without else "")
@@ -132,7 +133,7 @@ def _in_steps(parts: dict[str, str], unit: str, interval: int) -> str:
     if not days or days.startswith("in "):
         return f"{often} {days}".rstrip()
     is_filter = unit == "day" or (unit == "week" and bool(parts.keys() & {"BYMONTHDAY", "BYYEARDAY"}))
-    return f"{often}, only on {days}," if is_filter else f"{often} on {days}"
+    return f"{often}, only on {days.removesuffix(',')}," if is_filter else f"{often} on {days}"
 
 
 def _unit_of_days(parts: dict[str, str]) -> str:
@@ -147,7 +148,7 @@ def _unit_of_days(parts: dict[str, str]) -> str:
 
 def _days(parts: dict[str, str], unit: str) -> str:
     """The days that the parts name; several kinds of them all have to hold."""
-    missing = ", where there is one," if _may_be_missing(parts) else ""
+    missing = WHERE_THERE_IS_ONE if _may_be_missing(parts) else ""
     if date := _date_of_year(parts):
         return f"{date}{missing}"
     on_weekdays = (_weekday_names(parts) if "BYWEEKNO" in parts else "") or _weekdays(parts)
@@ -274,7 +275,14 @@ def _beginning(parts: dict[str, str], starts: datetime) -> str:
 def _end(parts: dict[str, str], zone: ZoneInfo) -> str:
     if "COUNT" in parts:
         return f", {counted(int(parts['COUNT']), 'time')}"
-    return f", until {moment(local_wall(parts['UNTIL'], zone))}" if "UNTIL" in parts else ""
+    return f", until {moment(_wall(parts['UNTIL'], zone))}" if "UNTIL" in parts else ""
+
+
+def _wall(text: str, zone: ZoneInfo) -> datetime:
+    """As it was written, however far away."""
+    wall = read_wall(text)
+    assert wall is not None
+    return wall_of(zone, wall.replace(tzinfo=UTC)).replace(microsecond=0) if text.endswith("Z") else wall
 
 
 def _date(text: str, zone: ZoneInfo) -> str:
