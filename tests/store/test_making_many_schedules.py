@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mainspring.control import schedule_batch, schedule_batches
-from mainspring.control.schedule_requests import _parsed
+from mainspring.control.schedule_texts import _parsed
 from mainspring.errors import InvalidInput, InvalidSchedule, QueueNotFound, ScheduleExists
 from mainspring.store import notify
 

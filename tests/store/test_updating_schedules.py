@@ -193,3 +193,23 @@ async def test_one_that_was_made_again_meanwhile_is_read_again(
     monkeypatch.setattr(Schedules, "_put", replaced_meanwhile)
     updated = await frozen_app.schedules.update("acme", arguments={"customer": 9})
     assert (updated.tags, updated.payload, updated.version) == (["new"], {"customer": 9}, 2)
+
+
+async def test_other_calendars_take_the_place_of_those_there_were(
+    frozen_app: Mainspring, acme: ScheduleSummary
+) -> None:
+    await frozen_app.calendars.put(Calendar(name="freeze", yearly=frozenset({(1, 2)})))
+
+    by_name = await frozen_app.schedules.update("acme", calendars=["freeze"])
+    none = await frozen_app.schedules.update("acme", calendars=None)
+
+    assert by_name.when.endswith(" not=freeze")
+    assert "holidays" not in by_name.when
+    assert "not=" not in none.when
+
+
+async def test_a_calendar_that_the_schedule_does_not_name_is_refused(
+    frozen_app: Mainspring, acme: ScheduleSummary
+) -> None:
+    with pytest.raises(InvalidSchedule, match="which the text does not name"):
+        await frozen_app.schedules.update("acme", calendars={"freeze": HOLIDAYS})

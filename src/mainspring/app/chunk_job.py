@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
     from mainspring.app.handle import Handle
+    from mainspring.control.schedule_texts import CalendarsGiven
     from mainspring.model.context import Context
     from mainspring.model.policy import RetryPolicy
-    from mainspring.schedule.calendar import Calendar
     from mainspring.schedule.deciding import CatchUp
     from mainspring.schedule.schedule import Schedule
 
@@ -41,7 +41,7 @@ class JobKeywords(TypedDict, total=False):
     starts_at: datetime | None
     ends_at: datetime | None
     max_runs: int | None
-    calendars: Mapping[str, Calendar]
+    calendars: CalendarsGiven
     catch_up: CatchUp | str
     overlap: str
 

@@ -104,7 +104,7 @@ class Job(Generic[P, R]):
 
         `when` is anything a schedule understands: cron, English, intervals, instants, RRULE. `zone`, `spread`,
         `starts_at`, `ends_at`, `max_runs`, `calendars`, `catch_up` and `overlap` say more about it; options of its runs
-        come from `options`.
+        come from `options`. `calendars=["holidays"]` leaves out the days of a stored calendar.
         """
         from mainspring.app.scheduling import ScheduledJob  # it binds services, which know jobs
 

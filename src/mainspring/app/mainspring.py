@@ -55,10 +55,10 @@ if TYPE_CHECKING:
     from mainspring.app.chunk_job import JobKeywords
     from mainspring.app.submitting import Submitting
     from mainspring.control.schedule_requests import ScheduleRequest
+    from mainspring.control.schedule_texts import CalendarsGiven
     from mainspring.model.context import Context
     from mainspring.model.line import Delivery
     from mainspring.model.policy import RetryPolicy
-    from mainspring.schedule.calendar import Calendar
     from mainspring.schedule.deciding import CatchUp
     from mainspring.schedule.schedule import Schedule
     from mainspring.worker.environment import Middleware
@@ -156,7 +156,7 @@ class Mainspring:
         starts_at: datetime | None = None,
         ends_at: datetime | None = None,
         max_runs: int | None = None,
-        calendars: Mapping[str, Calendar] = ...,
+        calendars: CalendarsGiven = ...,
         catch_up: CatchUp | str = ...,
         overlap: str = ...,
     ) -> JobDecorator: ...

@@ -7,7 +7,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from mainspring.control.schedule_requests import read_schedule
+from mainspring.control.schedule_texts import read_schedule
 from mainspring.errors import InvalidInput, MainspringError
 from mainspring.model.job import checked_name
 from mainspring.model.payload import quoted

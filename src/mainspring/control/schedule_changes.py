@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from mainspring.control.schedule_requests import ScheduleKeywords, check_overlap, read_schedule
+from mainspring.control.schedule_requests import ScheduleKeywords, check_overlap
+from mainspring.control.schedule_texts import read_schedule
 from mainspring.errors import InvalidInput
 from mainspring.model.options import SubmitKeywords, SubmitOptions
 from mainspring.schedule.deciding import CatchUp
@@ -13,11 +15,11 @@ from mainspring.schedule.schedule import Schedule
 from mainspring.schedule.text import fired
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from datetime import datetime
 
     from mainspring.control.application import Application
     from mainspring.control.schedule_requests import ScheduleRequest
+    from mainspring.control.schedule_texts import CalendarsGiven
 
 # What a text leaves open stays as it is; so does what is not a matter of time.
 _OF_TIME = ("zone", "gap", "repeat", "starts_at", "ends_at", "max_runs", "spread")
@@ -70,17 +72,28 @@ def _schedule(present: ScheduleRequest, given: dict[str, Any], now: datetime) ->
     schedule = present.schedule
     if not given:
         return schedule
-    when, calendars = given.pop("when", None), given.pop("calendars", None)
-    if isinstance(when, Schedule):
-        return read_schedule(when, **given, calendars=calendars)  # which refuses what is given beside it
-    known = {use.calendar.name: use.calendar for use in schedule.calendars if not use.is_stored} | (calendars or {})
-    if when is not None:
-        settings = {name: getattr(schedule, name) for name in _OF_TIME} | given
-        read = Schedule.parse(when, calendars=known, stored=True, now=now, job=present.name, **settings)
-        return read if read.calendars else fired(replace(read, calendars=schedule.calendars), present.name)
-    if calendars is not None:
-        schedule = Schedule.parse(schedule.text, calendars=known, stored=True, job=present.name)
+    if "when" in given:
+        return _read(present, given, now)
+    if "calendars" in given:
+        schedule = _with_calendars(schedule, given.pop("calendars"))
     return fired(replace(schedule, **given), present.name)
+
+
+def _read(present: ScheduleRequest, given: dict[str, Any], now: datetime) -> Schedule:
+    """Another text. What it leaves open stays as it is."""
+    when, schedule = given.pop("when"), present.schedule
+    if isinstance(when, Schedule):
+        return read_schedule(when, **given)  # which refuses what is given beside it
+    settings = {name: getattr(schedule, name) for name in _OF_TIME} | given
+    uses = schedule.calendars
+    read = read_schedule(when, present=uses, now=now, job=present.name, **settings)
+    return read if read.calendars or "calendars" in given else fired(replace(read, calendars=uses), present.name)
+
+
+def _with_calendars(schedule: Schedule, calendars: CalendarsGiven | None) -> Schedule:
+    """Other contents of the calendars that it names; or, by their names or None, other calendars than those."""
+    kept = schedule if isinstance(calendars, Mapping) else replace(schedule, calendars=())
+    return read_schedule(kept.text, calendars=calendars, present=kept.calendars)
 
 
 def _options(present: SubmitOptions, given: dict[str, Any]) -> SubmitOptions:

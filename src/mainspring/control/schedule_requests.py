@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import msgspec
 
+from mainspring.control.schedule_texts import read_schedule
 from mainspring.errors import InvalidInput, InvalidSchedule
 from mainspring.model.job import checked_name
 from mainspring.model.options import NO_OPTIONS
 from mainspring.model.payload import JSON_CODEC, quoted
 from mainspring.schedule.deciding import CatchUp, CatchUpRule, OverlapPolicy
-from mainspring.schedule.schedule import Schedule
 from mainspring.store.schedules import Content
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from datetime import datetime, timedelta
 
+    from mainspring.control.schedule_texts import CalendarsGiven
     from mainspring.model.options import SubmitOptions
-    from mainspring.schedule.calendar import Calendar
-    from mainspring.schedule.schedule import Occurrence
-
-
-TEXTS_KEPT = 1_000
+    from mainspring.schedule.schedule import Occurrence, Schedule
 
 
 class ScheduleKeywords(TypedDict, total=False):
@@ -36,7 +31,7 @@ class ScheduleKeywords(TypedDict, total=False):
     starts_at: datetime | None
     ends_at: datetime | None
     max_runs: int | None
-    calendars: Mapping[str, Calendar]  # by the names that the text gives them
+    calendars: CalendarsGiven | None  # by the names that the text gives them; or names of stored ones to leave out
     catch_up: CatchUp | CatchUpRule | str
     overlap: OverlapPolicy | str
 
@@ -108,31 +103,6 @@ def requested(
     catch_up = read_catch_up(settings.pop("catch_up", None))
     schedule = read_schedule(when, **settings)
     return ScheduleRequest(name=name, job=job, schedule=schedule, payload=payload, options=options, catch_up=catch_up)
-
-
-def read_schedule(when: str | Schedule, **settings: Any) -> Schedule:
-    """The schedule that a text and its settings say; what is given is checked, what is None is left out.
-
-    Calendars that are not given are stored ones, and are looked up when the schedule is made.
-    """
-    given = {name: value for name, value in settings.items() if value is not None and value != ()}
-    if isinstance(when, Schedule):
-        if given:
-            raise InvalidSchedule(
-                f"{', '.join(sorted(given))} is given beside a Schedule, which says all of that itself.",
-                code="schedule-and-settings",
-                hint="Put it into the Schedule, or give a text.",
-                field=min(given),
-            )
-        return when
-    try:
-        return _parsed(when, stored=True, **given)
-    except TypeError:  # calendars, or what is refused anyway, cannot be looked up in a cache
-        return Schedule.parse(when, stored=True, **given)
-
-
-# Thousands of schedules share a text, and then what is worked out from it.
-_parsed = lru_cache(maxsize=TEXTS_KEPT, typed=True)(Schedule.parse)
 
 
 def read_catch_up(given: CatchUp | CatchUpRule | str | None) -> CatchUp:

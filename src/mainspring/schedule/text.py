@@ -10,6 +10,7 @@ First comes when, then settings as `key=value`. Calendars go by name: whoever re
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -33,7 +34,6 @@ from mainspring.schedule.when_text import read_when
 from mainspring.schedule.zones import zone_named
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from datetime import datetime, timedelta
 
     from mainspring.schedule.sets import When
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 MAX_LENGTH = 10_000
 KEYS = ("zone", "gap", "repeat", "starts", "ends", "runs", "spread", "only", "not", "blackout")
+_CALENDARS = "must be a dict of names and Calendars"
 _SETTING = re.compile(r"(?:^|\s)([a-z]+)=(\S+)\s*$")
 
 
@@ -74,7 +75,7 @@ def parse(
     """
     options: dict[str, Any] = {"zone": zone, "gap": gap, "repeat": repeat, "starts_at": starts_at, "ends_at": ends_at}
     options |= {"max_runs": max_runs, "spread": None if spread is None else read_elapsed(spread, "spread")}
-    reader = _TextReader(options, _Known(calendars or {}, stored), anchor, now, job)
+    reader = _TextReader(options, _Known(_checked(calendars), stored), anchor, now, job)
     try:
         return reader.read(text)
     except InvalidSchedule as error:
@@ -173,6 +174,17 @@ def _with_zone(text: str, settings: list[_Setting], zone: _Setting) -> list[_Set
 def _two_zones(text: str, zone: _Setting, other: str) -> InvalidSchedule:
     problem = f"it names two zones, {zone.value} and {other}"
     return fault(text, zone.position, problem, allowed="one zone for all of it", code="contradictory-zones")
+
+
+def _checked(calendars: object) -> Mapping[str, Calendar]:
+    if calendars is None:
+        return {}
+    if not isinstance(calendars, Mapping):
+        raise broken_rule("calendars", calendars, _CALENDARS, code="invalid-calendars")
+    for name, calendar in calendars.items():
+        if not isinstance(name, str) or not isinstance(calendar, Calendar):
+            raise broken_rule("calendars", {name: calendar}, _CALENDARS, code="invalid-calendars")
+    return calendars
 
 
 def _options(text: str, settings: list[_Setting], known: _Known, zone: str) -> dict[str, Any]:
