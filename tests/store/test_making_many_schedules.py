@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mainspring.control import schedule_batch, schedule_batches
-from mainspring.control.schedule_texts import _parsed
+from mainspring.control.schedule_texts import _timeless
 from mainspring.errors import InvalidInput, InvalidSchedule, QueueNotFound, ScheduleExists
 from mainspring.store import notify
 
@@ -120,7 +120,7 @@ async def test_the_audit_names_the_batch_once_and_each_lane_is_woken_once(
 
 
 async def test_schedules_with_one_text_share_what_was_read(job: Job[[int], None]) -> None:
-    _parsed.cache_clear()
+    _timeless.cache_clear()
     requests = hourly(job, range(100))
     assert len({id(each.schedule) for each in requests}) == 1
-    assert _parsed.cache_info().misses == 1
+    assert _timeless.cache_info().misses == 1

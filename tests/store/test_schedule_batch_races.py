@@ -20,7 +20,7 @@ from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.ids import lane_of_key
 
 from .racing import HOURLY, INSTANT, LANE, NAME, TESTER, Party, Stage, change_arguments, delete, pause
-from .scheduling import LANES
+from .scheduling import LANES, NEW_YEAR
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -35,7 +35,7 @@ IN_LANES = [LANE, lane_of_key(DEFAULT_TENANT, ELSEWHERE, LANES)]
 
 
 def request(name: str, customer: int = 1) -> Any:
-    return requested(name, "remind", HOURLY, f'{{"customer":{customer}}}'.encode())
+    return requested(name, "remind", HOURLY, f'{{"customer":{customer}}}'.encode(), now=NEW_YEAR)
 
 
 async def create_many(party: Party) -> None:

@@ -20,7 +20,7 @@ from mainspring.store import schedules
 from mainspring.store.statements import load
 
 from .racing import HOURLY, INSTANT, LANE, NAME, ONCE, TESTER, Party, Stage, change_arguments, delete, fire, pause
-from .scheduling import DAY, DROP_COMPARISON, replace_in_function
+from .scheduling import DAY, DROP_COMPARISON, NEW_YEAR, replace_in_function
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -45,7 +45,7 @@ async def trigger(party: Party) -> None:
 
 
 async def move(party: Party) -> None:
-    await party.schedules.put(TESTER, requested(NAME, "remind", "30 * * * *", b'{"customer":2}'))
+    await party.schedules.put(TESTER, requested(NAME, "remind", "30 * * * *", b'{"customer":2}', now=NEW_YEAR))
 
 
 @dataclass(frozen=True)

@@ -8,34 +8,39 @@ from typing import Any
 import pytest
 
 from mainspring import Calendar, Mainspring
-from mainspring.control.schedule_texts import read_schedule
+from mainspring.control.schedule_texts import read_declared, read_schedule
 from mainspring.errors import InvalidSchedule
 from mainspring.schedule.schedule import Schedule
 
+NOW = datetime(2026, 11, 16, 10, 30, 17, 123456, tzinfo=UTC)
 HOLIDAYS = Calendar(name="holidays", yearly=frozenset({(1, 1)}))
+
+
+def said(text: Any, **settings: Any) -> Schedule:
+    return read_schedule(text, now=NOW, **settings).schedule
 
 
 @pytest.mark.parametrize("names", [["holidays", "freeze"], ("holidays", "freeze")])
 def test_names_of_stored_calendars_are_left_out(names: Any) -> None:
-    schedule = read_schedule("@daily", calendars=names)
+    schedule = said("@daily", calendars=names)
 
-    assert schedule == read_schedule("@daily not=holidays not=freeze")
+    assert schedule == said("@daily not=holidays not=freeze")
     assert schedule.stored_calendars == ("freeze", "holidays")
 
 
 def test_a_calendar_that_the_text_leaves_out_is_left_out_once() -> None:
-    assert read_schedule("@daily not=holidays", calendars=["holidays"]) == read_schedule("@daily not=holidays")
+    assert said("@daily not=holidays", calendars=["holidays"]) == said("@daily not=holidays")
 
 
 def test_a_calendar_that_is_given_belongs_to_the_schedule() -> None:
-    (use,) = read_schedule("@daily not=holidays", calendars={"holidays": HOLIDAYS}).calendars
+    (use,) = said("@daily not=holidays", calendars={"holidays": HOLIDAYS}).calendars
 
     assert (use.calendar, use.is_stored) == (HOLIDAYS, False)
 
 
 def test_a_calendar_that_the_text_does_not_name_is_refused() -> None:
     with pytest.raises(InvalidSchedule, match="which the text does not name") as refused:
-        read_schedule("@daily", calendars={"holidays": HOLIDAYS})
+        said("@daily", calendars={"holidays": HOLIDAYS})
 
     assert refused.value.code == "calendar-not-used"
     assert refused.value.fields["field"] == "calendars"
@@ -46,7 +51,7 @@ def test_a_calendar_that_the_text_does_not_name_is_refused() -> None:
 @pytest.mark.parametrize("text", ["@daily", "@daily not=holidays"])
 def test_what_is_no_calendars_is_refused(text: str, calendars: Any) -> None:
     with pytest.raises(InvalidSchedule, match=r"^calendars is ") as refused:
-        read_schedule(text, calendars=calendars)
+        said(text, calendars=calendars)
 
     assert (refused.value.code, refused.value.fields["field"]) == ("invalid-calendars", "calendars")
     assert str(refused.value.fields["rule"]).startswith("must be a ")
@@ -54,7 +59,7 @@ def test_what_is_no_calendars_is_refused(text: str, calendars: Any) -> None:
 
 def test_a_name_that_calendars_cannot_have_is_refused() -> None:
     with pytest.raises(InvalidSchedule, match="must be 1 to 100 letters"):
-        read_schedule("@daily", calendars=["bank holidays"])
+        said("@daily", calendars=["bank holidays"])
 
 
 @pytest.mark.parametrize("calendars", [["holidays"], HOLIDAYS, {"holidays": 5}])
@@ -78,6 +83,79 @@ def test_calendars_of_the_code_are_checked() -> None:
 
 def test_what_is_no_text_says_how_to_write_one() -> None:
     with pytest.raises(InvalidSchedule, match="must be a text") as refused:
-        read_schedule(datetime(2031, 5, 1, 9, tzinfo=UTC))  # type: ignore[arg-type]
+        said(datetime(2031, 5, 1, 9, tzinfo=UTC))
 
     assert "2031-05-01T09:00:00+00:00" in str(refused.value.hint)
+
+
+COUNTED = [
+    ("every 1 hour 30 minutes", "PT1H30M/2026-11-16T10:30:00Z"),
+    ("every 45 minutes", "PT45M/2026-11-16T10:30:00Z"),
+    ("every other tuesday at noon", "DTSTART:20261117T120000 RRULE:FREQ=WEEKLY;INTERVAL=2;BYDAY=TU"),
+    ("every hour, 10 times", "0 * * * * starts=2026-11-16T10:30:17Z runs=10"),
+    ("every hour until 1 march", "0 * * * * ends=2027-03-02T00:00:00Z"),
+    ("tomorrow at 9am", "2026-11-17T09:00:00Z"),
+    ("in 2 hours", "2026-11-16T12:30:17Z"),
+]
+
+
+@pytest.mark.parametrize(("text", "means"), COUNTED)
+def test_what_counts_from_now_counts_from_when_it_is_read(text: str, means: str) -> None:
+    read = read_schedule(text, now=NOW)
+
+    assert (read.schedule.text, read.read_at) == (means, NOW.replace(microsecond=0))
+    assert read.said is not None
+    assert read.said.at(NOW.replace(microsecond=0)) == read.schedule
+
+
+def test_what_does_not_count_from_now_does_not_say_when_it_was_read() -> None:
+    assert read_schedule("every day at 09:00 until 2027-03-01", now=NOW)[1:] == (None, None)
+
+
+def test_what_is_not_understood_is_refused_as_it_would_be_at_that_time() -> None:
+    with pytest.raises(InvalidSchedule, match="2026-11-20 or 2026-11-27"):
+        said("next friday at 9am")
+
+
+@pytest.mark.parametrize("text", ["every 1 hour 30 minutes", "every 45 minutes", "every 5 hours"])
+def test_in_code_steps_count_from_where_intervals_do(text: str) -> None:
+    schedule = read_declared(text, now=NOW)
+
+    assert schedule == read_declared(text, now=NOW.replace(year=2027, minute=1))
+    span = Schedule.parse(schedule.text.partition("/")[0])
+    assert schedule.next_after(NOW) == span.next_after(NOW)
+
+
+@pytest.mark.parametrize(
+    ("text", "instead"),
+    [
+        ("every other tuesday at noon", "every other tuesday at noon starting 2026-11-17"),
+        ("every hour, 10 times", "0 * * * * starts=2026-11-16T10:30:17Z runs=10"),
+        ("every hour until 1 march", "0 * * * * ends=2027-03-02T00:00:00Z"),
+        ("tomorrow at 9am", "2026-11-17T09:00:00Z"),
+        ("every 45 minutes starting tomorrow", "PT45M/2026-11-17T00:00:00 starts=2026-11-17T00:00:00Z"),
+        ("every 50 minutes and every other tuesday at noon", "PT50M/2026-11-16T10:30:00Z"),
+    ],
+)
+def test_in_code_what_else_counts_from_now_is_refused_with_what_it_means_today(text: str, instead: str) -> None:
+    with pytest.raises(InvalidSchedule, match="counts from now") as refused:
+        read_declared(text, now=NOW)
+
+    assert refused.value.code == "counts-from-now"
+    offered = str(refused.value.hint).split("'")[1]
+    assert instead in offered
+    assert read_declared(offered, now=NOW.replace(year=2027)).next_after(NOW) == said(text).next_after(NOW)
+
+
+def test_in_code_everything_may_count_from_where_it_starts() -> None:
+    starts_at = datetime(2026, 1, 1, tzinfo=UTC)
+
+    schedule = read_declared("every other tuesday at noon", now=NOW, starts_at=starts_at)
+
+    assert schedule.when.text == "DTSTART:20260106T120000 RRULE:FREQ=WEEKLY;INTERVAL=2;BYDAY=TU"
+
+
+def test_thousands_that_count_from_now_are_read_once() -> None:
+    first = read_schedule("every 7 hours", now=NOW)
+
+    assert read_schedule("every 7 hours", now=NOW.replace(microsecond=9)).schedule is first.schedule

@@ -23,7 +23,7 @@ from mainspring.app.running import running, running_sync
 from mainspring.app.scheduling import CalendarCollection, ScheduleCollection, declared_schedule
 from mainspring.app.sessions import Sessions
 from mainspring.app.submitting import SubmittingToStore
-from mainspring.clock import Clock, SystemClock
+from mainspring.clock import Clock, SystemClock, instant
 from mainspring.model.actor import DEFAULT_TENANT, Actor
 from mainspring.model.command import Command
 from mainspring.model.decoration import SCHEDULE_OPTIONS, check_options, checked_function
@@ -186,7 +186,7 @@ class Mainspring:
             own = {name: value for name, value in options.items() if name not in SCHEDULE_OPTIONS}
             definition = JobDefinition(**{"name": checked_function(function).__name__} | _readied(own))
             handler = replace(handler_of(definition, function), capture_level=kept)
-            declared = declared_schedule(handler, options)
+            declared = declared_schedule(handler, options, instant(self.clock))
             self.registry.add(handler)
             if declared is not None:
                 self.declared.append(declared)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec
 
 from mainspring.app.binding import blocking, verb
 from mainspring.app.collections import Collection
 from mainspring.app.schedule_changes import blocking_change, change_here
+from mainspring.clock import instant
 from mainspring.control.backfills import Backfills
 from mainspring.control.calendars import Calendars
 from mainspring.control.forecast import Forecasts
 from mainspring.control.schedule_batches import ScheduleBatches
 from mainspring.control.schedule_lists import ScheduleLists
 from mainspring.control.schedule_queries import ScheduleQueries
-from mainspring.control.schedule_requests import ScheduleRequest, requested
+from mainspring.control.schedule_requests import ScheduleRequest, declared, requested
 from mainspring.control.schedules import Schedules
 from mainspring.control.schedules_of_named_jobs import SchedulesOfNamedJobs
 from mainspring.errors import InvalidArguments, InvalidInput
@@ -23,6 +23,7 @@ from mainspring.model.event_loop import refuse_in_event_loop
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from datetime import datetime
 
     from mainspring.app.job import Job
     from mainspring.app.mainspring import Mainspring
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 
 
-def declared_schedule(handler: Handler, options: Mapping[str, Any]) -> ScheduleRequest | None:
+def declared_schedule(handler: Handler, options: Mapping[str, Any], now: datetime) -> ScheduleRequest | None:
     """The schedule that `@app.job(schedule=…)` declares: with the job's name, and without arguments."""
     given = {name: options[name] for name in SCHEDULE_OPTIONS if options.get(name) is not None}
     when = given.pop("schedule", None)
@@ -60,7 +61,7 @@ def declared_schedule(handler: Handler, options: Mapping[str, Any]) -> ScheduleR
             job=handler.name,
             field=error.fields.get("field"),
         ) from error
-    return replace(requested(handler.name, handler.name, when, payload, **given), is_declared=True)
+    return declared(handler.name, when, payload, now=now, **given)
 
 
 class ScheduleCollection(Collection):
@@ -205,4 +206,5 @@ class ScheduledJob(Generic[P]):
 
     def _request(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ScheduleRequest:
         payload = self._job.handler.arguments.encode(args, kwargs)
-        return requested(self._name, self._job.name, self._when, payload, self._job.submit_options, **self._settings)
+        job, now = self._job, instant(self.opener.clock)
+        return requested(self._name, job.name, self._when, payload, job.submit_options, now=now, **self._settings)

@@ -16,14 +16,13 @@ from mainspring.cli.schedule_show import COMING, Facts, coming_lines, facts, nex
 from mainspring.cli.schedules import CalendarFiles, Zone, as_local, read_calendars
 from mainspring.cli.text import counted, number_text
 from mainspring.control.schedule_errors import schedule_exists, version_conflict
-from mainspring.control.schedule_requests import ScheduleRequest, requested
+from mainspring.control.schedule_requests import ScheduleRequest
+from mainspring.control.schedule_texts import ReadSchedule, read_schedule
 from mainspring.errors import InvalidInput, ScheduleNotFound
 from mainspring.model.scheduling import ScheduleSummary
 from mainspring.schedule.deciding import CatchUp, CatchUpRule
 from mainspring.schedule.forecast import AddedLoad
 from mainspring.schedule.preview import Preview
-from mainspring.schedule.schedule import Schedule
-from mainspring.schedule.text import parse
 
 DEFAULT = CatchUp()
 
@@ -53,15 +52,14 @@ class When:
     catch_up: Rule = DEFAULT.rule.value
     catch_up_window: Window = "1d"
 
-    def read(self, invocation: Invocation) -> Schedule:
+    def read(self, invocation: Invocation) -> ReadSchedule:
         now = invocation.now
         calendars = read_calendars(self.calendar, zone=self.zone, now=now, invocation=invocation)
-        return parse(
+        return read_schedule(
             self.when,
             zone=self.zone,
             now=now,
             calendars=calendars,
-            stored=True,
             starts_at=parse_instant(self.starts_at, "starts-at"),
             ends_at=parse_instant(self.ends_at, "ends-at"),
             max_runs=self.max_runs,
@@ -102,20 +100,22 @@ async def create(
       mainspring schedule create remind-42 --job remind --arg customer=42 --when "0 9 * * 1-5" --dry-run
     """
     _check_replaces(replace=replace, expected_version=expected_version)
-    arguments, schedule = parse_payload(payload, arg), when.read(invocation)
+    arguments, read = parse_payload(payload, arg), when.read(invocation)
     catch_up, checked = when.read_catch_up(), options.checked()
     application = None if app is None else load_app(app)
     async with invocation.client(application) as client:
         if application is not None:
             application.registry.find(job)  # raises if it is not one of its jobs
         encoded = client.registry.encode(job, arguments)
-        request = requested(name, job, schedule, encoded, checked, catch_up=catch_up)
+        request = ScheduleRequest(
+            name=name, job=job, payload=encoded, options=checked, catch_up=catch_up, **read._asdict()
+        )
         made, load, schedules = None, None, (await client.services()).schedules
         request = await schedules.resolved(client.actor, request)  # what it means is said by its calendars, too
         if dry_run:
             request.first_after(invocation.now)
             await _check(client, request, replace=replace, expected_version=expected_version)
-            load = await client.schedules.added_load(name, schedule)
+            load = await client.schedules.added_load(name, read.schedule)
         elif replace:
             made = await schedules.put(client.actor, request, expected_version=expected_version)
         else:

@@ -62,7 +62,8 @@ class Forecasts:
         None if it would not fire within that day. Nothing is changed; a schedule that it would replace is counted, too.
         """
         async with self._database.acquire() as connection:
-            found = await self._calendars.resolved(connection, actor, read_schedule(when, zone=zone))
+            read = read_schedule(when, now=await schedules.now(connection), zone=zone)
+            found = await self._calendars.resolved(connection, actor, read.schedule)
         present = await self._forecast(actor, timedelta(days=1), SECOND, 0)
         return await asyncio.to_thread(busiest_second, present, found.schedule, name=checked_name(name, "schedule"))
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mainspring.control.schedule_requests import ScheduleKeywords, check_overlap
-from mainspring.control.schedule_texts import read_schedule
+from mainspring.control.schedule_texts import ReadSchedule, read_schedule
 from mainspring.errors import InvalidInput
 from mainspring.model.options import SubmitKeywords, SubmitOptions
 from mainspring.schedule.deciding import CatchUp
@@ -55,9 +55,10 @@ def changed(
     payload = present.payload
     if "arguments" in changes:
         payload = application.encode(present.job, changes["arguments"])
+    read = _schedule(present, {name: changes[name] for name in _timing(changes)}, now)
     return replace(
         present,
-        schedule=_schedule(present, {name: changes[name] for name in _timing(changes)}, now),
+        **read._asdict(),
         payload=payload,
         options=_options(present.options, {name: changes[name] for name in _OPTIONS if name in changes}),
         catch_up=_catch_up(present.catch_up, changes),
@@ -68,32 +69,29 @@ def _timing(changes: Mapping[str, Any]) -> list[str]:
     return [name for name in ("when", "calendars", *_OF_TIME) if name in changes]
 
 
-def _schedule(present: ScheduleRequest, given: dict[str, Any], now: datetime) -> Schedule:
+def _schedule(present: ScheduleRequest, given: dict[str, Any], now: datetime) -> ReadSchedule:
     schedule = present.schedule
-    if not given:
-        return schedule
     if "when" in given:
         return _read(present, given, now)
     if "calendars" in given:
-        schedule = _with_calendars(schedule, given.pop("calendars"))
-    return fired(replace(schedule, **given), present.name)
+        schedule = _with_calendars(schedule, given.pop("calendars"), now)
+    return ReadSchedule(fired(replace(schedule, **given), present.name) if given else schedule, present.read_at)
 
 
-def _read(present: ScheduleRequest, given: dict[str, Any], now: datetime) -> Schedule:
+def _read(present: ScheduleRequest, given: dict[str, Any], now: datetime) -> ReadSchedule:
     """Another text. What it leaves open stays as it is."""
     when, schedule = given.pop("when"), present.schedule
     if isinstance(when, Schedule):
-        return read_schedule(when, **given)  # which refuses what is given beside it
+        return read_schedule(when, now=now, **given)  # which refuses what is given beside it
     settings = {name: getattr(schedule, name) for name in _OF_TIME} | given
-    uses = schedule.calendars
-    read = read_schedule(when, present=uses, now=now, job=present.name, **settings)
-    return read if read.calendars or "calendars" in given else fired(replace(read, calendars=uses), present.name)
+    uses = () if "calendars" in given and given["calendars"] is None else schedule.calendars
+    return read_schedule(when, now=now, uses=uses, job=present.name, **settings)
 
 
-def _with_calendars(schedule: Schedule, calendars: CalendarsGiven | None) -> Schedule:
+def _with_calendars(schedule: Schedule, calendars: CalendarsGiven | None, now: datetime) -> Schedule:
     """Other contents of the calendars that it names; or, by their names or None, other calendars than those."""
     kept = schedule if isinstance(calendars, Mapping) else replace(schedule, calendars=())
-    return read_schedule(kept.text, calendars=calendars, present=kept.calendars)
+    return read_schedule(kept.text, now=now, calendars=calendars, uses=kept.calendars).schedule
 
 
 def _options(present: SubmitOptions, given: dict[str, Any]) -> SubmitOptions:

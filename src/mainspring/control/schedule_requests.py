@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import msgspec
 
-from mainspring.control.schedule_texts import read_schedule
+from mainspring.control.schedule_texts import read_declared, read_schedule
 from mainspring.errors import InvalidInput, InvalidSchedule
 from mainspring.model.job import checked_name
 from mainspring.model.options import NO_OPTIONS
@@ -18,7 +18,7 @@ from mainspring.store.schedules import Content
 if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
-    from mainspring.control.schedule_texts import CalendarsGiven
+    from mainspring.control.schedule_texts import CalendarsGiven, ScheduleText
     from mainspring.model.options import SubmitOptions
     from mainspring.schedule.schedule import Occurrence, Schedule
 
@@ -47,6 +47,8 @@ class ScheduleRequest:
     options: SubmitOptions = NO_OPTIONS
     catch_up: CatchUp = field(default_factory=CatchUp)
     is_declared: bool = False
+    read_at: datetime | None = None  # what now was, where the text counts from it
+    said: ScheduleText | None = field(default=None, compare=False, repr=False)  # the text that does
 
     def __post_init__(self) -> None:
         checked_name(self.name, "schedule")
@@ -96,13 +98,25 @@ def requested(
     when: str | Schedule,
     payload: bytes,
     options: SubmitOptions = NO_OPTIONS,
+    *,
+    now: datetime,
     **settings: Unpack[ScheduleKeywords],
 ) -> ScheduleRequest:
-    """A request as people say it."""
+    """A request as people say it. What its text counts from now is counted from `now`."""
     check_overlap(settings.pop("overlap", None))
     catch_up = read_catch_up(settings.pop("catch_up", None))
-    schedule = read_schedule(when, **settings)
-    return ScheduleRequest(name=name, job=job, schedule=schedule, payload=payload, options=options, catch_up=catch_up)
+    read = read_schedule(when, now=now, **settings)
+    return ScheduleRequest(name=name, job=job, payload=payload, options=options, catch_up=catch_up, **read._asdict())
+
+
+def declared(
+    job: str, when: str | Schedule, payload: bytes, *, now: datetime, **settings: Unpack[ScheduleKeywords]
+) -> ScheduleRequest:
+    """The schedule of a job that stands in code beside it, and has its name."""
+    check_overlap(settings.pop("overlap", None))
+    catch_up = read_catch_up(settings.pop("catch_up", None))
+    schedule = read_declared(when, now=now, **settings)
+    return ScheduleRequest(name=job, job=job, payload=payload, schedule=schedule, catch_up=catch_up, is_declared=True)
 
 
 def read_catch_up(given: CatchUp | CatchUpRule | str | None) -> CatchUp:

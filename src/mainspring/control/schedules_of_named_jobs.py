@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Unpack
 
+from mainspring.clock import instant
 from mainspring.control.schedule_requests import requested
 from mainspring.model.options import NO_OPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from mainspring.clock import Clock
     from mainspring.control.application import Application
     from mainspring.control.schedule_requests import ScheduleKeywords
     from mainspring.control.schedules import Schedules
@@ -22,7 +24,8 @@ if TYPE_CHECKING:
 class SchedulesOfNamedJobs:
     """Makes and replaces schedules. Arguments are checked against the job's signature if it is the application's."""
 
-    def __init__(self, *, application: Application, schedules: Schedules) -> None:
+    def __init__(self, *, clock: Clock, application: Application, schedules: Schedules) -> None:
+        self._clock = clock
         self._application = application
         self._schedules = schedules
 
@@ -43,7 +46,7 @@ class SchedulesOfNamedJobs:
         `connection` is your own asyncpg, psycopg or SQLAlchemy connection: it is there if and only if you commit.
         """
         payload = self._application.encode(job, arguments or {})
-        request = requested(name, job, when, payload, options, **settings)
+        request = requested(name, job, when, payload, options, now=instant(self._clock), **settings)
         return await self._schedules.create(actor, request, connection=connection)
 
     async def put(
@@ -64,5 +67,5 @@ class SchedulesOfNamedJobs:
         `connection` is your own asyncpg, psycopg or SQLAlchemy connection: it happens if and only if you commit.
         """
         payload = self._application.encode(job, arguments or {})
-        request = requested(name, job, when, payload, options, **settings)
+        request = requested(name, job, when, payload, options, now=instant(self._clock), **settings)
         return await self._schedules.put(actor, request, expected_version=expected_version, connection=connection)

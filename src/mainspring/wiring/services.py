@@ -186,7 +186,7 @@ def services(store: Store, clock: Clock, application: Application) -> Services:
         workers=Workers(database=database),
         operations=made.operations,
         schedules=made.schedules,
-        schedules_of_named_jobs=SchedulesOfNamedJobs(application=application, schedules=made.schedules),
+        schedules_of_named_jobs=SchedulesOfNamedJobs(clock=clock, application=application, schedules=made.schedules),
         schedule_queries=queries,
         schedule_lists=ScheduleLists(database=database, lanes=lanes, queries=queries),
         schedule_batches=made.schedule_batches,
