@@ -48,15 +48,15 @@ async def test_old_and_new_processes_that_start_in_turn_do_not_flip_a_schedule(
     starting: Callable[[str], Mainspring], monkeypatch: pytest.MonkeyPatch, *, remembers: bool
 ) -> None:
     if not remembers:
-        monkeypatch.setattr(DeclaredSchedules, "_older", _nothing_older)
+        monkeypatch.setattr(DeclaredSchedules, "_was_before", _never_before)
     processes = [starting(when) for when in (OLD, NEW, OLD, NEW, OLD)]
     for each in processes:
         await each.schedules.apply()
     assert await in_force(processes[0]) == (("0 10 * * *", 2) if remembers else ("0 9 * * *", 5))
 
 
-async def _nothing_older(*_: object) -> list[Any]:
-    return []
+async def _never_before(*_: object) -> bool:
+    return False
 
 
 async def test_ten_processes_that_start_together_make_one_schedule(

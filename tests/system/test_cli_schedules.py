@@ -118,6 +118,15 @@ async def test_what_is_there_is_replaced_only_if_that_is_meant(office: Office) -
     assert office.run(*later, "--replace", "--expected-version", "1")["version"] == 2
 
 
+async def test_what_counts_from_now_is_not_put_off_by_saying_it_again(office: Office) -> None:
+    steps = ("create", "steps", "--job", "report", "--when", "every 1 hour 30 minutes", "--arg", "day=Mon", "--replace")
+    first = office.run(*steps)
+
+    again = office.run(*steps)
+
+    assert (again["version"], again["when"], again["next"]) == (1, first["when"], first["next"])
+
+
 async def test_a_dry_run_changes_nothing_and_refuses_what_would_be_refused(office: Office) -> None:
     document = office.run(*DAILY, "--dry-run")
     assert (document["is_dry_run"], document["words"], len(document["next"])) == (True, "Every day at 09:00, UTC.", 5)

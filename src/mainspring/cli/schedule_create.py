@@ -120,7 +120,12 @@ async def create(
             made = await schedules.put(client.actor, request, expected_version=expected_version)
         else:
             made = await schedules.create(client.actor, request)
-    _print(invocation, request, made, load)
+        coming = (
+            request.schedule.preview(invocation.now, count=COMING, job=name)
+            if made is None
+            else await client.schedules.preview(name, count=COMING)
+        )
+    _print(invocation, request, made, coming, load)
 
 
 def _check_replaces(*, replace: bool, expected_version: int | None) -> None:
@@ -151,12 +156,15 @@ async def _check(client: Mainspring, request: ScheduleRequest, *, replace: bool,
 
 
 def _print(
-    invocation: Invocation, request: ScheduleRequest, made: ScheduleSummary | None, load: AddedLoad | None
+    invocation: Invocation,
+    request: ScheduleRequest,
+    made: ScheduleSummary | None,
+    coming: Preview,
+    load: AddedLoad | None,
 ) -> None:
-    schedule, now = request.schedule, invocation.now
-    coming = schedule.preview(now, count=COMING, job=request.name)
+    schedule = request.schedule
     if not invocation.wants_json:
-        lines = [*_lines_about(request, made, coming, now), *(_load_lines(load) if made is None else ())]
+        lines = [*_lines_about(request, made, coming, invocation.now), *(_load_lines(load) if made is None else ())]
         invocation.print(facts(lines))
         return
     described = {
@@ -174,8 +182,10 @@ def _lines_about(request: ScheduleRequest, made: ScheduleSummary | None, coming:
     about = "nothing was changed" if made is None else f"version {made.version}"
     yield "schedule", f"{request.name} ({about})"
     yield "job", request.job
-    yield "when", request.schedule.text
-    yield "in words", request.schedule.words
+    # What was made may be what was there, if the same was said before.
+    when, words = (request.schedule.text, request.schedule.words) if made is None else (made.when, made.words)
+    yield "when", when
+    yield "in words", words
     if made is not None and made.paused_at is not None:
         yield "state", f"paused by {made.paused_by}; it stays paused"
     yield from coming_lines(coming, now)

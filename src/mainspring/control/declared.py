@@ -112,11 +112,11 @@ class DeclaredSchedules:
     ) -> Difference:
         if row is None:
             return Difference.ADDED
-        if content_of(row) == content:
+        if content.is_same(content_of(row)):
             return Difference.UNCHANGED
         if not row["is_declared"]:
             return Difference.OVERRIDDEN
-        if not by_hand and content in await self._older(connection, actor, row):
+        if not by_hand and await self._was_before(connection, actor, row, content):
             return Difference.SUPERSEDED
         return Difference.CHANGED
 
@@ -154,13 +154,13 @@ class DeclaredSchedules:
     def _lane(self, actor: Actor, name: str) -> int:
         return lane_of_key(actor.tenant, name, self._lanes)
 
-    async def _older(self, connection: Connection, actor: Actor, row: Record) -> list[Content]:
-        """What this schedule was before."""
+    async def _was_before(self, connection: Connection, actor: Actor, row: Record, content: Content) -> bool:
+        """Whether this schedule was that before."""
         name = row["name"]
         older = await schedule_reading.versions(
             connection, self._lane(actor, name), name, tenant_id=actor.tenant, count=MOST_VERSIONS
         )
-        return [content_of(each) for each in older if each["schedule_id"] == row["id"]]
+        return any(content.is_same(content_of(each)) for each in older if each["schedule_id"] == row["id"])
 
     async def _removed(self, connection: Connection, actor: Actor, declared: set[str]) -> list[DeclaredDifference]:
         """Declared before and not any more: of our jobs, or of jobs that no worker knows."""

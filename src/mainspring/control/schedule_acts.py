@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mainspring.clock import instant
 from mainspring.control.schedule_errors import pause_is_over, schedule_exists, version_conflict
-from mainspring.control.schedule_rows import content_of
+from mainspring.control.schedule_rows import content_of, kept
 from mainspring.model.scheduling import PutOutcome, ScheduleState
 from mainspring.schedule.text import fired
 from mainspring.schedule.zones import TZDATA_VERSION
@@ -82,7 +82,8 @@ class ScheduleActs:
         if schedule is None:
             raise await self._queries.not_found(connection, actor, request.name)
         _check_version(schedule, expected_version, expected_id)
-        if content_of(schedule.row) == content:
+        request, content = kept(request, content, schedule.row)
+        if content.is_same(content_of(schedule.row)):
             return PutOutcome.UNCHANGED
         await self._replace(connection, actor, schedule, request, content, action)
         return PutOutcome.CHANGED

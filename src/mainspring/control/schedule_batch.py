@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from mainspring.control.schedule_errors import batch_too_large, names_repeated
+from mainspring.control.schedule_rows import content_of, kept
 from mainspring.errors import InvalidSchedule
 from mainspring.schedule.text import fired
 from mainspring.scheduler.calendars import resolved
@@ -31,6 +32,11 @@ class ScheduleBatch(NamedTuple):
     @property
     def jobs(self) -> dict[int, str]:
         return {self.contents[request.name].job: request.job for request in self.requests}
+
+    def is_there(self, request: ScheduleRequest, row: Record) -> bool:
+        """Whether a row is what is asked for."""
+        _, content = kept(request, self.contents[request.name], row)
+        return content.is_same(content_of(row))
 
 
 class FirstInstants:

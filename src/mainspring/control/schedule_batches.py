@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, TypeVar
 from mainspring.clock import instant
 from mainspring.control.schedule_batch import FirstInstants, ScheduleBatch, checked_batch
 from mainspring.control.schedule_errors import refused_in_batch, schedules_exist
-from mainspring.control.schedule_rows import content_of
 from mainspring.errors import InvalidInput, InvalidSchedule, NotFound, shortened
 from mainspring.model.scheduling import PutOutcome, PutReport
 from mainspring.schedule.zones import TZDATA_VERSION
@@ -145,12 +144,12 @@ class ScheduleBatches:
         for lane, some in _pieces(self._by_lane(actor, wanted)):
             names = [request.name for request in some]
             rows = await schedules.find_many(connection, lane, names, tenant_id=actor.tenant)
-            present = {row["name"]: content_of(row) for row in rows}
+            present = {row["name"]: row for row in rows}
             for request in some:
-                content = present.get(request.name)
-                if content is None:
+                row = present.get(request.name)
+                if row is None:
                     missing.append(request)
-                elif content != batch.contents[request.name]:
+                elif not batch.is_there(request, row):
                     differing.append(request)
         return missing, differing
 

@@ -82,7 +82,7 @@ def refused_in_batch(
     error: MainspringError, request: ScheduleRequest, batch: Sequence[ScheduleRequest]
 ) -> MainspringError:
     """What is wrong with one of many: which one, and that nothing was done."""
-    position = batch.index(request)
+    position = [each.name for each in batch].index(request.name)
     return type(error)(
         f"requests[{position}], {request.name!r}: {error.message} Nothing of the batch was done.",
         code=error.code,

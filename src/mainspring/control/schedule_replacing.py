@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mainspring.control.schedule_acts import audit_of
 from mainspring.control.schedule_errors import refused_in_batch
-from mainspring.control.schedule_rows import content_of
+from mainspring.control.schedule_rows import content_of, kept
 from mainspring.errors import InvalidSchedule
 from mainspring.model.scheduling import PutOutcome
 from mainspring.schedule.zones import TZDATA_VERSION
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from mainspring.control.schedule_requests import ScheduleRequest
     from mainspring.model.actor import Actor
     from mainspring.store.connection import Connection
+    from mainspring.store.schedules import Content
 
 
 class Replaced(NamedTuple):
@@ -30,6 +31,7 @@ class Replaced(NamedTuple):
 
     schedule: SettledSchedule
     request: ScheduleRequest
+    content: Content
 
 
 class ScheduleReplacer:
@@ -46,7 +48,7 @@ class ScheduleReplacer:
         settled = await locked_and_settled(connection, lane, names, tenant_id=actor.tenant)
         found = {each.row["name"]: each for each in settled}
         is_plain = {each.name: each.name in found and not each.schedule.stored_calendars for each in some}
-        plain = [Replaced(found[each.name], each) for each in some if is_plain[each.name]]
+        plain = [_replaced(found[each.name], each, batch) for each in some if is_plain[each.name]]
         outcomes = await self._replace_plain(connection, actor, lane, plain, batch)
         for request in some:
             if not is_plain[request.name]:
@@ -65,7 +67,7 @@ class ScheduleReplacer:
     async def _replace_plain(
         self, connection: Connection, actor: Actor, lane: int, plain: Sequence[Replaced], batch: ScheduleBatch
     ) -> Counter[PutOutcome]:
-        changed = [each for each in plain if content_of(each.schedule.row) != batch.contents[each.request.name]]
+        changed = [each for each in plain if not each.content.is_same(content_of(each.schedule.row))]
         if changed:
             made = [_replacement(each, batch) for each in changed]
             tenant_id, name = actor.tenant, actor.name
@@ -78,12 +80,16 @@ class ScheduleReplacer:
         return Counter({PutOutcome.CHANGED: len(changed), PutOutcome.UNCHANGED: len(plain) - len(changed)})
 
 
+def _replaced(schedule: SettledSchedule, request: ScheduleRequest, batch: ScheduleBatch) -> Replaced:
+    return Replaced(schedule, *kept(request, batch.contents[request.name], schedule.row))
+
+
 def _replacement(replaced: Replaced, batch: ScheduleBatch) -> Replacement:
-    schedule, request = replaced
+    schedule, request, content = replaced
     try:
         request.first_after(schedule.now)
     except InvalidSchedule as error:
         raise refused_in_batch(error, request, batch.requests) from error
     first = schedule.first_of(request.schedule)
     assert first is not None, "one that is over was refused"
-    return Replacement(schedule.id, batch.contents[request.name], first.nominal_at, first.due_at)
+    return Replacement(schedule.id, content, first.nominal_at, first.due_at)

@@ -74,13 +74,18 @@ class ScheduleRequest:
             )
         return first
 
+    @property
+    def spec(self) -> str:
+        """When it fires, as a row keeps it."""
+        return msgspec.json.encode(self.schedule.as_document()).decode()
+
     def content(self, job_id: int) -> Content:
         """As a row keeps it. Equal schedules have equal contents."""
         document = self.options.as_document()
         tags = document.pop("tags", None)
         return Content(
             job=job_id,
-            spec=msgspec.json.encode(self.schedule.as_document()).decode(),
+            spec=self.spec,
             codec=JSON_CODEC,
             payload=self.payload,
             options=msgspec.json.encode(document, order="sorted").decode(),
@@ -89,6 +94,7 @@ class ScheduleRequest:
             catch_up_seconds=self.catch_up.window.total_seconds(),
             is_declared=self.is_declared,
             calendars=list(self.schedule.stored_calendars) or None,
+            read_at=self.read_at,
         )
 
 

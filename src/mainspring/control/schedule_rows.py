@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from mainspring.control.schedule_requests import ScheduleRequest
+from mainspring.errors import InvalidSchedule
 from mainspring.model.options import options_of
 from mainspring.model.payload import decode
 from mainspring.model.scheduling import (
@@ -43,6 +46,7 @@ def content_of(row: Record) -> Content:
         catch_up_seconds=row["catch_up_seconds"],
         is_declared=row["is_declared"],
         calendars=row["calendars"],
+        read_at=row["read_at"],
     )
 
 
@@ -56,7 +60,23 @@ def request_of(row: Record, name: str, job: str) -> ScheduleRequest:
         options=options_of(options_document(row) | {"tags": row["tags"]}),
         catch_up=catch_up_from(row["catch_up"], row["catch_up_seconds"]),
         is_declared=row["is_declared"],
+        read_at=row["read_at"],
     )
+
+
+def kept(request: ScheduleRequest, content: Content, row: Record) -> tuple[ScheduleRequest, Content]:
+    """What is asked for; or what is stored, if that is what the text said, counted from the now of then.
+
+    So whoever says the same again and again does not put it off. One that is over begins anew.
+    """
+    said, read_at = request.said, row["read_at"]
+    if said is None or read_at is None or row["state"] == ScheduleState.DONE:
+        return request, content
+    with suppress(InvalidSchedule):  # it may say nothing at that time
+        stored = replace(request, schedule=said.at(read_at), read_at=read_at)
+        if stored.spec == row["spec"]:
+            return stored, content._replace(spec=stored.spec, read_at=read_at)
+    return request, content
 
 
 def options_document(row: Record) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from mainspring.clock import instant
 from mainspring.control.schedule_changes import changed, check_changes
-from mainspring.control.schedule_rows import content_of, options_document, request_of
+from mainspring.control.schedule_rows import content_of, kept, options_document, request_of
 from mainspring.errors import ScheduleVersionConflict
 from mainspring.model.job import checked_at, checked_reason
 from mainspring.model.options import options_of
@@ -113,7 +113,8 @@ class Schedules:
             present, job = await self._present(at, actor, name)
             request = request_of(present, name, job)
             wanted = changed(request, changes, self._application, instant(self._clock))
-            is_same = wanted.content(present["job_id"]) == content_of(present)
+            wanted, content = kept(wanted, wanted.content(present["job_id"]), present)
+            is_same = content.is_same(content_of(present))
             wanted = request if is_same else replace(wanted, is_declared=False)
             expected = present["version"] if expected_version is None else expected_version
             try:

@@ -106,6 +106,7 @@ CONTENT = (
     "catch_up_seconds",
     "is_declared",
     "calendars",
+    "read_at",
 )
 SCHEDULE = ("id", "tenant_id", "name", "version", *CONTENT)
 # How a schedule stands: its state, and who touched it last.

@@ -60,6 +60,7 @@ async def replace_many(
         catch_ups=[each.catch_up for each in contents],
         catch_up_seconds=[each.catch_up_seconds for each in contents],
         declared=[each.is_declared for each in contents],
+        read_at=[each.read_at for each in contents],
     )
     await load("schedules/set_cursors").execute(
         connection,

@@ -147,6 +147,11 @@ class Content(NamedTuple):
     catch_up_seconds: float
     is_declared: bool
     calendars: list[str] | None  # the stored ones that it uses
+    read_at: datetime | None = None  # what now was, if its text counts from now
+
+    def is_same(self, other: Content) -> bool:
+        """Whether both are the same schedule, whenever their texts were read."""
+        return self._replace(read_at=None) == other._replace(read_at=None)
 
 
 async def create(
@@ -210,6 +215,7 @@ async def create_many(
         due_at=[each.due_at for each in made],
         calendars=[as_json(each.calendars) for each in contents],
         calendars_revision=[each.calendars_revision for each in made],
+        read_at=[each.read_at for each in contents],
     )
     return {row["id"] for row in rows}
 

@@ -565,6 +565,7 @@ create table schedule (
     changed_at timestamptz not null default clock_now(),
     changed_by text not null,
     calendars text[],                           -- the stored ones that it uses; null if it uses none
+    read_at timestamptz,                        -- what now was, if its text counts from now
     primary key (lane, id),
     constraint a_pause_says_who check ((state = 'paused') = (paused_at is not null and paused_by is not null))
 );
@@ -595,6 +596,7 @@ create table schedule_version (
     replaced_at timestamptz not null default clock_now(),   -- and until then
     is_deleted boolean not null default false,
     calendars text[],
+    read_at timestamptz,
     primary key (lane, schedule_id, version)
 );
 create index schedule_version_name_idx on schedule_version (lane, tenant_id, name, replaced_at);

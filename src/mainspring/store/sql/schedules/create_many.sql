@@ -5,9 +5,10 @@ with item as (
     select * from unnest(
         :ids::uuid[], :names::text[], :jobs::int[], :specs::text[], :codecs::smallint[], :payloads::bytea[],
         :options::text[], :tags::text[], :catch_ups::text[], :catch_up_seconds::double precision[],
-        :calendars::text[], :nominal_at::timestamptz[], :due_at::timestamptz[], :calendars_revision::bigint[])
+        :calendars::text[], :nominal_at::timestamptz[], :due_at::timestamptz[], :calendars_revision::bigint[],
+        :read_at::timestamptz[])
     as item (id, name, job_id, spec, codec, payload, options, tags, catch_up, catch_up_seconds, calendars, nominal_at, due_at,
-             calendars_revision)
+             calendars_revision, read_at)
 ), cursors as (
     insert into cursor (lane, schedule_id, nominal_at, due_at, tzdata, calendars_revision)
     select :lane::smallint, item.id, item.nominal_at, item.due_at, :tzdata::text, item.calendars_revision from item
@@ -18,7 +19,7 @@ select :lane::smallint, item.id, :tenant::int, item.name, item.job_id, item.spec
        case when item.tags is not null then array(select jsonb_array_elements_text(item.tags::jsonb)) end,
        item.catch_up, item.catch_up_seconds, false,
        case when item.calendars is not null then array(select jsonb_array_elements_text(item.calendars::jsonb)) end,
-       :actor::text, :actor::text
+       item.read_at, :actor::text, :actor::text
 from item
 on conflict (lane, tenant_id, name) where name is not null do nothing
 returning id
