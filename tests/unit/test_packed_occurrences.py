@@ -1,4 +1,4 @@
-"""Which occurrence a run is for travels as one short text, and reads as the four headers that people know."""
+"""Which occurrence a run is for travels as one short text, and reads as the headers that people know."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mainspring.model.occurrence import PACKED, RunOccurrence, occurrence_of
 NOON = datetime(2026, 11, 17, 12, tzinfo=UTC)
 
 
-def test_a_packed_occurrence_reads_as_four_headers() -> None:
+def test_a_packed_occurrence_reads_as_headers() -> None:
     document = '{"@occurrence": "3 1794916800 3600 nightly report"}'
 
     assert read_headers(document) == {
@@ -23,7 +23,7 @@ def test_a_packed_occurrence_reads_as_four_headers() -> None:
         "previous_occurrence": "2026-11-17T11:00:00.000000Z",
     }
     assert occurrence_of(read_headers(document)) == RunOccurrence(
-        schedule="nightly report", version=3, nominal_at=NOON, previous_at=NOON - timedelta(hours=1)
+        schedule="nightly report", version=3, nominal_at=NOON, due_at=NOON, previous_at=NOON - timedelta(hours=1)
     )
 
 
@@ -49,11 +49,20 @@ def test_instants_are_exact_to_the_microsecond(seconds: str, instant: datetime) 
     assert occurrence.nominal_at == instant
 
 
+def test_what_is_spread_says_when_it_was_due() -> None:
+    headers = read_headers('{"@occurrence": "1 1794916800 - spread", "@due": "12.345"}')
+    occurrence = occurrence_of(headers)
+
+    assert headers["occurrence_due"] == "2026-11-17T12:00:12.345000Z"
+    assert occurrence is not None
+    assert occurrence.due_at == NOON + timedelta(seconds=12, milliseconds=345)
+
+
 def test_other_headers_stay_as_they_are() -> None:
     assert read_headers(None) == {}
     assert read_headers('{"traceparent": "00-aa-bb-01"}') == {"traceparent": "00-aa-bb-01"}
     long = {"schedule": "a", "schedule_version": "1", "occurrence": "2026-11-17T12:00:00.000000Z"}
-    assert occurrence_of(long) == RunOccurrence(schedule="a", version=1, nominal_at=NOON, previous_at=None)
+    assert occurrence_of(long) == RunOccurrence(schedule="a", version=1, nominal_at=NOON, due_at=NOON, previous_at=None)
 
 
 def test_nobody_can_give_a_run_a_packed_occurrence() -> None:

@@ -833,10 +833,11 @@ begin
            coalesce(template.headers, '{}') || jsonb_strip_nulls(jsonb_build_object(
                'schedule', content.name, 'schedule_version', item.version::text,
                'occurrence', instant_text(item.nominal_at), 'previous_occurrence', instant_text(item.previous_at),
+               'occurrence_due', instant_text(nullif(item.due_at, item.nominal_at)),
                'backfilled_by', backfill_schedule.operation)),
            content.tags, backfill_schedule.actor, template.overrides, clock_now(), rank_now() + (item.place - 1) % 1000
-    from unnest(instants, previous, runs, versions, chosen) with ordinality
-        as item (nominal_at, previous_at, run_id, version, template, place)
+    from unnest(instants, due, previous, runs, versions, chosen) with ordinality
+        as item (nominal_at, due_at, previous_at, run_id, version, template, place)
     cross join lateral jsonb_to_record(templates -> item.template) as template (
         job_version int, line_id int, priority smallint, max_age double precision, start_within double precision,
         overrides jsonb, headers jsonb)

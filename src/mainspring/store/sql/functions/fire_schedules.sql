@@ -103,11 +103,13 @@ begin
                when are_packed[item.template] then jsonb_build_object('@occurrence', concat_ws(
                    ' ', schedule.version, trim_scale(extract(epoch from item.nominal_at)),
                    coalesce(trim_scale(extract(epoch from item.nominal_at - item.previous_at))::text, '-'),
-                   schedule.name))
+                   schedule.name)) || case when item.due_at = item.nominal_at then '{}' else jsonb_build_object(
+                   '@due', trim_scale(extract(epoch from item.due_at - item.nominal_at))::text) end
                else jsonb_strip_nulls(jsonb_build_object(
                    'schedule', schedule.name, 'schedule_version', schedule.version::text,
                    'occurrence', instant_text(item.nominal_at),
-                   'previous_occurrence', instant_text(item.previous_at))) end,
+                   'previous_occurrence', instant_text(item.previous_at),
+                   'occurrence_due', instant_text(nullif(item.due_at, item.nominal_at)))) end,
            schedule.tags, 'schedule ' || schedule.name, template_overrides[item.template],
            greatest(item.due_at, clock_now()),
            -- What is written together stays together in line, so that a claim finds it on few pages: within a batch forty

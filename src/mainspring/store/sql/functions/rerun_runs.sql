@@ -17,7 +17,8 @@ begin
                'rerun_of', ended.run_id, 'schedule', ended.headers -> 'schedule',
                'schedule_version', ended.headers -> 'schedule_version', 'occurrence', ended.headers -> 'occurrence',
                'previous_occurrence', ended.headers -> 'previous_occurrence',
-               '@occurrence', ended.headers -> '@occurrence')),
+               'occurrence_due', ended.headers -> 'occurrence_due',
+               '@occurrence', ended.headers -> '@occurrence', '@due', ended.headers -> '@due')),
            coalesce(rerun_runs.new_codec, ended.codec), coalesce(rerun_runs.new_payload, ended.payload)
     from unnest(rerun_runs.runs, rerun_runs.fresh_ids) as fresh (run_id, id)
     cross join lateral (
