@@ -2,7 +2,7 @@
 -- is known to be the same. A run of a schedule that is spread says when it was due, which its own due instant does not say
 -- any more once it is retried.
 -- serves: 12
--- functions: 171c631ba48d0b49
+-- functions: c04b5c726c3fb5c9
 
 alter table schedule add column read_at timestamptz;
 alter table schedule_version add column read_at timestamptz;
