@@ -14,6 +14,7 @@ from tests.schedule.asking import instants, next_wall, utc, walls
 from mainspring import Calendar, Schedule
 from mainspring.errors import InvalidSchedule
 from mainspring.schedule.calendar import BlackoutPolicy, CalendarUse, Use
+from mainspring.schedule.document import schedule_of
 from mainspring.schedule.interval import Interval
 from mainspring.schedule.text import parse
 
@@ -236,7 +237,26 @@ REFUSED = [
     ("@evry 5m", "invalid-schedule", "Did you mean '@every 5m'?"),
     ("", "invalid-schedule", "it is empty"),
     ("P1DT12H", "invalid-interval", "must count one thing"),
-    ("PT0S", "invalid-interval", "must count one thing"),
+    ("PT0S", "invalid-interval", "must be longer than nothing"),
+    ("@every 0s", "invalid-interval", "must be longer than nothing"),
+    ("@every 1.5d", "invalid-interval", "days are counted whole"),
+    ("PT5M/0001-01-01T00:00:00", "invalid-instant", "anchor is 0001-01-01T00:00:00; it must be between"),
+    ("at(2026-02-30T00:00:00)", "invalid-instant", "at(yyyy-mm-ddThh:mm:ss), without an offset"),
+    ("zone=Europe/Berlin", "invalid-schedule", "has a setting, and does not say when"),
+    ("zone=Europe/Berlin spread=5m", "invalid-schedule", "has a setting, and does not say when"),
+    ("TZ=Europe/Berlin", "invalid-schedule", "has a setting, and does not say when"),
+    ("0 9 * * * spread=25h", "invalid-spread", "spread is 1 day, 1:00:00; it must be at most a day"),
+    ("0 9 * * * spread=366d", "invalid-spread", "spread is 366 days; it must be at most a day"),
+    ("0 9 * * * spread=0s", "invalid-spread", "must be more than nothing"),
+    ("0 9 * * * EST", "unknown-zone", "Did you mean '0 9 * * * America/New_York'?"),
+    ("0 9 * * * CST", "unknown-zone", "Name a place"),
+    ("CRON_TZ=EST 0 9 * * *", "unknown-zone", "Did you mean 'CRON_TZ=America/New_York 0 9 * * *'?"),
+    ("0 9 * * * UTC+2", "unknown-zone", "names an offset from UTC"),
+    (
+        "every hour until 2027-03-01 ends=2027-01-01",
+        "contradictory-settings",
+        "as a setting it is 2027-01-01T00:00:00Z",
+    ),
     ("15 parsecs", "invalid-interval", "this is no span of time"),
     ("PT999999999999H", "invalid-interval", "too long"),
     ("PT0.5S", "invalid-interval", "one second"),
@@ -246,8 +266,9 @@ REFUSED = [
     ("9999-01-01T00:00", "invalid-instant", "between the years"),
     ("RRULE:FREQ=FORTNIGHTLY", "invalid-rrule", "WEEKLY"),
     ("RRULE:INTERVAL=2", "invalid-rrule", "FREQ is missing"),
-    ("RRULE:FREQ=DAILY;COUNT=2;UNTIL=20260101", "invalid-rrule", "exclude each other"),
-    ("RRULE:FREQ=DAILY;BYDAY=2MO", "invalid-rrule", "numbered weekdays"),
+    ("RRULE:FREQ=DAILY;COUNT=2;UNTIL=20260101", "invalid-rrule", "Allowed here: one of the two"),
+    ("RRULE:FREQ=DAILY;BYDAY=2MO", "invalid-rrule", "MO without a number"),
+    ("RRULE:FREQ=MONTHLY;BYWEEKNO=3", "invalid-rrule", "weeks of the year with FREQ=YEARLY"),
     ("RRULE:FREQ=DAILY;BYHOUR=24", "invalid-rrule", "0 to 23"),
     ("RRULE:FREQ=DAILY;FREQ=DAILY", "invalid-rrule", "given twice"),
     ("RRULE:FREQ=SECONDLY;INTERVAL=2;BYSECOND=1", "invalid-rrule", "name the times themselves"),
@@ -263,6 +284,67 @@ def test_what_cannot_be_is_refused_with_the_reason(text: str, code: str, words: 
 
     assert caught.value.code == code
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [
+        ("0 0 30 2 *", "Name days that come"),
+        ("0 9 1 1 * starts=2026-01-02 ends=2026-12-01", "Let it start earlier or end later"),
+        ("0 9 * * 0 only=office", "Say when it shall run"),
+    ],
+)
+def test_what_never_fires_is_refused_with_a_remedy(text: str, remedy: str) -> None:
+    with pytest.raises(InvalidSchedule) as caught:
+        parse(text, calendars=KNOWN)
+
+    assert (caught.value.code, remedy in (caught.value.hint or "")) == ("never-fires", True)
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "value"),
+    [
+        ("0 9 * * * spread=5m", "spread", timedelta(minutes=10)),
+        ("0 9 * * * spread=5m", "spread", "10m"),
+        ("0 9 * * * starts=2027-01-01", "starts_at", utc("2027-01-02")),
+        ("0 9 * * * ends=2027-01-01", "ends_at", utc("2027-01-02")),
+        ("0 9 * * * starts=2027-01-01 runs=3", "max_runs", 4),
+        ("every hour until 2027-03-01", "ends_at", utc("2027-01-02")),
+    ],
+)
+def test_a_text_and_an_argument_that_contradict_are_refused(text: str, field: str, value: object) -> None:
+    with pytest.raises(InvalidSchedule, match="as an argument") as caught:
+        parse(text, **{field: value})  # type: ignore[arg-type]
+
+    assert (caught.value.code, caught.value.fields["field"]) == ("contradictory-settings", field)
+    assert parse(text, defaults={field: value}) == parse(text), "what a schedule had before is no contradiction"
+
+
+def test_a_text_and_an_argument_that_agree_are_one() -> None:
+    same = parse("0 9 * * * spread=5m starts=2027-01-01", spread="300s", starts_at=utc("2027-01-01T01:00+01:00"))
+    assert same == parse("0 9 * * * spread=5m starts=2027-01-01")
+    assert parse("0 9 * * *", spread="5m", defaults={"spread": timedelta(1), "ends_at": utc("2030-01-01")}) == parse(
+        "0 9 * * * spread=5m ends=2030-01-01"
+    )
+
+
+def test_a_spread_is_a_day_at_most_but_a_longer_one_that_is_stored_stays_readable() -> None:
+    day = parse("0 9 * * *", spread=timedelta(days=1))
+    with pytest.raises(InvalidSchedule, match="at most a day") as caught:
+        parse("0 9 1 * *", spread=timedelta(days=365))
+    assert (caught.value.fields["field"], caught.value.fields["value"]) == ("spread", "365 days")
+    assert caught.value.hint
+
+    stored = schedule_of(day.as_document() | {"spread": "PT8760H"})
+    assert stored.spread == timedelta(days=365)
+    assert schedule_of(stored.as_document()) == stored
+    assert stored.words
+    assert stored.next_after(utc("2026-01-01")) is not None
+
+
+@pytest.mark.parametrize("text", ["@every 1.5h", "1.5h", "1.5 hours", "90m", "PT1H30M"])
+def test_hours_need_not_be_whole(text: str) -> None:
+    assert parse(text).text == "PT1H30M"
 
 
 @pytest.mark.parametrize("text", ["@quarterly", "@fortnightly", "@biweekly", "@sunday", "@semidaily", "@dail y"])

@@ -100,14 +100,22 @@ def test_who_makes_a_peak_is_known_to_the_groups() -> None:
     assert [load.of_groups(each, utc("2026-11-16T09:05")) for each in (hourly, spread)] == [0, 0]
 
 
-@pytest.mark.parametrize("weight", [0, -1])
-def test_a_weight_is_at_least_one(weight: int) -> None:
+@pytest.mark.parametrize("count", [0, -1, 99_999_999_999])
+def test_a_count_has_bounds(count: int) -> None:
     load = day()
 
-    with pytest.raises(InvalidSchedule, match=r"weight is .*; it must be at least 1") as caught:
-        load.add(parse("0 9 * * *"), weight=weight)
-    assert caught.value.code == "invalid-weight"
+    with pytest.raises(InvalidSchedule, match=r"count is .*; it must be 1 to 1,000,000,000") as caught:
+        load.add(parse("0 9 * * *"), weight=count)
+    assert (caught.value.code, caught.value.fields["field"]) == ("invalid-count", "count")
     assert load.schedules == 0
+
+
+def test_no_more_is_counted_than_fits_into_a_minute() -> None:
+    load = day()
+    load.add(parse("0 9 * * *"), weight=1_000_000_000)
+    load.add(parse("0 9 * * *"), weight=1_000_000_000)
+    with pytest.raises(InvalidSchedule, match=r"at most 2,147,483,647 in a minute"):
+        load.add(parse("0 9 * * *"), weight=1_000_000_000)
 
 
 def test_a_spread_is_shared_out_over_its_window() -> None:

@@ -102,7 +102,7 @@ def said(text: str) -> set[str]:
     """The zones, dates, times, weekdays, months and lengths that a text names, in one spelling each."""
     tokens = tokens_of(text)
     zones = {word.lower() for word in re.split(r"[\s=]", text) if word in zone_names() and word.lower() not in LETTERS}
-    lengths = set(re.findall(r"\d+ times(?! a)|for \d+ \w+|\w+=\S+", text.lower()))
+    lengths = set(re.findall(r"\d+ times(?! a)|for \d+ \w+|\b[a-z]+=\S+", text.lower()))
     return {*zones, *lengths, *(fact for token in tokens for fact in facts_of(token, tokens[token.place + 1 :]))}
 
 

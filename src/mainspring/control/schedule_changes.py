@@ -83,9 +83,9 @@ def _read(present: ScheduleRequest, given: dict[str, Any], now: datetime) -> Rea
     when, schedule = given.pop("when"), present.schedule
     if isinstance(when, Schedule):
         return read_schedule(when, now=now, **given)  # which refuses what is given beside it
-    settings = {name: getattr(schedule, name) for name in _OF_TIME} | given
+    kept = tuple((name, getattr(schedule, name)) for name in _OF_TIME if name not in given)
     uses = () if "calendars" in given and given["calendars"] is None else schedule.calendars
-    return read_schedule(when, now=now, uses=uses, job=present.name, **settings)
+    return read_schedule(when, now=now, uses=uses, job=present.name, defaults=kept, **given)
 
 
 def _with_calendars(schedule: Schedule, calendars: CalendarsGiven | None, now: datetime) -> Schedule:

@@ -151,8 +151,14 @@ def _from_cache(read: Callable[..., Any], *args: Any, **settings: Any) -> Any:
 
 # Thousands of schedules share a text, and then what is worked out from it.
 @lru_cache(maxsize=TEXTS_KEPT, typed=True)
-def _parsed(text: str, *, calendars: tuple[tuple[str, Calendar], ...], **settings: Any) -> Schedule:
-    return parse(text, calendars=dict(calendars), stored=True, **settings)
+def _parsed(
+    text: str,
+    *,
+    calendars: tuple[tuple[str, Calendar], ...],
+    defaults: tuple[tuple[str, Any], ...] = (),
+    **settings: Any,
+) -> Schedule:
+    return parse(text, calendars=dict(calendars), defaults=dict(defaults), stored=True, **settings)
 
 
 @lru_cache(maxsize=TEXTS_KEPT, typed=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date, datetime, time, timedelta
 from typing import TYPE_CHECKING
 
 from mainspring.errors import InvalidSchedule, shortened
@@ -49,13 +50,24 @@ def broken_rule(
 ) -> InvalidSchedule:
     """An error about a value that is no text."""
     return InvalidSchedule(
-        f"{field} is {shortened(value)}; it {rule}.",
+        f"{field} is {_shown(value)}; it {rule}.",
         code=code,
         hint=hint or None,
         field=field,
-        value=shortened(value),
+        value=_shown(value),
         rule=rule,
     )
+
+
+def _shown(value: object) -> str:
+    """A value as people write it: dates and times as ISO 8601 does, and not as Python's source would."""
+    match value:
+        case datetime() | date() | time():
+            return value.isoformat()
+        case timedelta():
+            return str(value).removesuffix(", 0:00:00")
+        case _:
+            return shortened(value)
 
 
 def pointer(text: str, position: int) -> str:

@@ -27,7 +27,7 @@ _ISO = re.compile(
     r"(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d{1,6})?)S)?)?",
     re.ASCII,
 )
-_SHORT = re.compile(r"\s*(\d+)\s*([a-z]+)\s*", re.ASCII)
+_SHORT = re.compile(r"\s*(\d+(?:\.\d{1,6})?)\s*([a-z]+)\s*", re.ASCII)
 _UNITS = {
     "years": ("y", "yr", "year", "years"),
     "months": ("mo", "mon", "month", "months"),
@@ -84,9 +84,19 @@ def _short(text: str) -> dict[str, float]:
         unit = _BY_WORD.get(match[2]) if match else None
         if match is None or unit is None or unit in counts:
             raise _unreadable(text, match.start(2) if match else at)
-        counts[unit] = int(match[1])
+        counts[unit] = _count(text, match, unit)
         at = match.end()
     return counts
+
+
+def _count(text: str, match: re.Match[str], unit: str) -> float:
+    """A number, which is whole for days and more: a day may have 23 or 25 hours, so half of one is no span."""
+    if "." not in match[1]:
+        return int(match[1])
+    if unit not in ("hours", "minutes", "seconds"):
+        problem = f"{unit} are counted whole"
+        raise fault(text, match.start(1), problem, allowed="1.5h, 36h, 10 days", code="invalid-interval")
+    return float(match[1])
 
 
 def _unreadable(text: str, at: int) -> Exception:
@@ -132,6 +142,9 @@ class Interval:
     anchor: datetime | None = None
 
     def __post_init__(self) -> None:
+        if not (self.months or self.days or self.elapsed):
+            hint = "Every 15 minutes are PT15M or 15m, and every second is PT1S."
+            raise broken_rule("interval", "PT0S", "must be longer than nothing", code="invalid-interval", hint=hint)
         if sum(map(bool, (self.months, self.days, self.elapsed))) != 1:
             raise broken_rule(
                 "interval",

@@ -34,12 +34,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
+    from mainspring.errors import InvalidSchedule
     from mainspring.schedule.schedule import Schedule
 
 MAX_BUCKETS = 100_000  # a day of seconds, or two months of minutes
 MAX_REMEMBERED = 4_000_000  # numbers over all groups: 32 MB
 MAX_SEEDS = 1_000
 STEPS = (timedelta(seconds=1), timedelta(minutes=1))
+MAX_COUNT = 1_000_000_000  # of one schedule
+MAX_IN_BUCKET = (1 << 31) - 1  # shares are 64 bits, of which 32 are behind the point
 WHOLE = 1 << 32  # shares are whole numbers of this fraction, so that taking away leaves exactly nothing
 NO_TIME = timedelta(0)
 
@@ -104,11 +107,14 @@ class Load:
 
     def add(self, schedule: Schedule, *, weight: int = 1, job: str = "") -> Counter[Group]:
         """Count a schedule, `weight` times: as that many jobs, of which `job` is the first. Answers with its groups."""
-        if weight < 1:
-            raise broken_rule("weight", weight, "must be at least 1", code="invalid-weight")
+        if not 1 <= weight <= MAX_COUNT:
+            raise _wrong_count(weight)
         herd = _herd(schedule, job, weight)
-        for group, share in herd.items():
-            self._add(group, share)
+        try:
+            for group, share in herd.items():
+                self._add(group, share)
+        except OverflowError:  # of all that was added, more falls on one bucket than can be counted
+            raise _wrong_count(weight) from None
         return herd
 
     def _add(self, group: Group, weight: int) -> None:
@@ -183,6 +189,16 @@ class Load:
 
     def _place(self, instant: datetime) -> int:
         return (instant - self.begin) // self.step
+
+
+def _wrong_count(count: int) -> InvalidSchedule:
+    return broken_rule(
+        "count",
+        count,
+        f"must be 1 to {MAX_COUNT:,}, and all of them at most {MAX_IN_BUCKET:,} in a minute",
+        code="invalid-count",
+        hint="Count fewer schedules, or those that fire less often.",
+    )
 
 
 def _is_hashed(schedule: Schedule) -> bool:

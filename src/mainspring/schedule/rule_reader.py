@@ -219,14 +219,17 @@ class RuleReader:
         if "FREQ" not in found:
             raise self._wrong(0, "FREQ is missing", allowed="FREQ=" + "|".join(FREQUENCIES))
         if "COUNT" in found and "UNTIL" in found:
-            raise self._wrong(self._text.upper().find("UNTIL"), "COUNT and UNTIL exclude each other")
+            at = self._text.upper().find("UNTIL")
+            raise self._wrong(at, "COUNT and UNTIL exclude each other", allowed="one of the two")
         frequency = found["FREQ"]
         if any(character.isdigit() for character in found.get("BYDAY", "")) and (
             frequency not in ("MONTHLY", "YEARLY") or "BYWEEKNO" in found
         ):
-            raise self._wrong(self._text.upper().find("BYDAY"), "numbered weekdays need FREQ=MONTHLY or YEARLY")
+            problem, allowed = "numbered weekdays need FREQ=MONTHLY or YEARLY", "MO without a number, or another FREQ"
+            raise self._wrong(self._text.upper().find("BYDAY"), problem, allowed=allowed)
         if "BYWEEKNO" in found and frequency != "YEARLY":
-            raise self._wrong(self._text.upper().find("BYWEEKNO"), "BYWEEKNO needs FREQ=YEARLY")
+            allowed = "weeks of the year with FREQ=YEARLY; days of the month are BYMONTHDAY=15 or BYDAY=3MO"
+            raise self._wrong(self._text.upper().find("BYWEEKNO"), "BYWEEKNO needs FREQ=YEARLY", allowed=allowed)
         if "BYSETPOS" in found:
             self._check_positions(found)
         if found.get("INTERVAL", "1") != "1":
@@ -238,14 +241,16 @@ class RuleReader:
         for key in refused.get(found["FREQ"], ()):
             if key in found:
                 problem = f"{key} does not go with FREQ={found['FREQ']} and an INTERVAL; name the times themselves"
-                raise self._wrong(self._text.upper().find(key), problem)
+                allowed = "FREQ=DAILY with BYHOUR, BYMINUTE and BYSECOND"
+                raise self._wrong(self._text.upper().find(key), problem, allowed=allowed)
 
     def _check_positions(self, found: dict[str, str]) -> None:
         """Positions among times of day are refused: who wants the third second of a day can say BYSECOND=2."""
         several = any("," in found.get(key, "") for key in ("BYHOUR", "BYMINUTE", "BYSECOND"))
         if several or found["FREQ"] not in ("YEARLY", "MONTHLY", "WEEKLY"):
             at = self._text.upper().find("BYSETPOS")
-            raise self._wrong(at, "BYSETPOS counts days here; it needs FREQ=WEEKLY or slower and one time of day")
+            problem = "BYSETPOS counts days here; it needs FREQ=WEEKLY or slower and one time of day"
+            raise self._wrong(at, problem, allowed="FREQ=WEEKLY, MONTHLY or YEARLY, and one BYHOUR")
 
     def _wrong(self, at: int, problem: str, *, allowed: str = "") -> InvalidSchedule:
         return fault(self._text, max(at, 0), problem, allowed=allowed, code="invalid-rrule")

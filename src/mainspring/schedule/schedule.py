@@ -33,6 +33,13 @@ _MILLISECOND = timedelta(milliseconds=1)
 REMEMBERED = 65_536  # answers, some 20 MB
 
 
+class Reason(NamedTuple):
+    """Why a schedule never fires, and what can be done about it."""
+
+    words: str
+    remedy: str
+
+
 class Occurrence(NamedTuple):
     """One nominal instant of a schedule, when it is due, and which tzdata both were computed with."""
 
@@ -114,16 +121,24 @@ class Schedule:
 
     def never_fires(self, *, job: str = "") -> str | None:
         """Why there is no occurrence at all for a job; None if there is one."""
+        reason = self.why_never(job=job)
+        return None if reason is None else reason.words
+
+    def why_never(self, *, job: str = "") -> Reason | None:
+        """Why there is no occurrence at all for a job, and what can be done about it; None if there is one."""
+        when = self.when.text
         try:
             if self._next_nominal(EARLIEST, job) is not None:
                 return None
         except InvalidSchedule:
-            return f"rules, exclusions or calendars leave next to nothing of {self.when.text}"
+            words = f"rules, exclusions or calendars leave next to nothing of {when}"
+            return Reason(words, "Say when it shall run rather than when not.")
         if _next(_timeline(self.when, self.zone, self.gap, self.repeat, (), self._anchor, job), EARLIEST) is None:
-            return f"{self.when.text} names no day or time that ever comes"
+            remedy = "Name days that come (February has 29 at most, and L is the last day), and leave out less."
+            return Reason(f"{when} names no day or time that ever comes", remedy)
         if _next(self._timeline(job), EARLIEST) is None:
-            return f"the calendars leave nothing of {self.when.text}"
-        return f"{self.when.text} has no instant between its bounds"
+            return Reason(f"the calendars leave nothing of {when}", "Use other calendars, or other days.")
+        return Reason(f"{when} has no instant between its bounds", "Let it start earlier or end later.")
 
     @cached_property
     def text(self) -> str:

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 MAX_RUNS = 10_000
 MAX_CALENDARS = 32
-LONGEST_SPREAD = timedelta(days=366)
+MAX_SPREAD = timedelta(days=1)  # that can be asked for: a herd is flat long before that
+LONGEST_SPREAD = timedelta(days=366)  # that a stored schedule may have: once, so much could be asked for
 
 
 def check_kinds(schedule: Schedule) -> None:
@@ -27,7 +28,7 @@ def check_kinds(schedule: Schedule) -> None:
     for field, kind in (("gap", GapPolicy), ("repeat", RepeatPolicy)):
         value = getattr(schedule, field)
         if not isinstance(value, kind):
-            raise broken_rule(field, value, f"must be one of {', '.join(map(repr, kind))}")
+            raise broken_rule(field, value, f"must be one of {', '.join(map(str, kind))}")
     if not all(isinstance(each, CalendarUse) for each in schedule.calendars):
         raise broken_rule("calendars", schedule.calendars, "must be uses of calendars: CalendarUse(calendar=…)")
     if spread is not None and not isinstance(spread, timedelta):
@@ -52,9 +53,18 @@ def check_bounds(schedule: Schedule) -> None:
         raise broken_rule("max_runs", max_runs, "needs starts_at", code="max-runs-needs-start", hint=hint)
 
 
+def check_spread(spread: timedelta | None) -> None:
+    """Refuse a spread that may be stored, but not asked for any more."""
+    if spread is not None and spread > MAX_SPREAD:
+        hint = "It delays each occurrence by up to so much, never past the next one: minutes or hours flatten a herd."
+        raise broken_rule("spread", spread, "must be at most a day, P1D", code="invalid-spread", hint=hint)
+
+
 def check_sizes(schedule: Schedule) -> None:
     if schedule.spread is not None and not timedelta(0) < schedule.spread <= LONGEST_SPREAD:
-        raise broken_rule("spread", str(schedule.spread), "must be more than nothing and at most 366 days")
+        hint = "Leave it out for no spread at all; 10m is one of ten minutes."
+        rule = "must be more than nothing and at most a day, P1D"
+        raise broken_rule("spread", schedule.spread, rule, code="invalid-spread", hint=hint)
     if len(schedule.calendars) > MAX_CALENDARS:
         rule = f"must be at most {MAX_CALENDARS}"
         raise broken_rule("calendars", f"{len(schedule.calendars)} calendars", rule, code="schedule-too-large")

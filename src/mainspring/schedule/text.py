@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mainspring.errors import InvalidSchedule
@@ -26,22 +27,23 @@ from mainspring.schedule.calendar import (
 from mainspring.schedule.cron_zones import without_zones
 from mainspring.schedule.faults import broken_rule, fault
 from mainspring.schedule.instants import read_instant
-from mainspring.schedule.interval import read_elapsed
+from mainspring.schedule.interval import read_elapsed, span_text
 from mainspring.schedule.offers import nothing_shown, show_offers
 from mainspring.schedule.schedule import Schedule
+from mainspring.schedule.schedule_checks import check_spread
 from mainspring.schedule.timeline import GapPolicy, RepeatPolicy
 from mainspring.schedule.when_text import read_when
 from mainspring.schedule.zones import zone_named
 
 if TYPE_CHECKING:
-    from datetime import datetime, timedelta
-
     from mainspring.schedule.sets import When
 
 
 MAX_LENGTH = 10_000
 KEYS = ("zone", "gap", "repeat", "starts", "ends", "runs", "spread", "only", "not", "blackout")
 _CALENDARS = "must be a dict of names and Calendars"
+SAID_ONCE = ("starts_at", "ends_at", "max_runs", "spread")
+_ALONE = re.compile(r"\s*([A-Za-z_]+)=\S*\s*")
 _SETTING = re.compile(r"(?:^|\s)([a-z]+)=(\S+)\s*$")
 
 
@@ -66,8 +68,11 @@ def parse(
     anchor: datetime | None = None,
     now: datetime | None = None,
     job: str = "",
+    defaults: Mapping[str, Any] | None = None,
 ) -> Schedule:
     """The schedule a text says. The arguments say what it is when the text does not. One that never fires is refused.
+
+    Bounds and spread that are said twice have to agree; what is in `defaults` holds where nobody says anything.
 
     `anchor` is for intervals without one. `now` is for plain English that speaks of today or tomorrow. `job` is the id
     of the job that will run: with H, bounds and calendars one job may fire where another never does. With `stored`,
@@ -75,7 +80,9 @@ def parse(
     """
     options: dict[str, Any] = {"zone": zone, "gap": gap, "repeat": repeat, "starts_at": starts_at, "ends_at": ends_at}
     options |= {"max_runs": max_runs, "spread": None if spread is None else read_elapsed(spread, "spread")}
-    reader = _TextReader(options, _Known(_checked(calendars), stored), anchor, now, job)
+    given = {field: options[field] for field in SAID_ONCE if options[field] is not None}
+    options |= {field: value for field, value in (defaults or {}).items() if field not in given}
+    reader = _TextReader(options, given, _Known(_checked(calendars), stored), anchor, now, job)
     try:
         return reader.read(text)
     except InvalidSchedule as error:
@@ -94,13 +101,22 @@ class _TextReader:
     """Reads a text, and what might be offered instead of it, with the same arguments."""
 
     def __init__(
-        self, options: dict[str, Any], known: _Known, anchor: datetime | None, now: datetime | None, job: str
+        self,
+        options: dict[str, Any],
+        given: dict[str, Any],
+        known: _Known,
+        anchor: datetime | None,
+        now: datetime | None,
+        job: str,
     ) -> None:
-        self._options, self._known, self._anchor, self._now, self._job = options, known, anchor, now, job
+        self._options, self._given, self._known = options, given, known
+        self._anchor, self._now, self._job = anchor, now, job
 
     def read(self, text: str, *, is_offer: bool = False) -> Schedule:
         when_text, settings = _split(text)
-        options = self._options | _options(text, settings, self._known, self._options["zone"])
+        own = _options(text, settings, self._known, self._options["zone"])
+        options = self._options | own
+        _check_agreement(text, own, self._given, "as an argument")
 
         def shown(offer: str) -> str | None:
             before = len(when_text) - len(when_text.lstrip())  # a zone in front, perhaps
@@ -116,6 +132,10 @@ class _TextReader:
         for each in settings:
             if isinstance(when, Schedule) and each.key == "zone" and each.value != when.zone:
                 raise _two_zones(text, each, when.zone)
+        if isinstance(when, Schedule):
+            words = {field: getattr(when, field) for field in SAID_ONCE if getattr(when, field) is not None}
+            _check_agreement(text, words, own, "as a setting")
+            _check_agreement(text, words, self._given, "as an argument")
         return fired(_put_together(when, options), self._job)
 
     def if_good(self, offer: str) -> str | None:
@@ -128,14 +148,50 @@ class _TextReader:
         return None if is_over else offer
 
 
+def _check_agreement(text: str, said: Mapping[str, Any], other: Mapping[str, Any], where: str) -> None:
+    """Refuse what a text says in one way and something else says in another."""
+    for field in (field for field in SAID_ONCE if field in said and field in other):
+        if said[field] != other[field]:
+            one, two = (_written(value[field]) for value in (said, other))
+            hint = f"Say it once, or both times the same: {_key(field)}= in the text, {field}= beside it."
+            raise broken_rule(
+                field, one, f"is said twice, and {where} it is {two}", code="contradictory-settings", hint=hint
+            )
+
+
+def _key(field: str) -> str:
+    """What a field is called in a text."""
+    return "runs" if field == "max_runs" else field.removesuffix("_at")
+
+
+def _written(value: object) -> str:
+    match value:
+        case datetime():
+            return value.isoformat().replace("+00:00", "Z")
+        case timedelta():
+            return span_text(elapsed=value)
+        case _:
+            return str(value)
+
+
 def fired(schedule: Schedule, job: str = "") -> Schedule:
-    """The schedule itself, if there is an instant at which it fires for the job, or its calendars are not known yet."""
+    """The schedule itself, if there is an instant at which it fires for the job, or its calendars are not known yet.
+
+    A spread that cannot be asked for any more is refused as well; what is stored is not asked.
+    """
+    check_spread(schedule.spread)
     if any(isinstance(use.calendar, NamedCalendar) for use in schedule.calendars):
         return schedule
-    reason = schedule.never_fires(job=job)
+    reason = schedule.why_never(job=job)
     if reason is None:
         return schedule
-    raise InvalidSchedule(f"The schedule never fires: {reason}.", code="never-fires", field="schedule", rule=reason)
+    raise InvalidSchedule(
+        f"The schedule never fires: {reason.words}.",
+        code="never-fires",
+        hint=reason.remedy,
+        field="schedule",
+        rule=reason.words,
+    )
 
 
 def _put_together(when: When | Schedule, options: dict[str, Any]) -> Schedule:
@@ -158,6 +214,9 @@ def _split(text: object) -> tuple[str, list[_Setting]]:
     while (match := _SETTING.search(when)) and match.start():
         settings.append(_Setting(match[1], match[2], match.start(1)))
         when = when[: match.start()]
+    if (alone := _ALONE.fullmatch(when)) and alone[1] in (*KEYS, "TZ", "CRON_TZ"):
+        problem = "it has a setting, and does not say when"
+        raise fault(text, 0, problem, allowed="when, and settings after it, as in '0 9 * * * zone=Europe/Berlin'")
     when, zones = without_zones(when)
     for zone in zones:
         settings = _with_zone(text, settings, _Setting("zone", zone.name, zone.position))

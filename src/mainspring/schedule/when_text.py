@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _OPERATOR = re.compile(r"\s\|\s|\sbut not\s|\(|\)")
 _INSTANT = re.compile(r"[0-9]{4}-?[0-9]{2}-?[0-9]{2}")
 _SPAN = re.compile(  # 0 H/2 * * * is none: what follows the slash is a step
-    r"P[0-9T].*|(?:[0-9]+\s*[a-z]+\s*)+(?:/(?![0-9]{1,3}[,\s]).*)?", re.IGNORECASE
+    r"P[0-9T].*|(?:[0-9]+(?:\.[0-9]+)?\s*[a-z]+\s*)+(?:/(?![0-9]{1,3}[,\s]).*)?", re.IGNORECASE
 )
 _ENGLISH = re.compile(  # what begins with a digit and is English all the same: 1st of …, 24 december …, 9am …
     r"[0-9]{1,2}(?:st|nd|rd|th)\b|[0-9]{1,2}\s+(?:of\s+)?(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\b"
