@@ -3,6 +3,7 @@
     MainspringError
     ├── InvalidInput (ValueError)          a value breaks a rule: field, value, rule
     │   ├── InvalidArguments               the arguments of a job do not fit its signature
+    │   │   └── UnfitArguments             those that a run was stored with do not fit the code that shall run it
     │   ├── InvalidResult                  what a job returned does not fit its annotation
     │   │   └── InvalidAnswers             a chunk handler did not answer each of its runs
     │   ├── InvalidSchedule                when a job shall run cannot be read, or never comes
@@ -78,6 +79,10 @@ class InvalidInput(MainspringError, ValueError):
 
 class InvalidArguments(InvalidInput):
     code = "invalid-arguments"
+
+
+class UnfitArguments(InvalidArguments):
+    """What a run was submitted or scheduled with does not fit its handler, which has changed since."""
 
 
 class InvalidResult(InvalidInput):

@@ -251,10 +251,10 @@ async def test_a_result_that_does_not_fit_or_cannot_be_stored_ends_its_run_alone
     assert sorted(run.state for run in runs[4:]) == [State.DEAD, State.SUCCEEDED]
 
 
-async def test_arguments_that_cannot_be_read_fail_their_run_alone(
+async def test_arguments_that_cannot_be_read_fail_their_run_alone_and_at_once(
     app: Mainspring, calls: Calls, connection: asyncpg.Connection[asyncpg.Record]
 ) -> None:
-    job = job_of(app, calls, retry=ONCE)
+    job = job_of(app, calls)
     calls.gate.set()
     handles = await job.submit_many(items(1, 2, 3))
     await connection.execute("update ready set payload = $1 where id = $2", b'{"number":"two"}', handles[1].id)

@@ -43,5 +43,13 @@ async def test_a_result_that_was_not_promised_is_not_tried_again(bench: Bench) -
     with pytest.raises(RemoteError, match="forget: the result does not fit") as caught:
         await bench.run("forget")
 
-    assert caught.value.is_unkeepable
+    assert caught.value.is_hopeless
     assert caught.value.code == "invalid-result"
+
+
+async def test_arguments_that_do_not_fit_are_not_tried_again(bench: Bench) -> None:
+    with pytest.raises(RemoteError, match="load: argument 'order'") as caught:
+        await bench.run("load", order="a table", paths=[])
+
+    assert caught.value.is_hopeless
+    assert caught.value.code == "invalid-arguments"

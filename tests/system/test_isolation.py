@@ -126,7 +126,7 @@ async def test_a_result_that_cannot_be_kept_is_final(bench: Bench, kind: str, co
         await bench.run("return_nonsense", kind=kind)
 
     assert raised.value.code == code
-    assert raised.value.is_unkeepable
+    assert raised.value.is_hopeless
 
 
 async def test_a_flood_of_output_neither_blocks_nor_is_mistaken_for_a_result(bench: Bench) -> None:

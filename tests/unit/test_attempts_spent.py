@@ -46,7 +46,7 @@ SPENDING: dict[str, Any] = {
     "failed for good": lambda: started(attempts=1_000).failed(NO, NOW),
     "asked to be tried again": lambda: started().steered(Retry("busy", after=1), NOW),
     "gave up": lambda: started().steered(Fail("never"), NOW),
-    "returned what cannot be kept": lambda: started().unkeepable(NO, NOW),
+    "returned what cannot be kept": lambda: started().hopeless(NO, NOW),
     "crashed in a process of its own": lambda: started().crashed(ProcessCrashed("gone"), NOW),
     "took too long": lambda: timed_out().stopped(NOW),
     "used up the run's time": lambda: timed_out(is_last=True).stopped(NOW),

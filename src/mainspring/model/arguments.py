@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 import msgspec
 
-from mainspring.errors import InvalidArguments, InvalidInput, shortened
+from mainspring.errors import InvalidArguments, InvalidInput, UnfitArguments, shortened
 from mainspring.model.context import Context
 from mainspring.model.conversion import decoder_of, from_json, has_sets, misfit_of, shown
 from mainspring.model.payload import MAX_PAYLOAD_BYTES, encode
@@ -90,7 +90,7 @@ class Arguments:
         try:
             call = self._decoder.decode(payload)
         except msgspec.ValidationError as error:
-            raise self._invalid(error, payload) from error
+            raise unfit(self._invalid(error, payload)) from error
         if not self._keyword_only:
             return msgspec.structs.astuple(call), {}
         values = msgspec.structs.asdict(call)
@@ -142,6 +142,11 @@ class Arguments:
             value=value,
             rule=rule,
         )
+
+
+def unfit(error: InvalidArguments) -> UnfitArguments:
+    """The same about arguments that were stored, and fitted then."""
+    return UnfitArguments(error.message, code=error.code, hint=error.hint, **error.fields)
 
 
 def _value_at(payload: bytes, field: str | None) -> str | None:

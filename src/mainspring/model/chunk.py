@@ -26,7 +26,7 @@ from msgspec import UNSET, UnsetType
 from msgspec import inspect as msgspec_types
 
 from mainspring.errors import InvalidAnswers, InvalidArguments, InvalidInput, shortened
-from mainspring.model.arguments import Arguments, hints_of, readable_signature, without
+from mainspring.model.arguments import Arguments, hints_of, readable_signature, unfit, without
 from mainspring.model.context import Context
 from mainspring.model.conversion import decoder_of, is_pydantic, shown
 from mainspring.model.payload import MAX_PAYLOAD_BYTES, encode
@@ -106,7 +106,10 @@ class ChunkArguments(Arguments):
         return payload
 
     def decode(self, payload: bytes) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        return (self._item_from(payload),), {}
+        try:
+            return (self._item_from(payload),), {}
+        except InvalidArguments as error:
+            raise unfit(error) from error
 
     def decode_by_name(self, payload: bytes) -> dict[str, Any]:
         try:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from mainspring.errors import MainspringError
+from mainspring.errors import InvalidAnswers, MainspringError, UnfitArguments
 from mainspring.model.payload import printable
 from mainspring.model.steering import Steering
 from mainspring.worker.isolation.remote_error import RemoteError
@@ -26,6 +26,8 @@ MAX_TRACEBACK_LENGTH = 8_000
 # Where the code lives that calls handlers: ours, and what runs threads and tasks.
 _CALLERS = tuple(str(Path(str(file)).parent) for file in (__file__, asyncio.__file__, concurrent.futures.__file__))
 
+# What another attempt would end in as well: whatever policy there is, the run becomes a dead letter at once.
+HOPELESS = (UnfitArguments, InvalidAnswers)
 
 _described: tuple[BaseException, str] | None = None
 

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from mainspring.errors import InvalidAnswers, InvalidInput, ProcessCrashed, RunCancelled
+from mainspring.errors import InvalidInput, ProcessCrashed, RunCancelled
 from mainspring.model.line import Delivery
 from mainspring.model.steering import Steering
 from mainspring.store.columns import EXPIRES_AT, SPECIAL
 from mainspring.worker.finishing import not_finished
+from mainspring.worker.handler_errors import HOPELESS
 from mainspring.worker.isolation.remote_error import RemoteError
 from mainspring.worker.time_limits import limit_of
 
@@ -68,7 +69,7 @@ def returned(work: Work, handler: Handler, result: Any, now: Micros) -> Settled 
     try:
         data = handler.returns.encode(result)
     except InvalidInput as error:
-        return work.unkeepable(error, now)
+        return work.hopeless(error, now)
     return work.success(data, now)
 
 
@@ -80,8 +81,8 @@ def raised(work: Work, error: BaseException, now: Micros) -> Settled:
         return work.stopped(now, error)
     if isinstance(error, ProcessCrashed):
         return work.crashed(error, now)
-    if isinstance(error, InvalidAnswers) or (isinstance(error, RemoteError) and error.is_unkeepable):
-        return work.unkeepable(error, now)
+    if isinstance(error, HOPELESS) or (isinstance(error, RemoteError) and error.is_hopeless):
+        return work.hopeless(error, now)
     return work.failed(error, now)
 
 

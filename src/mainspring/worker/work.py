@@ -232,8 +232,8 @@ class Work:
         """Its own policies cannot be read: someone has to look at it."""
         return self._settled(Fate.BURY, Outcome.FAILED, State.DEAD, now, error=error, spent=0)
 
-    def unkeepable(self, error: BaseException, now: Micros) -> Settled:
-        """The handler did its work and returned what cannot be stored: doing it again would not help."""
+    def hopeless(self, error: BaseException, now: Micros) -> Settled:
+        """Its arguments do not fit, or what it returned cannot be stored: doing it again would not help."""
         return self._settled(Fate.BURY, Outcome.FAILED, State.DEAD, now, error=error)
 
     def cancelled(self, now: Micros) -> Settled:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 
-from mainspring.errors import InvalidAnswers, InvalidInput, LeaseLost, MainspringError, OutOfMemory, RunCancelled
+from mainspring.errors import InvalidInput, LeaseLost, MainspringError, OutOfMemory, RunCancelled
 from mainspring.model.context import Context
 from mainspring.model.limits import readable_size
 from mainspring.model.payload import printable
@@ -23,6 +23,7 @@ from mainspring.worker.current_attempt import CURRENT_ATTEMPT
 from mainspring.worker.environment import NOTHING
 from mainspring.worker.event_loop import run_in_loop
 from mainspring.worker.handler_errors import (
+    HOPELESS,
     MAX_ERROR_LENGTH,
     MAX_TRACEBACK_LENGTH,
     call_carrying,
@@ -199,15 +200,15 @@ class IsolatedAttempt:
         try:
             data = self._handler.returns.encode(result)
         except InvalidInput as error:
-            self._fail(error, is_unkeepable=True)
+            self._fail(error, is_hopeless=True)
         else:
             self._send_final(Done(None if data is None else msgspec.Raw(data)))
 
-    def _fail(self, error: BaseException, *, is_unkeepable: bool = False) -> None:
+    def _fail(self, error: BaseException, *, is_hopeless: bool = False) -> None:
         error = unpacked(error)
-        is_unkeepable = is_unkeepable or isinstance(error, InvalidAnswers)
+        is_hopeless = is_hopeless or isinstance(error, HOPELESS)
         is_cancelled = self._context.is_cancelled and isinstance(error, (asyncio.CancelledError, RunCancelled))
-        self._send_final(self._failure(error, is_cancelled=is_cancelled, is_unkeepable=is_unkeepable))
+        self._send_final(self._failure(error, is_cancelled=is_cancelled, is_hopeless=is_hopeless))
 
     def _failure(self, error: BaseException, **flags: bool) -> Failed:
         if isinstance(error, MemoryError) and self._start.memory is not None:

@@ -22,7 +22,7 @@ class RemoteError(Exception):
 
     code: str | None = None
     traceback_text = ""
-    is_unkeepable = False  # the handler did its work and returned what cannot be stored
+    is_hopeless = False  # another attempt would end like this one
 
 
 def remote_error_of(failed: Failed) -> RemoteError:
@@ -34,7 +34,7 @@ def remote_error_of(failed: Failed) -> RemoteError:
     error = kind(failed.message)
     error.code = failed.code
     error.traceback_text = failed.traceback
-    error.is_unkeepable = failed.is_unkeepable
+    error.is_hopeless = failed.is_hopeless
     return error
 
 

@@ -78,7 +78,7 @@ class Failed(msgspec.Struct, tag="failed"):
     traceback: str
     code: str | None = None
     is_cancelled: bool = False  # it stopped because it was told to
-    is_unkeepable: bool = False  # it returned what cannot be stored
+    is_hopeless: bool = False  # its arguments do not fit, or it returned what cannot be stored
     steering: dict[str, Any] | None = None  # it is not an error, but says what is to become of the run
 
 
