@@ -10,8 +10,8 @@ import pytest
 from tests.occurrences import NOMINAL_OF
 from tests.waiting import until
 
-from mainspring import Context, Mainspring, RetryPolicy, RunFilter, State
-from mainspring.control import backfilling, backfills
+from mainspring import Calendar, Context, Mainspring, RetryPolicy, RunFilter, State
+from mainspring.control import backfill_range, backfilling, backfills
 from mainspring.errors import InvalidInput, MainspringError, ScheduleNotFound
 from mainspring.model.backfill import backfill_of
 from mainspring.model.ids import lane_of_key
@@ -504,6 +504,44 @@ async def test_a_range_that_is_too_large_says_where_its_first_part_ends(
     assert part in caught.value.hint
     report = await night.schedules.backfill("hourly", since=since, before=datetime.fromisoformat(part), dry_run=True)
     assert (report.count, len(report.occurrences)) == (100, 100)
+
+
+@pytest.mark.parametrize("order", ["forwards", "backwards"])
+@pytest.mark.parametrize(
+    ("when", "days"), [("every 5 seconds", 3_000), ("* * * * * *", 30), ("* * 9-17 * * 1-5 zone=Europe/Berlin", 120)]
+)
+async def test_a_range_that_is_far_too_large_is_refused_without_counting(
+    frozen_app: Mainspring, monkeypatch: pytest.MonkeyPatch, when: str, days: int, order: str
+) -> None:
+    await remind(frozen_app).scheduled("often", when).create(1)
+    monkeypatch.setattr(backfill_range.PastRange, "look", _never)
+    asked: dict[str, Any] = {"since": NEW_YEAR - days * DAY, "before": NEW_YEAR, "order": order, "dry_run": True}
+
+    with pytest.raises(InvalidInput, match=r"has about [\d,]+,000 occurrences") as caught:
+        await frozen_app.schedules.backfill("often", **asked)
+
+    assert caught.value.code == "backfill-too-large"
+    part = datetime.fromisoformat(str(caught.value.hint).removesuffix(".").split()[-1])
+    with pytest.raises(AssertionError, match="it is counted"):
+        await frozen_app.schedules.backfill("often", **asked | {str(caught.value.fields["field"]): part})
+
+
+async def _never(*_: object, **__: object) -> None:
+    raise AssertionError("it is counted")
+
+
+@pytest.mark.parametrize("when", ["* * * 1 1 *", "*/5 * * * * * only=launch"])
+async def test_bursts_are_no_reason_to_refuse_a_range(
+    frozen_app: Mainspring, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    await frozen_app.calendars.put(
+        Calendar(name="launch", dates=frozenset((NEW_YEAR + n * DAY).date() for n in (-100, 100)))
+    )
+    await remind(frozen_app).scheduled("bursts", when).create(1)
+    monkeypatch.setattr(backfill_range.PastRange, "look", _never)
+
+    with pytest.raises(AssertionError, match="it is counted"):
+        await frozen_app.schedules.backfill("bursts", since=NEW_YEAR - 3_000 * DAY, before=NEW_YEAR)
 
 
 @pytest.mark.parametrize("order", ["forwards", "backwards"])

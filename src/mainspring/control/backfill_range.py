@@ -68,6 +68,21 @@ class PastRange:
     def order(self) -> BackfillOrder:
         return self._backfill.order
 
+    @property
+    def since(self) -> datetime:
+        return self._backfill.since
+
+    @property
+    def before(self) -> datetime:
+        return self._before
+
+    def between(self, since: datetime, before: datetime) -> Iterator[Occurrence]:
+        """Instants of a part of the range, from the first to the last."""
+        for each in self._in_force:
+            begin, end = max(since, each.after + TICK), min(before, each.until + TICK)
+            if begin < end:
+                yield from _forwards(each.schedule, self._backfill.schedule, begin, end)
+
     def instants(self, after: datetime | None = None) -> Iterator[PastInstant]:
         """One by one, in the backfill's order, from the given one on."""
         is_forwards = self._backfill.order is BackfillOrder.FORWARDS

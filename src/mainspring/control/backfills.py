@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Unpack
 
+from mainspring.control.backfill_estimate import refuse_too_many
 from mainspring.control.backfill_range import LOOKED_AT, decided_before, read_range
 from mainspring.errors import InvalidInput
 from mainspring.model.backfill import (
@@ -106,6 +107,7 @@ class Backfills:
             check_length(begin, last)
             asked = Backfill(schedule=name, schedule_id=row["id"], since=begin, before=last, **checked)
             past = await read_range(connection, self._queries, actor, asked, row)
+        refuse_too_many(past)
         found = await self._occurrences(actor, past)
         return BackfillPlan(backfill=asked, count=found.count, occurrences=found.listed)
 
