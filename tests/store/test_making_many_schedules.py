@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -124,3 +124,12 @@ async def test_schedules_with_one_text_share_what_was_read(job: Job[[int], None]
     requests = hourly(job, range(100))
     assert len({id(each.schedule) for each in requests}) == 1
     assert _timeless.cache_info().misses == 1
+
+
+async def test_what_is_no_request_is_refused(frozen_app: Mainspring, job: Job[[int], None]) -> None:
+    forgotten: Any = job.scheduled("a", "0 * * * *")
+    for put in (frozen_app.schedules.create_many, frozen_app.schedules.put_many):
+        with pytest.raises(InvalidInput, match=r"requests\[1\] is ") as refused:
+            await put([*hourly(job, range(1)), forgotten])
+        assert (refused.value.code, refused.value.fields["position"]) == ("invalid-requests", 1)
+        assert ".request(" in str(refused.value.hint)

@@ -9,7 +9,7 @@ import pytest
 
 from mainspring import Calendar, Mainspring
 from mainspring.control.schedule_texts import read_declared, read_schedule
-from mainspring.errors import InvalidSchedule
+from mainspring.errors import InvalidInput, InvalidSchedule
 from mainspring.schedule.schedule import Schedule
 
 NOW = datetime(2026, 11, 16, 10, 30, 17, 123456, tzinfo=UTC)
@@ -159,3 +159,19 @@ def test_thousands_that_count_from_now_are_read_once() -> None:
     first = read_schedule("every 7 hours", now=NOW)
 
     assert read_schedule("every 7 hours", now=NOW.replace(microsecond=9)).schedule is first.schedule
+
+
+@pytest.mark.parametrize(
+    ("keyword", "hint"), [("retry", "job.options(retry=…).scheduled(…)"), ("zoned", "Did you mean 'zone'?")]
+)
+def test_a_keyword_that_schedules_do_not_have_is_refused_at_once(keyword: str, hint: str) -> None:
+    app = Mainspring()
+
+    @app.job
+    def remind() -> None: ...
+
+    with pytest.raises(InvalidInput, match=f"no keyword '{keyword}'") as refused:
+        remind.scheduled("x", "@daily", **{keyword: 3})  # type: ignore[arg-type]
+
+    assert (refused.value.code, refused.value.fields["field"]) == ("unknown-option", keyword)
+    assert hint in str(refused.value.hint)

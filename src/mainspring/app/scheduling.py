@@ -14,7 +14,7 @@ from mainspring.control.forecast import Forecasts
 from mainspring.control.schedule_batches import ScheduleBatches
 from mainspring.control.schedule_lists import ScheduleLists
 from mainspring.control.schedule_queries import ScheduleQueries
-from mainspring.control.schedule_requests import ScheduleRequest, declared, requested
+from mainspring.control.schedule_requests import ScheduleRequest, check_keywords, declared, requested
 from mainspring.control.schedules import Schedules
 from mainspring.control.schedules_of_named_jobs import SchedulesOfNamedJobs
 from mainspring.errors import InvalidArguments, InvalidInput
@@ -151,6 +151,7 @@ class ScheduledJob(Generic[P]):
     called = "job.scheduled"
 
     def __init__(self, job: Job[P, Any], name: str, when: str | Schedule, settings: ScheduleKeywords) -> None:
+        check_keywords(settings)
         self._job = job
         self._name = name
         self._when = when

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from mainspring.control.schedule_errors import batch_too_large, names_repeated
+from mainspring.control.schedule_errors import batch_too_large, names_repeated, not_a_request
+from mainspring.control.schedule_requests import ScheduleRequest
 from mainspring.control.schedule_rows import content_of, kept
 from mainspring.errors import InvalidSchedule
 from mainspring.schedule.text import fired
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from mainspring.control.schedule_requests import ScheduleRequest
     from mainspring.schedule.schedule import Occurrence
     from mainspring.scheduler.calendars import ResolvedSchedule
     from mainspring.store.connection import Record
@@ -59,9 +59,12 @@ class FirstInstants:
 
 
 def checked_batch(requests: list[ScheduleRequest]) -> list[ScheduleRequest]:
-    """Refuses too many, and names that stand twice."""
+    """Refuses too many, what is no request, and names that stand twice."""
     if len(requests) > MAX_BATCH:
         raise batch_too_large(len(requests), MAX_BATCH)
+    for position, request in enumerate(requests):
+        if not isinstance(request, ScheduleRequest):
+            raise not_a_request(position, request)
     seen: set[str] = set()
     repeated: dict[str, None] = {}
     for request in requests:

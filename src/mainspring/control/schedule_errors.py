@@ -69,6 +69,18 @@ def names_repeated(names: Sequence[str]) -> InvalidInput:
     )
 
 
+def not_a_request(position: int, value: object) -> InvalidInput:
+    return InvalidInput(
+        f"requests[{position}] is {quoted(value)}; it must be a request of a schedule.",
+        code="invalid-requests",
+        hint="Make each by job.scheduled(name, when).request(…).",
+        field="requests",
+        value=quoted(value),
+        rule="must be requests of schedules",
+        position=position,
+    )
+
+
 def batch_too_large(count: int, most: int) -> InvalidInput:
     return InvalidInput(
         f"{count:,} schedules in one batch; at most {most:,} are allowed.",

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 import msgspec
 
 from mainspring.control.schedule_texts import read_declared, read_schedule
-from mainspring.errors import InvalidInput, InvalidSchedule
+from mainspring.errors import InvalidInput, InvalidSchedule, did_you_mean
 from mainspring.model.job import checked_name
-from mainspring.model.options import NO_OPTIONS
+from mainspring.model.options import NO_OPTIONS, SubmitKeywords
 from mainspring.model.payload import JSON_CODEC, quoted
 from mainspring.schedule.deciding import CatchUp, CatchUpRule, OverlapPolicy
 from mainspring.store.schedules import Content
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime, timedelta
 
     from mainspring.control.schedule_texts import CalendarsGiven, ScheduleText
@@ -109,6 +110,7 @@ def requested(
     **settings: Unpack[ScheduleKeywords],
 ) -> ScheduleRequest:
     """A request as people say it. What its text counts from now is counted from `now`."""
+    check_keywords(settings)
     check_overlap(settings.pop("overlap", None))
     catch_up = read_catch_up(settings.pop("catch_up", None))
     read = read_schedule(when, now=now, **settings)
@@ -123,6 +125,21 @@ def declared(
     catch_up = read_catch_up(settings.pop("catch_up", None))
     schedule = read_declared(when, now=now, **settings)
     return ScheduleRequest(name=job, job=job, payload=payload, schedule=schedule, catch_up=catch_up, is_declared=True)
+
+
+def check_keywords(given: Iterable[str]) -> None:
+    """Refuse what is no keyword of schedules, and say where it goes."""
+    for name in given:
+        if name in ScheduleKeywords.__annotations__:
+            continue
+        is_option = name in SubmitKeywords.__annotations__
+        meant = f"It is an option of runs: job.options({name}=…).scheduled(…)."
+        raise InvalidInput(
+            f"Schedules have no keyword {name!r}.",
+            code="unknown-option",
+            hint=meant if is_option else did_you_mean(name, ScheduleKeywords.__annotations__),
+            field=name,
+        )
 
 
 def read_catch_up(given: CatchUp | CatchUpRule | str | None) -> CatchUp:
