@@ -25,32 +25,44 @@ if TYPE_CHECKING:
 LISTS = ("by_job", "by_queue", "by_state", "by_time", "all", "failed", "next_page")
 FIELDS = tuple(f"{name}_{share}_ms" for name in LISTS for share in ("p50", "p99"))
 READY, ATTEMPTS, LITTLE = 1_000_000, 10_000_000, 20_000
-CHUNK = 500_000
+CHUNK, BATCH = 500_000, 100
 JOBS, QUEUES, DAYS = 50, 5, 10
 PER_PAGE = 50
 
 # Ids as submissions make them: the millisecond, then version and lane, then noise. Chosen by a hash, so that jobs and
 # queues mix as they do in life: a queue has several jobs, one job is in two queues, the last ones are rare.
 _ID = """
-    (lpad(to_hex({ms}), 12, '0') || to_hex(32768 + n % 8) || '8' || substr(md5(n::text || '{salt}'), 1, 15))::uuid"""
+    (lpad(to_hex({ms}), 12, '0') || to_hex(32768 + {lane}) || '8' || substr(md5(n::text || '{salt}'), 1, 15))::uuid"""
 _JOB = "1 + least({jobs} - 1, (abs(hashint8(n)) % 1000000 / 1000000.0) ^ 2 * {jobs})::int"
 _FILL_READY = f"""
     insert into ready (lane, id, tenant_id, job_id, job_version, line_id, priority, payload, tags, rank)
-    select n % 8, {_ID.format(ms="$3 - ($4 - n) / 10", salt="r")}, 1, job, 1, 1 + job % {QUEUES}, 5, '{{}}',
-           case when n % 1000 = 0 then array['rare'] end, n
+    select n % 8, {_ID.format(ms="$3 - ($4 - n) / 10", lane="n % 8", salt="r")}, 1, job, 1, 1 + job % {QUEUES}, 5,
+           '{{}}', case when n % 1000 = 0 then array['rare'] end, n
     from (select n, {_JOB.format(jobs=JOBS)} as job from generate_series($1::bigint, $2::bigint) as n) as row"""  # noqa: S608  nothing in it comes from outside
+# As completions write it: of what succeeded at one instant, one row of each job names the others.
 _FILL_ATTEMPTS = f"""
+    with batch as (
+        select n, (n / {BATCH} % 8)::int as lane, {_JOB.format(jobs=JOBS)} as job,
+               $3::timestamptz - ($4 - n / {BATCH} * {BATCH}) * interval '1 day' * {DAYS} / $4 as at,
+               case when n % 50 = 0 then 'failed' when n % 1000 = 1 then 'cancelled' else 'succeeded' end as outcome
+        from generate_series($1::bigint, $2::bigint) as n
+    ), run as (
+        select *, {_ID.format(ms="(date_part('epoch', at) * 1000)::bigint", lane="lane", salt="a")} as id from batch
+    ), named as (
+        select *, row_number() over alike as place, array_agg(id) over alike as ids
+        from run window alike as (partition by at, job, outcome order by n
+                                  rows between unbounded preceding and unbounded following)
+    )
     insert into attempt (lane, run_id, fence, attempt, tenant_id, job_id, job_version, line_id, priority, outcome,
                          state, due_at, ready_at, claimed_at, started_at, finished_at, recorded_at, worker_id, error,
-                         codec, payload, submitted_at)
-    select n % 8, {_ID.format(ms="(date_part('epoch', at) * 1000)::bigint", salt="a")}, 1, 1, 1, job, 1,
-           1 + job % {QUEUES}, 5,
-           case when n % 50 = 0 then 'failed' when n % 1000 = 1 then 'cancelled' else 'succeeded' end::attempt_outcome,
-           case when n % 50 = 0 then 'scheduled' when n % 1000 = 1 then 'cancelled' else 'succeeded' end::run_state,
+                         codec, payload, submitted_at, is_covered, covers)
+    select lane, id, 1, 1, 1, job, 1, 1 + job % {QUEUES}, 5, outcome::attempt_outcome,
+           case outcome when 'failed' then 'scheduled' else outcome end::run_state,
            at, at, at, at, at, at, '00000000-0000-4000-8000-000000000001',
-           case when n % 50 = 0 then '{{"type": "ConnectionError", "message": "no answer"}}'::jsonb end, 0, '{{}}', at
-    from (select n, {_JOB.format(jobs=JOBS)} as job, $3::timestamptz - ($4 - n) * interval '1 day' * {DAYS} / $4 as at
-          from generate_series($1::bigint, $2::bigint) as n) as row"""  # noqa: S608
+           case outcome when 'failed' then '{{"type": "ConnectionError", "message": "no answer"}}'::jsonb end,
+           0, '{{}}', at, case when outcome = 'succeeded' and place > 1 then true end,
+           case when outcome = 'succeeded' and place = 1 and cardinality(ids) > 1 then ids end
+    from named order by n"""  # noqa: S608
 
 
 async def run(seconds: float, *, small: bool = False) -> Numbers:

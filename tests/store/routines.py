@@ -22,7 +22,7 @@ _FUNCTION = re.compile(
 _VARIABLE = re.compile(r"(\w+) ([a-z_ ]+?(?:\[\])?)(?= :=|,|;|$)")
 _COMMENT = re.compile(r"--[^\n]*")
 _BEFORE_A_QUERY = re.compile(
-    r"\s*(?:if\b.*?\bthen\b|loop\b|exit when|return query|for [\w, ]+ in|\w+ :=)\s*", re.DOTALL
+    r"\s*(?:if\b.*?\bthen\b|else\b|loop\b|exit when|return query|for [\w, ]+ in|\w+ :=)\s*", re.DOTALL
 )
 _END = re.compile(r"(?:;|\bloop)\s*$", re.MULTILINE)  # not one inside a text
 _QUERY = re.compile(r"(?:select|insert|update|delete|with)\b")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -16,7 +17,7 @@ from mainspring.keeper.pruner import Pruner
 from mainspring.keeper.rescuer import Rescuer
 from mainspring.keeper.sampler import Sampler
 from mainspring.keeper.sweeper import Sweeper
-from mainspring.store import queues, workers
+from mainspring.store import health, queues, workers
 from mainspring.store.migrate import LANES_ON_CITUS
 from mainspring.testing import run_until_idle
 
@@ -56,6 +57,26 @@ async def test_runs_of_all_lanes_are_listed_and_acted_on(citus_app: Mainspring) 
     assert await finished(citus_app, "requeue", RunFilter(jobs=("pay",))) == 30
     [summary] = [each for each in await citus_app.jobs.list() if each.name == "pay"]
     assert summary.counts[State.READY] == 30
+
+
+async def test_runs_that_a_row_of_history_stands_for_are_found_on_their_nodes(
+    citus_app: Mainspring, coordinator: Connection
+) -> None:
+    @citus_app.job
+    async def sell(n: int) -> None: ...
+
+    sold = await sell.submit_many([{"n": n} for n in range(200)])
+    await run_until_idle(citus_app)
+    assert await coordinator.fetchval("select count(*) from attempt where is_covered") > 0
+
+    assert {run.id async for run in citus_app.runs.each(RunFilter(jobs=("sell",)))} == {run.id for run in sold}
+    now = await coordinator.fetchval("select clock_now()")
+    window = (LANES_ON_CITUS, now - timedelta(hours=1), now + timedelta(hours=1))
+    tenant = citus_app.actor.tenant
+    assert [row["count"] for row in await health.finished_between(coordinator, *window, tenant_id=tenant)] == [200]
+    latest = await health.latest_attempts(coordinator, *window, 50, tenant_id=tenant)
+    assert len({row["run_id"] for row in latest} & {run.id for run in sold}) == 50
+    assert len(await health.lateness(coordinator, 3_600, 1_000, tenant_id=tenant)) == 200
 
 
 async def finished(app: Mainspring, kind: str, wanted: RunFilter) -> int:

@@ -51,7 +51,8 @@ async def test_a_run_inside_a_lease_is_made_of_all_of_them(connection: Connectio
 
 
 async def test_history_has_what_is_written_there(connection: Connection) -> None:
-    assert await columns_of(connection, "attempt") == {*AttemptRecord._fields, "recorded_at"}
+    of_its_index = {"is_covered", "covers"}
+    assert await columns_of(connection, "attempt") == {*AttemptRecord._fields, "recorded_at"} | of_its_index
 
 
 @pytest.mark.parametrize("name", ["runs/claim", "leases/find"])

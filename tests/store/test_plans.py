@@ -83,6 +83,12 @@ FILL = """
            case when n % 3 = 0 then 'scheduled' when n % 2 = 0 then 'cancelled' else 'succeeded' end::run_state,
            clock_now(), 0, clock_now(), clock_now() - n * interval '1 millisecond'
     from generate_series(1, 20000) as n;
+    insert into attempt (lane, run_id, fence, attempt, tenant_id, job_id, job_version, line_id, priority, outcome,
+                         state, due_at, codec, submitted_at, recorded_at, is_covered, covers)
+    select n % 8, ids[i], 1, 1, 1, n % 50, 1, 1 + n % 2, 5, 'succeeded', 'succeeded', clock_now(), 0, clock_now(),
+           clock_now() - n * interval '100 milliseconds', case when i > 1 then true end, case when i = 1 then ids end
+    from (select n, array_agg(gen_random_uuid()) as ids from generate_series(1, 200) as n, generate_series(1, 100)
+          group by n) as batch, generate_series(1, 100) as i;
     insert into dead (lane, id, tenant_id, job_id, job_version, line_id, priority, payload, due_at)
     select n % 8, gen_random_uuid(), 1, n % 50, 1, 1, 5, '{}', clock_now() from generate_series(1, 20000) as n;
     insert into lease (lane, id, worker_id, runs, ids, done, cancel)
@@ -217,6 +223,7 @@ SAMPLES = {
     "payload": "''",
     "positions": "'{1,2,3}'",
     "priorities": "'{0,1,2,3,4,5,6,7,8,9}'",
+    "read_at": "null",
     "reason": "'no-handler'",
     "revision": "0",
     "revisions": "'{0,0,0}'",
@@ -257,6 +264,7 @@ SAMPLES = {
     "ends": "'{}'",
     "results": f"array_fill(''::bytea, array[{BATCH}])",
     "lease_claimed_at": "clock_now()",
+    "lease_ids": f"array_fill(gen_random_uuid(), array[{BATCH}])",
     "lease_runs": f"array_fill({A_RUN}, array[{BATCH}])",
 }
 LONG_AGO = f"'{{{','.join(['2000-01-01'] * 10)}}}'"
@@ -289,6 +297,7 @@ OTHER_SAMPLES: dict[str, dict[str, str]] = {
         "tags": "array_fill(null::text, array[3])",
         "catch_ups": "'{none,none,none}'",
         "declared": "'{f,f,f}'",
+        "read_at": "'{null,null,null}'",
     },
     "schedules/list": OF_SCHEDULES,
     "schedules/list_of_job": OF_SCHEDULES,

@@ -446,12 +446,15 @@ create table attempt (
     tags text[],
     idempotency_key text,
     submitted_by text,
-    submitted_at timestamptz not null
+    submitted_at timestamptz not null,
+    is_covered boolean,                         -- true: another row stands for it in attempt_job_idx; else null
+    covers uuid[]                               -- the runs it stands for there, its own too; null if for itself only
 ) partition by range (recorded_at);
 -- Rows are only ever inserted, so this costs nothing. Without it, Citus would not move a lane while it is written to.
 alter table attempt replica identity full;
 create index attempt_run_idx on attempt (lane, run_id);
-create index attempt_job_idx on attempt (job_id, line_id, recorded_at) where job_id is not null;
+-- A row stands for others only if all that lists ask for is the same: lane, tenant, job, line, tags, state and instant.
+create index attempt_job_idx on attempt (job_id, line_id, recorded_at) where job_id is not null and is_covered is not true;
 create index attempt_failure_idx on attempt (job_id, line_id, recorded_at) where outcome <> 'succeeded';
 
 -- Log lines of attempts, some in each row: [[microseconds since 1970, level, logger, text], …]. Partitioned as history

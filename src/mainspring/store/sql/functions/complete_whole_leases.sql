@@ -5,6 +5,8 @@
 -- waiting in a circle.
 -- Starts and ends are arrays written as text: the driver takes five times as long to make an array of numbers, and Citus
 -- cannot pass on a call that turns text into one.
+-- Of a lease's runs that are alike in all that lists ask for, the first is in attempt_job_idx and names them all. In most
+-- leases all are alike, and their ids are at hand: to group them would take as long as it saves.
 create or replace function complete_whole_leases(
     lane smallint, worker uuid, leases uuid[], sizes int[], starts text, ends text, results bytea[]
 ) returns uuid[] language plpgsql set search_path = mainspring, pg_temp as $$
@@ -19,6 +21,9 @@ declare
     size int;
     lease_claimed_at timestamptz;
     lease_runs run_row[];
+    lease_ids uuid[];
+    example run_row;
+    are_alike boolean;
 begin
     foreach this in array leases loop
         number := number + 1;
@@ -27,17 +32,45 @@ begin
         where lease.lane = complete_whole_leases.lane and lease.id = this
           and worker_id is not distinct from worker   -- not `=`: lease_worker_idx crawls over dead leases
           and bit_count(done) = 0 and bit_length(done) = size
-        returning claimed_at, runs into lease_claimed_at, lease_runs;
+        returning claimed_at, runs, ids into lease_claimed_at, lease_runs, lease_ids;
         if found then
-            insert into attempt (lane, run_id, attempt, outcome, state, claimed_at, started_at, finished_at, worker_id, result,
-                                 ready_at, {recorded})
-            select complete_whole_leases.lane, run.id, run.attempt + 1, 'succeeded', 'succeeded', lease_claimed_at,
-                   to_timestamp(946684800 + run.started / 1000000.0::double precision),
-                   to_timestamp(946684800 + run.finished / 1000000.0::double precision), worker, run.result,
-                   run.ready_at, {recorded of run}
-            from rows from (unnest(all_starts[before + 1 : before + size]), unnest(all_ends[before + 1 : before + size]),
-                            unnest(results[before + 1 : before + size]), unnest(lease_runs))
-                     as run (started, finished, result);
+            example := lease_runs[1];
+            are_alike := size = 1 or not exists (
+                select from unnest(lease_runs) as run
+                where run.job_id <> example.job_id or run.line_id <> example.line_id
+                   or run.tenant_id <> example.tenant_id or run.tags is distinct from example.tags);
+            if are_alike then
+                insert into attempt (lane, run_id, attempt, outcome, state, claimed_at, started_at, finished_at, worker_id,
+                                     result, ready_at, {recorded}, is_covered, covers)
+                select complete_whole_leases.lane, run.id, run.attempt + 1, 'succeeded', 'succeeded', lease_claimed_at,
+                       to_timestamp(946684800 + run.started / 1000000.0::double precision),
+                       to_timestamp(946684800 + run.finished / 1000000.0::double precision), worker, run.result,
+                       run.ready_at, {recorded of run},
+                       case when run.ordinality > 1 then true end,
+                       case when run.ordinality = 1 and size > 1 then lease_ids end
+                from rows from (unnest(all_starts[before + 1 : before + size]), unnest(all_ends[before + 1 : before + size]),
+                                unnest(results[before + 1 : before + size]), unnest(lease_runs))
+                         with ordinality as run (started, finished, result);
+            else
+                insert into attempt (lane, run_id, attempt, outcome, state, claimed_at, started_at, finished_at, worker_id,
+                                     result, ready_at, {recorded}, is_covered, covers)
+                select complete_whole_leases.lane, run.id, run.attempt + 1, 'succeeded', 'succeeded', lease_claimed_at,
+                       to_timestamp(946684800 + run.started / 1000000.0::double precision),
+                       to_timestamp(946684800 + run.finished / 1000000.0::double precision), worker, run.result,
+                       run.ready_at, {recorded of run},
+                       case when run.ordinality > batch.first then true end,
+                       case when run.ordinality = batch.first then batch.ids end
+                from rows from (unnest(all_starts[before + 1 : before + size]), unnest(all_ends[before + 1 : before + size]),
+                                unnest(results[before + 1 : before + size]), unnest(lease_runs))
+                         with ordinality as run (started, finished, result)
+                left join (
+                    select run.tenant_id, run.job_id, run.line_id, run.tags, min(run.ordinality) as first,
+                           array_agg(run.id) as ids
+                    from unnest(lease_runs) with ordinality as run
+                    group by run.tenant_id, run.job_id, run.line_id, run.tags having count(*) > 1) as batch
+                    on batch.tenant_id = run.tenant_id and batch.job_id = run.job_id and batch.line_id = run.line_id
+                    and batch.tags is not distinct from run.tags;
+            end if;
             completed := completed || this;
         end if;
         before := before + size;
