@@ -182,6 +182,8 @@ OF_ITS_OWN = (
     "started_at",
     "finished_at",
     "recorded_at",
+    "is_covered",
+    "covers",
 )
 
 
