@@ -170,6 +170,8 @@ def refused(text: str) -> InvalidSchedule:
         ("every weekday at 9am except the last day of the month", "0 9 * * 1-5 but not * * * L * *"),
         ("every day at 9am but not on 25 december", "0 9 * * * but not * * * 25 12 *"),
         ("every day at 9am except sundays, except 25 december", "0 9 * * 1-6 but not * * * 25 12 *"),
+        ("every day at 9am except sundays and 25 december", "0 9 * * 1-6 but not * * * 25 12 *"),
+        ("every day at 9am except sundays and every friday at 10am", "0 10 * * 5 | 0 9 * * 1-6"),
         # several
         ("every weekday at 09:00 and every sunday at 11:00", "0 11 * * 0 | 0 9 * * 1-5"),
         ("every monday at 9am and friday at 10am", "0 10 * * 5 | 0 9 * * 1"),
@@ -377,6 +379,12 @@ REFUSED = [
         "'every day at 09:00 in Europe/Berlin until 1 march'",
     ),
     ("bihourly", 0, "not understood", "For example: "),
+    (
+        "every day at 9am except sundays and holidays",
+        17,
+        "which days",
+        "'every day at 9am except sundays not=holidays'",
+    ),
     ("every weekday except holidays at 9am", 14, "which days are holidays", "'every weekday at 9am not=holidays'"),
     ("every 5 minutes starting in 1 hour", 30, "'hour' is not understood", "days, weeks or months"),
     ("every second hour", 6, "may count hours", "'every 2 hours'"),

@@ -46,6 +46,7 @@ every hour between 9am and 9am in Europe/Berlin until 1 march
 every hour except between 1am and 5am zone=Europe/Berlin
 tomorrow at 9am or 5pm in Europe/Berlin
 tomorrow at 9am in Asia/Tokyo for 10 days
+on 2026-12-24 18:00, 5 times
 tomorrow at 9am in Asia/Tokyo and on 2026-12-24 at 10am, 5 times
 this morning at 3am in Europe/Berlin
 every weekend at 9am in Asia/Tokyo until 1 march

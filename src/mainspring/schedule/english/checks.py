@@ -239,7 +239,7 @@ def _check_midnight(reader: Reader, clause: Clause) -> None:
     """Midnight of every day is clear; that of one day may be its beginning or its end."""
     named = next((token for token in reader.tokens if token.text == "midnight"), None)
     every_day = clause.unit == "day" and clause.count == 1 and clause.days is None
-    if named is None or (every_day and clause.except_weekdays is None) or time(0) not in (clause.times or ()):
+    if named is None or (every_day and not clause.without.weekdays) or time(0) not in (clause.times or ()):
         return
     before = reader.tokens[max(0, reader.tokens.index(named) - 1)]
     first = before if before.text in ("12", "12:00", "00:00") else named

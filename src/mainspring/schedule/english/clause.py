@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from mainspring.schedule.english.exclusions import NOTHING, Exclusion
 from mainspring.schedule.english.vocabulary import PARTS_OF_DAY, PartOfDay
 
 if TYPE_CHECKING:
@@ -32,10 +33,7 @@ class Clause:
     window: TimeWindow | None = None
     part_of_day: Token | None = None
     months: frozenset[int] | None = None
-    except_weekdays: frozenset[int] | None = None
-    except_months: frozenset[int] | None = None
-    except_days: Days | None = None
-    except_dates: tuple[date, ...] = ()
+    without: Exclusion = NOTHING
     counted_from: tuple[date, time | None] | None = None
     offset: int | None = None  # seconds after the full hour or day with which steps begin
     starts: tuple[date, time | None] | None = None
@@ -71,7 +69,7 @@ class Clause:
 
     @property
     def has_exception(self) -> bool:
-        return bool(self.except_weekdays or self.except_months or self.except_days or self.except_dates)
+        return self.without != NOTHING
 
     @property
     def is_quarterly(self) -> bool:

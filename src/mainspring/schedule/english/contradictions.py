@@ -55,7 +55,7 @@ def _check_months(reader: Reader, clause: Clause, days: Days) -> None:
 
 
 def _check_exception(reader: Reader, clause: Clause) -> None:
-    if clause.except_weekdays is not None and clause.has_dates:
+    if clause.without.weekdays and clause.has_dates:
         examples = ("every day except sunday at 09:00", "weekday nearest the 15th of the month at 09:00")
         words = "'except' and a day of the week goes with days of the week"
         raise refused_clause(reader, clause, words, examples=examples)

@@ -7,6 +7,8 @@ refusals offer; and for days that only calendars know, a calendar.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING
 
 from mainspring.schedule.cron_fields import YEAR
@@ -24,17 +26,29 @@ if TYPE_CHECKING:
     from mainspring.schedule.english.reader import Reader, Token
 
 OF_THE_WHOLE = {"in", "/", "utc", "from", "until", "starting", "for", "times", "and", "or"}  # a set's parts have none
+JOINS = ("and", "or", "&", ",")
 A_SET = "every hour but not every day at 03:00"
 
 
 @dataclass(frozen=True, slots=True)
 class Exclusion:
-    """Days of the week, months, other days that recur, or dates: one of them."""
+    """Days of the week, months, other days that recur, and dates."""
 
-    weekdays: frozenset[int] | None = None
-    months: frozenset[int] | None = None
-    days: Days | None = None
+    weekdays: frozenset[int] = frozenset()
+    months: frozenset[int] = frozenset()
+    days: tuple[Days, ...] = ()
     dates: tuple[date, ...] = ()
+
+    def __or__(self, other: Exclusion) -> Exclusion:
+        return Exclusion(
+            weekdays=self.weekdays | other.weekdays,
+            months=self.months | other.months,
+            days=self.days + other.days,
+            dates=self.dates + other.dates,
+        )
+
+
+NOTHING = Exclusion()
 
 
 def read_exclusion(reader: Reader, today: date | None) -> Exclusion | None:
@@ -43,32 +57,37 @@ def read_exclusion(reader: Reader, today: date | None) -> Exclusion | None:
         return None
     reader.skip("for")
     reader.skip("not")
+    found = listed(reader, lambda reader: _left_out(reader, said, today))
+    if found is None:
+        _refuse_times(reader, said)
+    return None if found is None else reduce(or_, found)
+
+
+def _left_out(reader: Reader, said: Token, today: date | None) -> Exclusion | None:
+    """`in august`, `on sundays`, `25 december`, `2026-12-25`; `every` goes with the first: another begins a clause."""
     months = reader.attempt(read_months) or reader.attempt(read_month_names)
     if months is not None:
         return Exclusion(months=months)
     reader.skip("on")
-    reader.skip("every", "each")
+    if reader.tokens[reader.place - 1].text not in JOINS:
+        reader.skip("every", "each")
     _refuse_holidays(reader, said)
-    found = _dates(reader, today) or _days(reader)
-    if found is None:
-        _refuse_times(reader, said)
-    return found
+    return reader.attempt(lambda reader: _date(reader, today)) or reader.attempt(_days)
 
 
-def _dates(reader: Reader, today: date | None) -> Exclusion | None:
-    at = reader.token.at
-    dates = listed(reader, lambda reader: read_date(reader, today))
-    if dates is not None and max(dates).year > YEAR.most:
+def _date(reader: Reader, today: date | None) -> Exclusion | None:
+    at, day = reader.token.at, read_date(reader, today)
+    if day is not None and day.year > YEAR.most:
         words = f"what is left out is before the year {YEAR.most + 1}"
         raise Refusal(reader.text, at, words, remedy="Let the schedule end before that day.")
-    return None if dates is None else Exclusion(dates=tuple(dates))
+    return None if day is None else Exclusion(dates=(day,))
 
 
 def _days(reader: Reader) -> Exclusion | None:
-    days = reader.attempt(read_days)
+    days = read_days(reader)
     if days is None:
         return None
-    return Exclusion(weekdays=days.weekdays) if days.weekdays else Exclusion(days=days)
+    return Exclusion(weekdays=days.weekdays) if days.weekdays else Exclusion(days=(days,))
 
 
 def _refuse_times(reader: Reader, said: Token) -> None:
@@ -88,11 +107,13 @@ def _refuse_times(reader: Reader, said: Token) -> None:
 
 
 def _refuse_holidays(reader: Reader, said: Token) -> None:
-    at = next((step for step in range(3) if reader.after(step).text in HOLIDAYS), None)
-    if at is None:
+    following = [reader.after(step) for step in range(3)]  # public holidays
+    named = next((token for token in following if token.text in (*HOLIDAYS, *JOINS)), None)
+    if named is None or named.text in JOINS:
         return
-    without = reader.without(said, reader.after(at))
+    before = reader.tokens[reader.place - 1]  # after other days, these days alone are taken away
+    without = reader.without(before if before.text in JOINS else said, named)
     remedy = f"Keep them in a calendar and write its name behind the schedule, as in '{without} not=holidays'."
-    words = f"which days are {reader.after(at).text} is not known"
+    words = f"which days are {named.text} is not known"
     examples = ("every weekday at 09:00 except on 2026-12-25",)
     raise Refusal(reader.text, said.at, words, remedy=remedy, examples=examples)

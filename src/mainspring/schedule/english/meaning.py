@@ -97,9 +97,9 @@ def meanings_of(reader: Reader, clause: Clause) -> list[Meaning]:
 
 def excluded_days(reader: Reader, clause: Clause) -> list[CronMeaning]:
     """Every second of the days that are left out: whatever is due on them, at whatever time, is not meant."""
-    days = clause.except_days
-    found = [] if days is None else _crons(reader, Clause(begins=clause.begins, days=days), [("*", "*", "*")])
-    dates = [f"* * * {each.day} {each.month} * {each.year}" for each in clause.except_dates]
+    clauses = [Clause(begins=clause.begins, days=days) for days in clause.without.days]
+    found = [each for one in clauses for each in _crons(reader, one, [("*", "*", "*")])]
+    dates = [f"* * * {each.day} {each.month} * {each.year}" for each in clause.without.dates]
     return [*(each for each in found if isinstance(each, CronMeaning)), *map(CronMeaning, dates)]
 
 
@@ -148,8 +148,8 @@ def _of_quarter(days: Days) -> Iterator[Days]:
 
 def _day_fields(reader: Reader, clause: Clause, days: Days | None) -> Iterator[tuple[str, str, str]]:
     """The day-of-month, month and day-of-week fields."""
-    months = ((days and days.months) or clause.months or YEAR) - (clause.except_months or frozenset())
-    weekdays = ((days and days.weekdays) or WEEK) - (clause.except_weekdays or frozenset())
+    months = ((days and days.months) or clause.months or YEAR) - clause.without.months
+    weekdays = ((days and days.weekdays) or WEEK) - clause.without.weekdays
     if not months or not weekdays:
         examples = ("every day except sunday at 09:00",)
         raise Refusal(reader.text, clause.begins, "no day is left", remedy="Leave out less.", examples=examples)
@@ -178,7 +178,7 @@ def _steps(reader: Reader, clause: Clause) -> list[Meaning]:
         return _crons(reader, clause, whole)
     if window is not None:
         return _crons(reader, clause, _clocks_in_window(reader, clause, window, step))
-    if clause.days or clause.months or clause.except_weekdays or clause.except_months or clause.minutes_past:
+    if clause.days or clause.months or clause.without.weekdays or clause.without.months or clause.minutes_past:
         words = "that step does not divide the hour or the day, so it is not clear where each day would begin"
         examples = ("every 30 minutes on weekdays", "every 90 minutes between 8am and 6pm on weekdays")
         raise Refusal(reader.text, clause.begins, words, examples=examples)
@@ -219,7 +219,7 @@ def _clocks_in_window(reader: Reader, clause: Clause, window: TimeWindow, step: 
         end, has_end = time(23, 59, 59), True
     elif end == begin:
         raise same_ends(reader, clause, begin)
-    elif end < begin and (clause.days or clause.months or clause.except_weekdays or clause.except_months):
+    elif end < begin and (clause.days or clause.months or clause.without.weekdays or clause.without.months):
         words = "the hours after midnight may belong to either day"
         examples = ("every hour from 22:00 to 23:00 on fridays",)
         raise Refusal(reader.text, clause.begins, words, remedy="Name them apart.", examples=examples)
@@ -254,7 +254,7 @@ def _rules(reader: Reader, clause: Clause) -> Iterator[Meaning]:
 def _rule_days(reader: Reader, clause: Clause) -> list[str]:
     """What the rule says besides frequency, interval and time, one text for each rule that is needed."""
     days = clause.days
-    if clause.except_weekdays or clause.except_months or clause.months:
+    if clause.without.weekdays or clause.without.months or clause.months:
         words = "'every other' and a restriction to some months or days may be counted in two ways"
         raise Refusal(reader.text, clause.begins, words, examples=("every other tuesday at noon",))
     if clause.unit == "day":
@@ -293,7 +293,7 @@ def _rule_day_of_month(reader: Reader, clause: Clause, item: str) -> str:
 
 def _numbered_weekdays(reader: Reader, clause: Clause, days: Days) -> list[Meaning]:
     """`friday the 13th`. Cron has either of the two, where one of them is enough; a rule has both."""
-    if clause.is_within_days or clause.count > 1 or clause.except_months:
+    if clause.is_within_days or clause.count > 1 or clause.without.months:
         words = "a weekday with its number goes with times of day"
         raise Refusal(reader.text, clause.begins, words, examples=("every friday the 13th at 09:00",))
     named = days.months or clause.months or YEAR

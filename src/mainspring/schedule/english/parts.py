@@ -162,8 +162,13 @@ def _read_moment(reader: Reader, clause: Clause, today: date | None) -> bool:
     if clause.unit is not None or _has_days(clause):
         return False
     clause.part_of_day = clause.part_of_day or _part_of_today(reader)
+    first = reader.token
     clause.day = reader.attempt(lambda reader: read_date(reader, today))
     if clause.day is not None:
+        clause.said["day"] = (
+            first,
+            reader.tokens[reader.place - 1],
+        )  # without its time
         if clause.times is None and (bare := reader.attempt(read_time)):  # 2026-12-24 18:00
             clause.times = [bare]
         return True
@@ -253,11 +258,7 @@ def _read_exclusion(reader: Reader, clause: Clause, today: date | None) -> bool:
     found = reader.attempt(lambda reader: read_exclusion(reader, today))
     if found is None:
         return False
-    for part in ("weekdays", "months", "days", "dates"):
-        if getattr(found, part):
-            if getattr(clause, f"except_{part}"):
-                return False
-            setattr(clause, f"except_{part}", getattr(found, part))
+    clause.without |= found
     return True
 
 
