@@ -87,7 +87,7 @@ def _print(found: Diff, before: Schedule, after: Schedule, span: timedelta, coun
         heading.add_row("", Text(safe(schedule.words)))
     invocation.print(heading)
     if found.changes:
-        invocation.print("", *_change_lines(found.changes[:count], before, after, invocation.room))
+        invocation.print("", *change_lines(found.changes[:count], before, after, invocation.room))
     if len(found.changes) > count:
         invocation.print(Text(f"… and {len(found.changes) - count:,} more changes", style="dim"))
     invocation.print("", _summary(found, span))
@@ -98,7 +98,7 @@ def _print(found: Diff, before: Schedule, after: Schedule, span: timedelta, coun
     invocation.print(Text(f"tzdata {found.tzdata}", style="dim"))
 
 
-def _change_lines(changes: tuple[Change, ...], before: Schedule, after: Schedule, room: int | None) -> Iterator[Text]:
+def change_lines(changes: tuple[Change, ...], before: Schedule, after: Schedule, room: int | None) -> Iterator[Text]:
     """Old and new side by side, or one below the other where there is no room."""
     old, new = f"old ({before.zone})", f"new ({after.zone})"
     rows = [list(_cells(change, before, after)) for change in changes]

@@ -2,7 +2,7 @@
 
 import asyncio
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Annotated
 
@@ -15,10 +15,12 @@ from mainspring.app.logs import log_from
 from mainspring.app.mainspring import Mainspring
 from mainspring.app.stored_arguments import unfit_schedules
 from mainspring.cli.command import Flag, Invocation, command
+from mainspring.cli.schedule_diff import change_lines
 from mainspring.cli.text import safe
 from mainspring.cli.workers import LogLevel
 from mainspring.control.declared import DeclaredDifference, Difference
 from mainspring.schedule.diff import diff
+from mainspring.schedule.schedule import Schedule
 
 MONTH = timedelta(days=30)
 SHOWN = 5
@@ -66,7 +68,7 @@ async def apply_declared(invocation: Invocation, application: Mainspring) -> Non
     async with invocation.client(application) as client:
         declared = (await client.services()).declared
         for each in await declared.apply(client.actor, application.declared):
-            if each.difference is not Difference.UNCHANGED:
+            if each.difference not in (Difference.UNCHANGED, Difference.ELSEWHERE):
                 invocation.say(f"schedule {each.name}: {SAID[each.difference]}")
         for line in await _next_due(client, application):
             invocation.say(line)
@@ -86,6 +88,7 @@ SAID = {
     Difference.SUPERSEDED: "left alone: a later version of the code has replaced it; apply it by hand to go back",
     Difference.OVERRIDDEN: "left alone: it was changed at run time, and belongs to whoever did that",
     Difference.REMOVED: "no longer declared; delete it with: mainspring schedule apply --prune",
+    Difference.ELSEWHERE: "left alone: not declared here, but live workers know its job",
 }
 
 
@@ -117,23 +120,36 @@ async def apply(
         unfit = await unfit_schedules(client)
     if invocation.wants_json:
         documents = [_as_document(each, invocation.now) for each in differences]
-        invocation.print_json({"schedules": documents, "unfit": unfit})
+        invocation.print_json({"is_dry_run": dry_run, "schedules": documents, "unfit": unfit})
         return
     for misfit in unfit:
         invocation.say(f"schedule {misfit.name}: its arguments no longer fit {misfit.job}: {misfit.problem}")
-    if differences:
-        invocation.print_lines(_lines(differences, invocation.now, prunes=prune))
+    ours = [each for each in differences if each.difference is not Difference.ELSEWHERE]
+    elsewhere = [each.name for each in differences if each.difference is Difference.ELSEWHERE]
+    if ours:
+        invocation.print_lines(list(_lines(ours, invocation, prunes=prune and not dry_run)))
     else:
         invocation.print("The application declares no schedules, and none is left from before.")
+    if elsewhere:
+        invocation.print(Text(_told_elsewhere(elsewhere), style="dim"))
+    if dry_run:
+        invocation.print("Nothing was written: this was a dry run.")
 
 
-def _lines(differences: Sequence[DeclaredDifference], now: datetime, *, prunes: bool) -> list[Text]:
-    lines = []
+def _lines(differences: Sequence[DeclaredDifference], invocation: Invocation, *, prunes: bool) -> Iterator[Text]:
     for each in differences:
         said = "deleted" if prunes and each.difference is Difference.REMOVED else SAID[each.difference]
-        lines.append(Text(f"{safe(each.name, 100)}: {said}", style=COLOURS.get(each.difference, "")))
-        lines += [Text(f"  {line}") for line in _details(each, now)]
-    return lines
+        yield Text(f"{safe(each.name, 100)}: {said}", style=COLOURS.get(each.difference, ""))
+        for line in _details(each, invocation):
+            yield Text("  ").append_text(line)
+
+
+def _told_elsewhere(names: Sequence[str]) -> str:
+    some = ", ".join(safe(name, 100) for name in names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
+    return (
+        f"Left alone: {some}. Not declared here, but live workers know the job, of another application or of an older"
+        " version of this one; apply again when they have ended."
+    )
 
 
 COLOURS = {
@@ -144,18 +160,33 @@ COLOURS = {
 }
 
 
-def _details(each: DeclaredDifference, now: datetime) -> list[str]:
+def _details(each: DeclaredDifference, invocation: Invocation) -> Iterator[Text]:
     if each.difference is Difference.ADDED and each.after is not None:
-        return [each.after.words]
-    if each.difference is not Difference.CHANGED or each.before is None or each.after is None:
-        return []
-    changes = diff(each.before, each.after, now, now + MONTH, job=each.name)
-    told = [f"was: {each.before.words}", f"now: {each.after.words}"] if each.before != each.after else []
-    return [
-        *told,
-        f"occurrences of the next 30 days: {len(changes.appeared):,} new, {len(changes.vanished):,} gone,"
-        f" {len(changes.moved):,} moved, {changes.kept:,} as before",
-    ]
+        yield Text(safe(each.after.words))
+    if each.difference is not Difference.CHANGED:
+        return
+    for change in each.changes:
+        yield Text(safe(f"{change.what}: {change.before or 'none'} → {change.after or 'none'}"))
+    if each.before is not None and each.after is not None and each.before != each.after:
+        yield Text(safe(f"was: {each.before.words}"))
+        yield Text(safe(f"now: {each.after.words}"))
+        yield from _moves(each, each.before, each.after, invocation)
+
+
+def _moves(each: DeclaredDifference, before: Schedule, after: Schedule, invocation: Invocation) -> Iterator[Text]:
+    """How many occurrences are others then, and the first of them."""
+    found = diff(before, after, invocation.now, invocation.now + MONTH, job=each.name)
+    least = "" if found.compared_until is None else "at least "
+    counts = ((found.appeared, "new"), (found.vanished, "gone"), (found.moved, "moved"))
+    told = ", ".join(f"{least}{len(instants):,} {word}" for instants, word in counts)
+    yield Text(f"occurrences of the next 30 days: {told}, {least}{found.kept:,} as before")
+    if found.compared_until is not None:
+        yield Text(f"compared until {found.compared_until:%Y-%m-%d %H:%M:%S} UTC only: there are too many of them")
+    if found.changes:
+        room = None if invocation.room is None else invocation.room - 2
+        yield from change_lines(found.changes[:SHOWN], before, after, room)
+    if len(found.changes) > SHOWN:
+        yield Text(f"… and {len(found.changes) - SHOWN:,} more; all of them with -o json", style="dim")
 
 
 def _as_document(each: DeclaredDifference, now: datetime) -> dict[str, object]:
@@ -164,6 +195,8 @@ def _as_document(each: DeclaredDifference, now: datetime) -> dict[str, object]:
         changes = diff(each.before, each.after, now, now + MONTH, job=each.name)
         document["appear"], document["vanish"] = changes.appeared, changes.vanished
         document["move"] = changes.moved
+        document["compared_until"] = changes.compared_until
+        document["changes"] = each.changes
     return document | {
         "before": None if each.before is None else each.before.text,
         "after": None if each.after is None else each.after.text,

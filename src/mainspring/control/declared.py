@@ -10,17 +10,20 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from mainspring.control.schedule_rows import content_of
 from mainspring.errors import ScheduleExists, ScheduleNotFound, ScheduleVersionConflict
 from mainspring.model.ids import lane_of_key
+from mainspring.model.payload import printable
+from mainspring.schedule.interval import span_text
 from mainspring.scheduler.batch import schedule_if_readable
 from mainspring.store import jobs, schedule_reading, schedules, workers
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from mainspring.control.application import Application
     from mainspring.control.calendars import Calendars
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from mainspring.store.schedules import Content
 
 MOST_VERSIONS = 100
+MOST_SHOWN = 200  # characters of what was and is
 
 
 class Difference(StrEnum):
@@ -44,6 +48,16 @@ class Difference(StrEnum):
     SUPERSEDED = "superseded"  # by a version of the code that came later
     OVERRIDDEN = "overridden"  # by somebody, at run time
     REMOVED = "removed"  # no longer declared, and still there
+    ELSEWHERE = "elsewhere"  # not declared here, and perhaps by an application whose workers know its job
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredChange:
+    """What is different, besides when the schedule fires."""
+
+    what: str
+    before: str
+    after: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +68,7 @@ class DeclaredDifference:
     difference: Difference
     before: Schedule | None = None
     after: Schedule | None = None
+    changes: tuple[DeclaredChange, ...] = ()
     request: ScheduleRequest | None = None
     version: int | None = None  # of the schedule in the database
 
@@ -96,6 +111,7 @@ class DeclaredSchedules:
             difference=await self._difference(connection, actor, row, content, by_hand=by_hand),
             before=None if row is None else await self._present(connection, actor, row),
             after=await self._resolved(connection, actor, request.schedule),
+            changes=() if row is None else tuple(_changes(content_of(row), content)),
             request=request,
             version=None if row is None else row["version"],
         )
@@ -163,16 +179,37 @@ class DeclaredSchedules:
         return any(content.is_same(content_of(each)) for each in older if each["schedule_id"] == row["id"])
 
     async def _removed(self, connection: Connection, actor: Actor, declared: set[str]) -> list[DeclaredDifference]:
-        """Declared before and not any more: of our jobs, or of jobs that no worker knows."""
+        """Declared before, and not by us now. Those of jobs that only others know may be declared by these."""
         rows = await schedule_reading.declared(connection, self._lanes, tenant_id=actor.tenant)
         rows = [row for row in rows if row["name"] not in declared]
         names = await jobs.names_of(connection, {row["job_id"] for row in rows}, tenant_id=actor.tenant)
         known = {handler for server in await workers.servers(connection) for handler in server.handlers}
         return [
             DeclaredDifference(
-                name=row["name"], difference=Difference.REMOVED, before=schedule_if_readable(row["spec"])
+                name=row["name"],
+                difference=Difference.ELSEWHERE if self._is_of_others(job, known) else Difference.REMOVED,
+                before=schedule_if_readable(row["spec"]),
             )
             for row in rows
             for job in [names[row["job_id"]]]
-            if self._application.definition_of(job) is not None or job not in known
         ]
+
+    def _is_of_others(self, job: str, known: set[str]) -> bool:
+        return job in known and self._application.definition_of(job) is None
+
+
+def _changes(before: Content, after: Content) -> Iterator[DeclaredChange]:
+    for what, told in _TOLD.items():
+        was, becomes = told(before), told(after)
+        if was != becomes:
+            yield DeclaredChange(what=what, before=was, after=becomes)
+
+
+_TOLD: dict[str, Callable[[Content], str]] = {
+    "catch-up": lambda content: (
+        f"{content.catch_up} within {span_text(elapsed=timedelta(seconds=content.catch_up_seconds))}"
+    ),
+    "arguments": lambda content: printable(content.payload.decode(errors="replace"), MOST_SHOWN),
+    "options": lambda content: printable(content.options, MOST_SHOWN),
+    "tags": lambda content: printable(", ".join(content.tags or ()), MOST_SHOWN),
+}
