@@ -108,6 +108,15 @@ async def test_all_that_can_be_said_about_a_schedule_is_kept(office: Office) -> 
     assert document["options"]["overrides"]["timeout"] == "PT300S"
 
 
+async def test_who_gives_no_application_is_told_when_arguments_are_checked(office: Office) -> None:
+    asked = ("create", "daily", "--job", "report", "--when", "0 9 * * *", "--arg", "month=1", "--replace")
+
+    assert "arguments are checked when a run of it starts; give --app to check them now" in office.answer(*asked).err
+    assert "are checked" not in office.answer(*asked, "--app", "tests.system.unfit_app:app").err
+    assert "are checked" in office.answer("update", "daily", "--arg", "month=2").err
+    assert "are checked" not in office.answer("update", "daily", "--priority", "2").err
+
+
 async def test_what_is_there_is_replaced_only_if_that_is_meant(office: Office) -> None:
     later = ("create", "daily", "--job", "report", "--when", "0 10 * * *")
     office.run(*DAILY)

@@ -25,6 +25,7 @@ from mainspring.schedule.forecast import AddedLoad
 from mainspring.schedule.preview import Preview
 
 DEFAULT = CatchUp()
+NOT_CHECKED = "arguments are checked when a run of it starts; give --app to check them now"
 
 WhenText = Annotated[str, Parameter(help="Cron, an interval, instants, a recurrence rule, or plain English.")]
 Spread = Annotated[str | None, Parameter(help="Start each run up to so much later, always the same: 10m.")]
@@ -125,6 +126,8 @@ async def create(
             if made is None
             else await client.schedules.preview(name, count=COMING)
         )
+    if application is None:
+        invocation.say(NOT_CHECKED)
     _print(invocation, request, made, coming, load)
 
 

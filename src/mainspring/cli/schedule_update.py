@@ -11,7 +11,7 @@ from mainspring.cli.command import Invocation, command
 from mainspring.cli.parsing import parse_instant, parse_payload, parse_span
 from mainspring.cli.run_submit import Arg, CheckedBy, JobOptions, Payload
 from mainspring.cli.schedule_acts import ExpectedVersion, Name, print_changed
-from mainspring.cli.schedule_create import EndsAt, MaxRuns, Rule, Spread, StartsAt, WhenText, Window
+from mainspring.cli.schedule_create import NOT_CHECKED, EndsAt, MaxRuns, Rule, Spread, StartsAt, WhenText, Window
 from mainspring.cli.schedule_show import COMING
 from mainspring.cli.schedules import CalendarFiles, Zone, read_calendars
 from mainspring.errors import InvalidInput
@@ -92,6 +92,8 @@ async def update(
         changes["arguments"] = parse_payload(payload, arg)
     application = None if app is None else load_app(app)
     async with invocation.client(application) as client:
+        if application is None and "arguments" in changes:
+            invocation.say(NOT_CHECKED)
         schedule = await client.schedules.update(name, expected_version=expected_version, **changes)
         coming = await client.schedules.preview(name, count=COMING)
     print_changed(invocation, schedule, coming)
