@@ -91,8 +91,21 @@ def ways_to(call: Call, wanted: set[str], depth: int = 0) -> Iterator[dict[str, 
                 yield {parameter: render(value, known) for parameter, value in given.items()}
 
 
-def names_in(node: ast.AST) -> set[str]:
-    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+def names_in(node: ast.expr) -> set[str]:
+    """The names whose values `render` writes down: to ask what others are would go through half of all calls."""
+    match node:
+        case ast.Name(id=name):
+            return {name}
+        case ast.JoinedStr(values=parts):
+            return set().union(*map(names_in, parts))
+        case ast.BoolOp(op=ast.Or(), values=[first, *_]):
+            return names_in(first)
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return names_in(left) | names_in(right)
+        case ast.FormattedValue(value=value) | ast.Call(func=ast.Attribute(value=value, attr="strip" | "replace")):
+            return names_in(value)
+        case _:
+            return set()
 
 
 def _given(function: Function, caller: Call) -> dict[str, ast.expr]:
