@@ -169,6 +169,20 @@ def test_a_window_may_reach_over_midnight() -> None:
     ]
 
 
+def test_where_blackouts_overlap_it_is_due_at_the_end_of_all_of_them() -> None:
+    mondays = Calendar(name="mondays", weekdays=frozenset({0}))
+    moved = parse(
+        "30 0 * * 1 blackout=night:move blackout=mondays:move", calendars={"night": NIGHT, "mondays": mondays}
+    )
+    due = utc("2026-03-31T06:00")  # a Tuesday: the night before began on Monday, which is a blackout itself
+
+    assert walls(moved, "2026-03-29", "2026-04-05") == ["2026-03-31 06:00"]
+    assert moved.is_due(due)
+    asked = moved.next_after(utc("2026-03-30T23:00"))
+    assert asked is not None
+    assert asked.nominal_at == due, "also when asked in the middle of the night"
+
+
 def test_what_was_moved_has_to_pass_the_other_calendars() -> None:
     schedule = parse("0 9 24 12 * not=holidays blackout=night:move blackout=freeze:move", calendars=KNOWN)
 

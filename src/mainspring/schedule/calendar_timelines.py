@@ -116,8 +116,9 @@ class MovedTimeline:
         """Where the blackouts around an instant begin."""
         while True:
             step()
-            blackout = self._blackout_at(instant) or self._blackout_at(instant - TICK)
+            # Where one of them begins, another may go on: what counts is which of them lies just before.
+            blackout = self._blackout_at(instant - TICK)
             begin = None if blackout is None else blackout.last_change(wall_of(self._zone, instant - TICK))
-            if blackout is None or begin is None or not blackout.covers(wall_of(self._zone, instant - TICK)):
+            if begin is None:
                 return instant
             instant = min(instant - TICK, first_instant_at(self._zone, begin))
