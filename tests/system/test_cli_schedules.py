@@ -108,6 +108,14 @@ async def test_all_that_can_be_said_about_a_schedule_is_kept(office: Office) -> 
     assert document["options"]["overrides"]["timeout"] == "PT300S"
 
 
+async def test_how_runs_are_delivered_and_may_overlap_can_be_said(office: Office) -> None:
+    made = office.run(*DAILY, "--delivery", "at_most_once", "--overlap", "allow")
+
+    assert made["options"] == {"delivery": "at_most_once"}
+    assert office.refused(*DAILY, "--overlap", "skip")["code"] == "overlap-not-supported"
+    assert office.refused("update", "daily", "--overlap", "skip")["code"] == "overlap-not-supported"
+
+
 async def test_who_gives_no_application_is_told_when_arguments_are_checked(office: Office) -> None:
     asked = ("create", "daily", "--job", "report", "--when", "0 9 * * *", "--arg", "month=1", "--replace")
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mainspring.control.schedule_requests import ScheduleKeywords
     from mainspring.model.context import Context
     from mainspring.model.job import JobDefinition
+    from mainspring.model.line import Delivery
     from mainspring.model.policy import RetryPolicy
     from mainspring.schedule.schedule import Schedule
     from mainspring.store.callers import CallersConnection
@@ -63,6 +64,7 @@ class Job(Generic[P, R]):
         priority: int | None = None,
         queue: str | None = None,
         labels: Iterable[str] | None = None,
+        delivery: Delivery | str | None = None,
         tags: Iterable[str] | None = None,
         key: str | None = None,
         max_age: timedelta | float | None = None,
@@ -75,7 +77,8 @@ class Job(Generic[P, R]):
     ) -> Self:
         """The same job with other options for what is submitted through it.
 
-        `labels` are what a worker must have, instead of those the job names.
+        `labels` are what a worker must have, instead of those the job names. `delivery` is `"at_least_once"` or
+        `"at_most_once"`, instead of what the job says.
         `retry`, `timeout`, `run_timeout`, `start_within` and `max_age` replace what the job says.
         `headers` are small texts that travel with the run; handlers find them in `context.headers`.
         `connection` is your own asyncpg, psycopg or SQLAlchemy connection: the run exists if and only if your
@@ -87,6 +90,7 @@ class Job(Generic[P, R]):
             priority=priority,
             queue=queue,
             labels=labels,
+            delivery=delivery,
             tags=tags,
             key=key,
             max_age=max_age,
@@ -96,6 +100,7 @@ class Job(Generic[P, R]):
             start_within=start_within,
             headers=headers,
         )
+        options.check_for(self.definition)
         callers = None if connection is None else callers_connection(connection)
         return type(self)(self._app, self.handler, options, callers)
 

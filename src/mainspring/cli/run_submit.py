@@ -1,7 +1,7 @@
 """`mainspring run submit`: accept a run, and wait for its result if asked to."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 from uuid import UUID
 
 from cyclopts import Parameter
@@ -28,6 +28,9 @@ class JobOptions:
     label: Annotated[
         tuple[str, ...], Repeatable, Parameter(help="Only for workers with this label, instead of the job's labels.")
     ] = ()
+    delivery: Annotated[
+        Literal["at_least_once", "at_most_once"] | None, Parameter(help="Instead of what the job says.")
+    ] = None
     priority: Annotated[int | None, Parameter(help="0 (most urgent) to 9.")] = None
     tag: Annotated[tuple[str, ...], Repeatable, Parameter(help="May be given several times.")] = ()
     max_age: Annotated[
@@ -49,6 +52,7 @@ class JobOptions:
             "priority": self.priority,
             "queue": self.queue,
             "labels": self.label or None,
+            "delivery": self.delivery,
             "tags": self.tag or None,
             "max_age": parse_span(self.max_age, "max-age"),
             "retry": parse_retry(self.retry),

@@ -16,7 +16,7 @@ from mainspring.cli.schedule_show import COMING, Facts, coming_lines, facts, nex
 from mainspring.cli.schedules import CalendarFiles, Zone, as_local, read_calendars
 from mainspring.cli.text import counted, number_text
 from mainspring.control.schedule_errors import schedule_exists, version_conflict
-from mainspring.control.schedule_requests import ScheduleRequest
+from mainspring.control.schedule_requests import ScheduleRequest, check_overlap
 from mainspring.control.schedule_texts import ReadSchedule, read_schedule
 from mainspring.errors import InvalidInput, ScheduleNotFound
 from mainspring.model.scheduling import ScheduleSummary
@@ -36,6 +36,7 @@ Rule = Annotated[
     Literal["latest", "all", "earliest", "none"], Parameter(help="Which of the instants it missed fire after all.")
 ]
 Window = Annotated[str, Parameter(help="How far back it catches up.")]
+Overlap = Annotated[str | None, Parameter(help="What happens while one still runs: allow, which is all there is yet.")]
 
 
 @Parameter(name="*", group=Group("When", sort_key=0))
@@ -52,8 +53,10 @@ class When:
     max_runs: MaxRuns = None
     catch_up: Rule = DEFAULT.rule.value
     catch_up_window: Window = "1d"
+    overlap: Overlap = None
 
     def read(self, invocation: Invocation) -> ReadSchedule:
+        check_overlap(self.overlap)
         now = invocation.now
         calendars = read_calendars(self.calendar, zone=self.zone, now=now, invocation=invocation)
         return read_schedule(

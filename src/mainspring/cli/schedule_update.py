@@ -11,7 +11,17 @@ from mainspring.cli.command import Invocation, command
 from mainspring.cli.parsing import parse_instant, parse_payload, parse_span
 from mainspring.cli.run_submit import Arg, CheckedBy, JobOptions, Payload
 from mainspring.cli.schedule_acts import ExpectedVersion, Name, print_changed
-from mainspring.cli.schedule_create import NOT_CHECKED, EndsAt, MaxRuns, Rule, Spread, StartsAt, WhenText, Window
+from mainspring.cli.schedule_create import (
+    NOT_CHECKED,
+    EndsAt,
+    MaxRuns,
+    Overlap,
+    Rule,
+    Spread,
+    StartsAt,
+    WhenText,
+    Window,
+)
 from mainspring.cli.schedule_show import COMING
 from mainspring.cli.schedules import CalendarFiles, Zone, read_calendars
 from mainspring.errors import InvalidInput
@@ -32,6 +42,7 @@ class NewWhen:
     max_runs: MaxRuns = None
     catch_up: Rule | None = None
     catch_up_window: Annotated[Window | None, Parameter(help="How far back it catches up; with --catch-up.")] = None
+    overlap: Overlap = None
 
     def given(self, invocation: Invocation) -> dict[str, Any]:
         zone = self.zone or "UTC"
@@ -44,6 +55,7 @@ class NewWhen:
             "starts_at": parse_instant(self.starts_at, "starts-at"),
             "ends_at": parse_instant(self.ends_at, "ends-at"),
             "max_runs": self.max_runs,
+            "overlap": self.overlap,
             "catch_up": self._catch_up(parse_span(self.catch_up_window, "catch-up-window")),
         }
 

@@ -112,7 +112,7 @@ class Definitions:
         async with self._database.acquire() as connection:
             reference, document = await jobs.find(connection, name, tenant_id=actor.tenant)
             definition = definition_of(document)
-            line = options.line_of(definition)
+            line = options.checked_line_of(definition)
             line_id, _ = await jobs.line_in_known_queue(connection, line, tenant_id=actor.tenant)
         return definition, _registered(self._installation, name, reference, line, line_id)
 

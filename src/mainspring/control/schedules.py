@@ -233,7 +233,7 @@ class Schedules:
         """As a row keeps it; its job is registered, or looked up if another application defines it."""
         definition = self._application.definition_of(request.job)
         if definition is not None:
-            line = request.options.line_of(definition)
+            line = request.options.checked_line_of(definition)
             registered = await self._definitions.registered(actor, definition, line)
         else:
             _, registered = await self._definitions.look_up(actor, request.job, request.options)

@@ -150,7 +150,7 @@ class Submissions:
     async def _template(
         self, actor: Actor, definition: JobDefinition, options: SubmitOptions
     ) -> tuple[Template, Known]:
-        registered = await self.definitions.registered(actor, definition, options.line_of(definition))
+        registered = await self.definitions.registered(actor, definition, options.checked_line_of(definition))
         return _template(actor, definition, options, registered), registered.known
 
 

@@ -11,7 +11,7 @@ import msgspec
 from mainspring.errors import InvalidInput
 from mainspring.model import job as rules
 from mainspring.model.headers import checked_headers
-from mainspring.model.line import Line
+from mainspring.model.line import Delivery, Line
 from mainspring.model.policy import NO_OVERRIDES, Overrides
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ class SubmitKeywords(TypedDict, total=False):
     priority: int | None
     queue: str | None
     labels: Iterable[str] | None
+    delivery: Delivery | str | None
     tags: Iterable[str] | None
     key: str | None
     max_age: timedelta | float | None
@@ -49,6 +50,7 @@ class SubmitOptions:
     priority: int | None = None
     queue: str | None = None
     labels: tuple[str, ...] | None = None
+    delivery: Delivery | None = None
     tags: tuple[str, ...] | None = None
     key: str | None = None
     headers: dict[str, str] | None = None
@@ -65,6 +67,7 @@ class SubmitOptions:
         priority: int | None = None,
         queue: str | None = None,
         labels: Iterable[str] | None = None,
+        delivery: Delivery | str | None = None,
         tags: Iterable[str] | None = None,
         key: str | None = None,
         max_age: timedelta | float | None = None,
@@ -84,6 +87,7 @@ class SubmitOptions:
             priority=None if priority is None else rules.checked_priority(priority),
             queue=None if queue is None else rules.checked_name(queue, "queue"),
             labels=None if labels is None else rules.checked_labels(labels),
+            delivery=None if delivery is None else rules.checked_delivery(delivery),
             tags=None if checked_tags is None else tuple(checked_tags),
             key=rules.checked_key(key),
             headers=checked_headers(headers),
@@ -105,7 +109,51 @@ class SubmitOptions:
     def line_of(self, definition: JobDefinition) -> Line:
         """Where a run of this job with these options waits."""
         own = definition.line
-        return Line(self.queue or own.queue, own.labels if self.labels is None else self.labels, own.delivery)
+        labels = own.labels if self.labels is None else self.labels
+        delivery = self.delivery
+        if delivery is None or self._is_of_handler(own.delivery):  # which the job may have become since
+            delivery = own.delivery
+        return Line(self.queue or own.queue, labels, delivery)
+
+    def checked_line_of(self, definition: JobDefinition) -> Line:
+        """The same for options that somebody gives now: refused if the job's handler cannot do what they say."""
+        self.check_for(definition)
+        return self.line_of(definition)
+
+    def _is_of_handler(self, own: Delivery) -> bool:
+        return Delivery.TRANSACTIONAL in (self.delivery, own)
+
+    def check_for(self, definition: JobDefinition) -> None:
+        own = definition.delivery
+        if self.delivery is None or self.delivery is own:
+            return
+        if self._is_of_handler(own):
+            raise _of_handler(self.delivery, definition)
+        if definition.chunk is not None:
+            raise _of_chunks(self.delivery, definition)
+
+
+def _of_handler(delivery: Delivery, definition: JobDefinition) -> InvalidInput:
+    """A handler finishes its runs in its own transaction, or by returning, whoever submits them."""
+    return InvalidInput(
+        f"delivery is {delivery.value!r}, and runs of {definition.name} are delivered {definition.delivery.value!r}:"
+        " whether a run is finished inside a transaction is the handler's choice.",
+        code="delivery-of-handler",
+        hint="Leave it out, or define another job for it.",
+        field="delivery",
+        value=delivery.value,
+        rule="must be at_least_once or at_most_once, of a job that is not transactional",
+    )
+
+
+def _of_chunks(delivery: Delivery, definition: JobDefinition) -> InvalidInput:
+    return InvalidInput(
+        f"delivery is {delivery.value!r}, and calls of {definition.name} get several runs, which are claimed together.",
+        code="chunk-delivery",
+        hint="Leave it out, or define a job without chunk for it.",
+        field="delivery",
+        value=delivery.value,
+    )
 
 
 def options_of(document: dict[str, Any]) -> SubmitOptions:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from mainspring.model.actor import Actor
     from mainspring.model.job import JobDefinition
-    from mainspring.model.line import Line
+    from mainspring.model.line import Delivery, Line
     from mainspring.model.options import SubmitOptions
 
 _PAYLOAD = NewRun._fields.index("payload")
@@ -35,6 +35,7 @@ class Template(NamedTuple):
     job: str
     line: Line
     run: NewRun
+    delivery: Delivery | None = None  # if it was given
 
     def filled(self, payload: bytes) -> NewRun:
         digest = None if self.run.key is None else self._digest(payload)
@@ -57,6 +58,8 @@ class Template(NamedTuple):
             yield self.line.labels
         if self.run.start_within is not None or self.run.overrides is not None:
             yield {"start_within": self.run.start_within, "overrides": self.run.overrides}
+        if self.delivery is not None:
+            yield {"delivery": self.delivery.value}
 
 
 def template_of(
@@ -85,7 +88,7 @@ def template_of(
         start_within=options.start_within or _seconds(definition.start_within),
         overrides=options.overrides.as_json(),
     )
-    return Template(definition.name, options.line_of(definition), run)
+    return Template(definition.name, options.line_of(definition), run, options.delivery)
 
 
 def _seconds(span: timedelta | None) -> float | None:
