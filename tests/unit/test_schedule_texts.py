@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -175,3 +176,13 @@ def test_a_keyword_that_schedules_do_not_have_is_refused_at_once(keyword: str, h
 
     assert (refused.value.code, refused.value.fields["field"]) == ("unknown-option", keyword)
     assert hint in str(refused.value.hint)
+
+
+def test_a_spread_above_a_day_is_refused_however_the_schedule_was_made() -> None:
+    daily = said("@daily")
+
+    with pytest.raises(InvalidSchedule) as refused:
+        said(replace(daily, spread=timedelta(days=300)))
+
+    assert refused.value.code == "invalid-spread"
+    assert said(replace(daily, spread=timedelta(days=1))).spread == timedelta(days=1)

@@ -20,6 +20,7 @@ from mainspring.model.payload import quoted
 from mainspring.schedule.calendar import Calendar, NamedCalendar
 from mainspring.schedule.interval import DEFAULT_ANCHOR, Interval
 from mainspring.schedule.schedule import Schedule
+from mainspring.schedule.schedule_checks import check_spread
 from mainspring.schedule.sets import forms_of
 from mainspring.schedule.text import fired, parse
 from mainspring.schedule.timeline import LATEST
@@ -90,6 +91,7 @@ def read_schedule(
     given = {name: value for name, value in settings.items() if value is not None}
     if isinstance(when, Schedule):
         _refuse_beside(given if calendars is None else given | {"calendars": calendars})
+        check_spread(when.spread)
         return ReadSchedule(when)
     read = _read(_text(when, given, calendars, uses), now)
     if isinstance(calendars, Mapping):
