@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 # What is in line has no index by job. The newest so many of a lane are looked at first: most pages are full soon. Where
 # that was not enough, whole lines are read, for up to so many runs of the jobs.
-SHARE_OF_NEWEST = 5  # one in so many of the rows that one scan may look at
+SHARES_OF_NEWEST = (20, 5)  # one in so many of the rows that one scan may look at, then more
 TIMES_ALONG_LINES = 10  # so many times as many
 COUNTED_IN_LINE = 100_000  # of a lane, of whatever job
 # A run is buried and its attempt recorded in one transaction, at one instant; nothing is known to make them differ.
@@ -89,17 +89,28 @@ async def placed(
 
 async def _in_line(connection: Connection, scope: Scope, values: dict[str, Any]) -> list[Record]:
     """Runs of some jobs or lines that are in line: among the newest of each lane, or else wherever they are."""
-    bound = max(scope.most + 1, scope.bound // SHARE_OF_NEWEST)
-    jobs, lines = sorted(set(scope.jobs)) if scope.is_of_jobs else None, sorted(set(scope.lines))
-    found = {
-        lane: await load("lists/ready_of_jobs").fetch(
-            connection, lane=lane, jobs=jobs, lines=lines, bound=bound, **values
-        )
-        for lane in scope.lanes
-    }
-    for lane in _given_up_too_soon(found, scope.most):
+    found: dict[int, list[Record]] = {}
+    lanes: Sequence[int] = scope.lanes
+    for share in SHARES_OF_NEWEST:
+        for lane in lanes:
+            found[lane] = await _among_newest(connection, scope, lane, scope.bound // share, values)
+        lanes = _given_up_too_soon(found, scope.most)
+    for lane in lanes:
         found[lane] = await _along_lines(connection, scope, lane, values)
     return [row for rows in found.values() for row in rows]
+
+
+async def _among_newest(
+    connection: Connection, scope: Scope, lane: int, bound: int, values: dict[str, Any]
+) -> list[Record]:
+    return await load("lists/ready_of_jobs").fetch(
+        connection,
+        lane=lane,
+        jobs=sorted(set(scope.jobs)) if scope.is_of_jobs else None,
+        lines=sorted(set(scope.lines)),
+        bound=max(scope.most + 1, bound),
+        **values,
+    )
 
 
 def _given_up_too_soon(found: dict[int, list[Record]], wanted: int) -> list[int]:
