@@ -48,6 +48,7 @@ and, where we know the remedy, a `hint`. `fields` carries the data behind the me
 from __future__ import annotations
 
 import difflib
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -83,6 +84,8 @@ class InvalidArguments(InvalidInput):
 
 class UnfitArguments(InvalidArguments):
     """What a run was submitted or scheduled with does not fit its handler, which has changed since."""
+
+    code = "unfit-arguments"
 
 
 class InvalidResult(InvalidInput):
@@ -387,7 +390,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 def shortened(value: object, limit: int = 80) -> str:
     """A value as it may appear in a message: on one line, never long."""
     try:
-        text = repr(value)
+        text = value.isoformat() if isinstance(value, datetime) else repr(value)
     except Exception:  # too deep, or hostile: a message must not fail
         text = f"<{type(value).__name__}>"
     return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -39,7 +39,7 @@ async def test_a_run_is_dead_at_once(frozen_app: Mainspring, newer: Mainspring) 
         with pytest.raises(RunFailed, match="argument 'customer' does not fit") as refused:
             await newer.runs.result(run_id)
 
-    assert (refused.value.error["type"], refused.value.error["code"]) == ("UnfitArguments", "invalid-arguments")
+    assert (refused.value.error["type"], refused.value.error["code"]) == ("UnfitArguments", "unfit-arguments")
     assert len((await frozen_app.runs.find(run_id)).attempts) == 1
 
 

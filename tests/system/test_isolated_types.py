@@ -52,4 +52,4 @@ async def test_arguments_that_do_not_fit_are_not_tried_again(bench: Bench) -> No
         await bench.run("load", order="a table", paths=[])
 
     assert caught.value.is_hopeless
-    assert caught.value.code == "invalid-arguments"
+    assert caught.value.code == "unfit-arguments"

@@ -97,7 +97,7 @@ def test_too_many_arguments_are_refused(arguments: Arguments) -> None:
 
 @pytest.mark.parametrize("payload", [b"[]", b"{}", b'{"to":"a","cc":1}'])
 def test_a_stored_payload_is_checked_like_a_call(arguments: Arguments, payload: bytes) -> None:
-    assert refusal(lambda: arguments.decode(payload)).code == "invalid-arguments"
+    assert refusal(lambda: arguments.decode(payload)).code == "unfit-arguments"
 
 
 def test_arguments_that_come_as_data_are_checked_like_a_call(arguments: Arguments) -> None:

@@ -146,7 +146,7 @@ class Arguments:
 
 def unfit(error: InvalidArguments) -> UnfitArguments:
     """The same about arguments that were stored, and fitted then."""
-    return UnfitArguments(error.message, code=error.code, hint=error.hint, **error.fields)
+    return UnfitArguments(error.message, code=UnfitArguments.code, hint=error.hint, **error.fields)
 
 
 def _value_at(payload: bytes, field: str | None) -> str | None:
