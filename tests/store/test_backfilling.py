@@ -469,7 +469,7 @@ async def test_two_who_work_on_one_backfill_leave_no_more_unfinished_than_allowe
         *(({"rate": rate}, "invalid-rate", "rate") for rate in (0, -1, float("nan"), float("inf"), "1", True, 1e9)),
         *(({"concurrency": most}, "invalid-concurrency", "concurrency") for most in (0, -1, 1.5, "1", True, 10**9)),
         ({"name": "hurly"}, "schedule-not-found", "schedule"),
-        ({"name": ""}, "invalid-schedule", "schedule"),
+        ({"name": ""}, "invalid-name", "name"),
         ({"reason": "x" * 1_001}, "invalid-reason", "reason"),
     ],
 )

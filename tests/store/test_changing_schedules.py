@@ -88,7 +88,7 @@ async def test_who_expects_another_version_changes_nothing(frozen_app: Mainsprin
 @pytest.mark.parametrize(
     ("call", "error", "code"),
     [
-        (lambda app: app.schedules.create("a b", "remind", "every hour"), InvalidInput, "invalid-schedule"),
+        (lambda app: app.schedules.create("a b", "remind", "every hour"), InvalidInput, "invalid-name"),
         (lambda app: app.schedules.create("a", "nobody", "every hour"), JobNotFound, "job-not-found"),
         (lambda app: app.schedules.create("a", "remind", "every blue moon"), InvalidSchedule, "invalid-english"),
         (lambda app: app.schedules.create("a", "remind", "2030-01-01T00:00:00Z"), InvalidSchedule, "schedule-over"),

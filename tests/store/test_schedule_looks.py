@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
+from mainspring.cli.scheduler import _next_due
 from mainspring.errors import InvalidInput, ScheduleNotFound, ScheduleVersionConflict
 from mainspring.model.lifecycle import State
 from mainspring.testing import run_until_idle
 
-from .scheduling import DAY, HOUR, MINUTE, NEW_YEAR, Firing
+from .scheduling import DAY, HOUR, MINUTE, NEW_YEAR, Firing, remind
 
 if TYPE_CHECKING:
     from typing import Any
@@ -205,3 +206,24 @@ async def test_a_pause_does_not_end_before_it_begins(frozen_app: Mainspring, rep
         await frozen_app.schedules.pause("daily", until=NEW_YEAR)
     assert caught.value.code == "invalid-until"
     assert (await frozen_app.schedules.find("daily")).paused_at is None
+
+
+async def test_the_history_of_an_empty_range_is_refused(frozen_app: Mainspring) -> None:
+    await remind(frozen_app).scheduled("daily", "0 9 * * *").create(1)
+
+    with pytest.raises(InvalidInput, match="must be earlier than before") as refused:
+        await frozen_app.schedules.history("daily", since=NEW_YEAR, before=NEW_YEAR - HOUR)
+
+    assert (refused.value.code, refused.value.fields["field"]) == ("invalid-since", "since")
+
+
+async def test_what_is_due_next_is_not_past(frozen_app: Mainspring, clock: FrozenClock) -> None:
+    """Cursors of frequent schedules are behind while nobody fires them."""
+
+    @frozen_app.job(schedule="every 5 seconds")
+    async def tick() -> None: ...
+
+    await frozen_app.schedules.apply()
+    await clock.set(NEW_YEAR + MINUTE)
+
+    assert await _next_due(frozen_app, frozen_app) == ["next: tick at 2031-01-01 00:01:05 UTC"]

@@ -155,7 +155,7 @@ async def test_a_dry_run_changes_nothing_and_refuses_what_would_be_refused(offic
         (DAILY, "schedule-exists"),
         ((*DAILY, "--replace", "--expected-version", "7"), "schedule-version-conflict"),
         (("create", "new", "--job", "repotr", "--when", "1h"), "job-not-found"),
-        (("create", "no/name\n", "--job", "report", "--when", "1h"), "invalid-schedule"),
+        (("create", "no/name\n", "--job", "report", "--when", "1h"), "invalid-name"),
         (over, "schedule-over"),
     ):
         assert office.refused(*words, "--dry-run")["code"] == code

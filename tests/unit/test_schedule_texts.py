@@ -186,3 +186,16 @@ def test_a_spread_above_a_day_is_refused_however_the_schedule_was_made() -> None
 
     assert refused.value.code == "invalid-spread"
     assert said(replace(daily, spread=timedelta(days=1))).spread == timedelta(days=1)
+
+
+@pytest.mark.parametrize("spread", ["soon", "P", "PT0.0.1S"])
+def test_a_spread_that_is_none_is_named_as_such(spread: str) -> None:
+    for text, settings in (("@daily", {"spread": spread}), (f"@daily spread={spread}", {})):
+        with pytest.raises(InvalidSchedule, match=r"^spread is ") as refused:
+            said(text, **settings)
+        assert (refused.value.code, refused.value.fields["field"]) == ("invalid-interval", "spread")
+
+
+def test_instants_in_messages_are_as_people_write_them() -> None:
+    with pytest.raises(InvalidSchedule, match="starts_at is 0001-01-01T00:00:00"):
+        said("@daily", starts_at=datetime(1, 1, 1))  # noqa: DTZ001

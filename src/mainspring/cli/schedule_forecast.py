@@ -1,6 +1,7 @@
 """`mainspring schedule forecast`: how many runs of all schedules will be due in each minute."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import Annotated, Any
 
@@ -57,13 +58,36 @@ def _document(found: Forecast) -> dict[str, Any]:
         "schedules": found.schedules,
         "is_estimate": found.is_estimate,
         "left_out": found.left_out,
-        "total": found.total,
-        "peaks": found.peaks,
+        "total": _rounded(found.total),
+        "peaks": [_rounded_peak(peak) for peak in found.peaks],
         "counts": [
-            [as_stamp(found.begin + place * found.step), count] for place, count in enumerate(found.counts) if count
+            [as_stamp(found.begin + place * found.step), _rounded(count)]
+            for place, count in enumerate(found.counts)
+            if _rounded(count)
         ],
         "tzdata": found.tzdata,
     }
+
+
+def _rounded(count: float) -> float:
+    """As people see it: shares of runs that are spread, and estimates, have one digit that means something."""
+    number = round(count, 1)
+    return int(number) if number == int(number) else number
+
+
+def _rounded_peak(peak: Peak) -> Peak:
+    return replace(
+        peak,
+        count=_rounded(peak.count),
+        makers=tuple(
+            replace(
+                maker,
+                count=_rounded(maker.count),
+                flattened_to=None if maker.flattened_to is None else _rounded(maker.flattened_to),
+            )
+            for maker in peak.makers
+        ),
+    )
 
 
 def _print(found: Forecast, zone: str, invocation: Invocation) -> None:

@@ -75,10 +75,12 @@ async def apply_declared(invocation: Invocation, application: Mainspring) -> Non
 
 
 async def _next_due(client: Mainspring, application: Mainspring) -> list[str]:
-    """When the next of the declared schedules are due."""
+    """When the next of the declared schedules are due. Where a cursor stands may be past already."""
     found = [await client.schedules.find(request.name) for request in application.declared]
-    due = sorted((each.next_at, each.name) for each in found if each.next_at is not None)
-    return [f"next: {name} at {at:%Y-%m-%d %H:%M:%S} UTC" for at, name in due[:SHOWN]]
+    first = sorted((each.next_at, each.name) for each in found if each.next_at is not None)[:SHOWN]
+    coming = [(name, await client.schedules.preview(name, count=1)) for _, name in first]
+    due = sorted((entry.nominal_at, name) for name, preview in coming for entry in preview.entries if entry.fires)
+    return [f"next: {name} at {at:%Y-%m-%d %H:%M:%S} UTC" for at, name in due]
 
 
 SAID = {

@@ -65,7 +65,7 @@ class Forecasts:
             read = read_schedule(when, now=await schedules.now(connection), zone=zone)
             found = await self._calendars.resolved(connection, actor, read.schedule)
         present = await self._forecast(actor, timedelta(days=1), SECOND, 0)
-        return await asyncio.to_thread(busiest_second, present, found.schedule, name=checked_name(name, "schedule"))
+        return await asyncio.to_thread(busiest_second, present, found.schedule, name=checked_name(name, "name"))
 
     async def _forecast(self, actor: Actor, span: timedelta, step: timedelta, peaks: int) -> Forecast:
         async with self._database.acquire() as connection, snapshot(connection):

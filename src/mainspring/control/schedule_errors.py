@@ -129,6 +129,17 @@ def pause_is_over(until: datetime, now: datetime) -> InvalidInput:
     )
 
 
+def empty_range(since: datetime, before: datetime) -> InvalidInput:
+    return InvalidInput(
+        f"since is {since.isoformat()}; it must be earlier than before, {before.isoformat()}.",
+        code="invalid-since",
+        hint="Nothing lies between the two; change one of them.",
+        field="since",
+        value=since.isoformat(),
+        rule="must be earlier than before",
+    )
+
+
 def after_of_due(after: str) -> InvalidInput:
     return InvalidInput(
         f"after is {after!r}, a name; with due_before, schedules are listed by when they are due.",

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mainspring.control.reruns import standing
-from mainspring.control.schedule_errors import no_such_schedule, no_such_version
+from mainspring.control.schedule_errors import empty_range, no_such_schedule, no_such_version
 from mainspring.control.schedule_rows import record_of, skip_record_of, specs_of, summary_of, told_once, version_of
 from mainspring.errors import InvalidSchedule
 from mainspring.model.ids import lane_of_key
@@ -70,6 +70,8 @@ class ScheduleQueries:
         """
         count = checked_limit(limit)
         begin, end = checked_at(since, "since") or EARLIEST, checked_at(before, "before") or LATEST
+        if begin >= end:
+            raise empty_range(begin, end)
         lane, late_by = self.lane(actor, name), ON_TIME if missed else None
         async with self._database.acquire() as connection, snapshot(connection):
             fired, skipped = [], []
@@ -103,7 +105,7 @@ class ScheduleQueries:
     # ── for whoever changes them ────────────────────────────────────────────────────────────────────────────
 
     def lane(self, actor: Actor, name: str) -> int:
-        return lane_of_key(actor.tenant, checked_name(name, "schedule"), self._lanes)
+        return lane_of_key(actor.tenant, checked_name(name, "name"), self._lanes)
 
     async def find_on(self, connection: Connection, actor: Actor, name: str) -> ScheduleSummary:
         return (await self.summaries(connection, actor, [await self.row(connection, actor, name)]))[0]

@@ -52,7 +52,7 @@ class ScheduleRequest:
     said: ScheduleText | None = field(default=None, compare=False, repr=False)  # the text that does
 
     def __post_init__(self) -> None:
-        checked_name(self.name, "schedule")
+        checked_name(self.name, "name")
         for option in ("at", "delay", "key"):
             if getattr(self.options, option) is not None:
                 raise InvalidInput(

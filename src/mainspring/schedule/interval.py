@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from mainspring.errors import InvalidSchedule
 from mainspring.schedule.faults import broken_rule, fault
 from mainspring.schedule.timeline import EARLIEST, LATEST
 from mainspring.schedule.walls import TICK, WallTimeline, months_after
@@ -42,6 +43,8 @@ _BY_WORD = {word: unit for unit, words in _UNITS.items() for word in words}
 DEFAULT_ANCHOR = datetime(2001, 1, 1)  # noqa: DTZ001 - a wall, in whatever zone the schedule has
 NO_TIME, SHORTEST, LONGEST = timedelta(0), timedelta(seconds=1), timedelta(days=366 * 100)
 LIMITS = {"months": 1_200, "days": 36_600}
+_ALLOWED = "ISO 8601 such as PT15M, P1M, P1W, or 15m, 1h30m, 2 weeks"
+_SPANS = "Write it as PT5M, 90s, 5m or 1h30m."
 
 
 class Span(NamedTuple):
@@ -100,8 +103,7 @@ def _count(text: str, match: re.Match[str], unit: str) -> float:
 
 
 def _unreadable(text: str, at: int) -> Exception:
-    allowed = "ISO 8601 such as PT15M, P1M, P1W, or 15m, 1h30m, 2 weeks"
-    return fault(text, min(at, len(text)), "this is no span of time", allowed=allowed, code="invalid-interval")
+    return fault(text, min(at, len(text)), "this is no span of time", allowed=_ALLOWED, code="invalid-interval")
 
 
 def span_text(months: int = 0, days: int = 0, elapsed: timedelta = timedelta(0)) -> str:
@@ -123,7 +125,10 @@ def read_elapsed(value: object, field: str) -> timedelta:
         return value
     if not isinstance(value, str):
         raise broken_rule(field, value, "must be a timedelta, or text such as 'PT5M' or '5m'")
-    span = read_span(value)
+    try:
+        span = read_span(value)
+    except InvalidSchedule as error:  # about the whole text, as if it were a schedule
+        raise broken_rule(field, value, "must be a span of time", code=error.code, hint=_SPANS) from error
     if span.months:
         raise broken_rule(field, value, "must be elapsed time; months differ in length")
     return timedelta(days=span.days) + span.elapsed
