@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import UUID
 
 from mainspring.model.filter import FAILURES, UNSUCCESSFUL
 from mainspring.model.ids import by_lane, made_at
@@ -18,14 +19,14 @@ from mainspring.store.statements import load
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from datetime import datetime
-    from uuid import UUID
 
     from mainspring.store.connection import Connection, Record
 
 
 # What is in line has no index by job. The newest so many of a lane are looked at first: most pages are full soon. Where
 # that was not enough, whole lines are read, for up to so many runs of the jobs.
-SHARES_OF_NEWEST = (20, 5)  # one in so many of the rows that one scan may look at, then more
+LOOKS_AT_NEWEST = 4  # each at one in twenty of the rows that one scan may look at
+SHARE_OF_A_LOOK = 20
 TIMES_ALONG_LINES = 10  # so many times as many
 COUNTED_IN_LINE = 100_000  # of a lane, of whatever job
 # A run is buried and its attempt recorded in one transaction, at one instant; nothing is known to make them differ.
@@ -89,38 +90,37 @@ async def placed(
 
 async def _in_line(connection: Connection, scope: Scope, values: dict[str, Any]) -> list[Record]:
     """Runs of some jobs or lines that are in line: among the newest of each lane, or else wherever they are."""
-    found: dict[int, list[Record]] = {}
-    lanes: Sequence[int] = scope.lanes
-    for share in SHARES_OF_NEWEST:
-        for lane in lanes:
-            found[lane] = await _among_newest(connection, scope, lane, scope.bound // share, values)
-        lanes = _given_up_too_soon(found, scope.most)
-    for lane in lanes:
+    found: dict[int, list[Record]] = {lane: [] for lane in scope.lanes}
+    ends: dict[int, UUID] = dict.fromkeys(scope.lanes, values["before"])
+    for _ in range(LOOKS_AT_NEWEST):
+        for lane, end in ends.items():
+            newest = await _among_newest(connection, scope, lane, {**values, "before": end})
+            found[lane] = [*(row for row in found[lane] if row["is_match"]), *newest]
+        ends = _given_up_too_soon(found, scope.most)
+    for lane in ends:
         found[lane] = await _along_lines(connection, scope, lane, values)
     return [row for rows in found.values() for row in rows]
 
 
-async def _among_newest(
-    connection: Connection, scope: Scope, lane: int, bound: int, values: dict[str, Any]
-) -> list[Record]:
+async def _among_newest(connection: Connection, scope: Scope, lane: int, values: dict[str, Any]) -> list[Record]:
     return await load("lists/ready_of_jobs").fetch(
         connection,
         lane=lane,
         jobs=sorted(set(scope.jobs)) if scope.is_of_jobs else None,
         lines=sorted(set(scope.lines)),
-        bound=max(scope.most + 1, bound),
+        bound=max(scope.most + 1, scope.bound // SHARE_OF_A_LOOK),
         **values,
     )
 
 
-def _given_up_too_soon(found: dict[int, list[Record]], wanted: int) -> list[int]:
-    """The lanes where more may follow, if what is newer than that does not fill the page."""
+def _given_up_too_soon(found: dict[int, list[Record]], wanted: int) -> dict[int, UUID]:
+    """Before which ids more may follow, by lane, if what is newer than all that does not fill the page."""
     ends = {lane: row["id"] for lane, rows in found.items() for row in rows if row["is_last"]}
     if not ends:
-        return []
+        return {}
     known_from = max(ends.values())
-    known = [row for rows in found.values() for row in rows if row["is_match"] and row["id"] >= known_from]
-    return [] if len(known) >= wanted else list(ends)
+    known = [row for rows in found.values() for row in rows if row["is_match"] and row["id"] > known_from]
+    return {} if len(known) >= wanted else {lane: UUID(int=end.int + 1) for lane, end in ends.items()}
 
 
 async def _along_lines(connection: Connection, scope: Scope, lane: int, values: dict[str, Any]) -> list[Record]:
