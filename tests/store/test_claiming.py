@@ -129,15 +129,20 @@ async def test_a_claim_that_finds_nothing_leaves_no_lease(queue: Queue) -> None:
 
 
 async def _records_of(connection: Connection, act: Callable[[], Any]) -> set[str]:
-    """The kinds of records of heaps that an act writes ahead."""
+    """The kinds of records that an act writes ahead of runs in line.
+
+    The log is the whole server's, where other tests write as well: only this table of this database counts.
+    """
     await connection.execute("create extension if not exists pg_walinspect")
     began = await connection.fetchval("select pg_current_wal_insert_lsn()::text")
     await act()
     await connection.execute("set synchronous_commit to on")
     await connection.execute("select pg_logical_emit_message(true, '', '')")  # what is not flushed cannot be read
     rows = await connection.fetch(
-        "select distinct record_type from pg_get_wal_records_info($1::text::pg_lsn, pg_current_wal_insert_lsn())"
-        " where resource_manager like 'Heap%'",
+        "select distinct record_type"
+        " from pg_get_wal_records_info($1::text::pg_lsn, pg_current_wal_insert_lsn()) as written"
+        " join pg_database on datname = current_database()"
+        " where written.block_ref like format('%%/%s/%s %%', pg_database.oid, pg_relation_filenode('ready'))",
         began,
     )
     return {row["record_type"] for row in rows}
