@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mainspring.scheduler.horizon import CALM, FIRST_RATE, MARKS, Horizon
+from mainspring.scheduler.horizon import CALM, FIRST_RATE, MARKS, Horizon, rest_after_batch
 
 RATE = int(FIRST_RATE)
 
@@ -19,10 +19,10 @@ def announced(at: float, count: int) -> dict[float, int]:
     [
         (1.0, 0, CALM),
         (60.0, 1_000, CALM),
-        (60.0, 28 * RATE, CALM),  # takes 28 s, twice that is allowed for it
-        (60.0, 29 * RATE, 60.0),
-        (30.0, 13 * RATE, CALM),
-        (30.0, 14 * RATE, 30.0),
+        (60.0, 14 * RATE, CALM),  # takes 14 s, four times that is allowed for it
+        (60.0, 15 * RATE, 60.0),
+        (30.0, 6 * RATE, CALM),
+        (30.0, 7 * RATE, 30.0),
         (4.0, RATE, 4.0),
         (1.0, 1_000 * RATE, 60.0),  # far too many: as far as it goes
     ],
@@ -45,3 +45,9 @@ def test_a_few_occurrences_say_nothing_about_a_herd() -> None:
     for _ in range(100):
         horizon.fired(1, seconds=1.0)
     assert horizon.reaching(announced(60.0, 10 * RATE)) == CALM
+
+
+def test_what_is_due_later_is_staged_at_half_the_speed() -> None:
+    assert rest_after_batch(0.03, due_in=CALM + 0.1) == 0.03
+    assert rest_after_batch(0.03, due_in=CALM) == 0.0
+    assert rest_after_batch(0.03, due_in=-10.0) == 0.0

@@ -16,7 +16,7 @@ MARKS = (4.0, 8.0, 15.0, 30.0, 60.0)  # and up to one of these for a herd
 FIRST_RATE = 2_000.0  # occurrences a second, until this scheduler has seen how many it fires
 LEAST_RATE = 100.0
 LEAST_COUNTED = 100  # a handful takes as long as a few hundred do, and says nothing about a herd
-SLACK = 2.0  # a herd is given so many times the time it should take
+SLACK = 4.0  # a herd is given so many times the time it should take: it is staged at half the speed, beside other work
 MOST_COUNTED = 100_000  # per lane: more than anybody fires in a minute
 
 
@@ -44,3 +44,8 @@ class Horizon:
         """As far as the furthest mark whose occurrences would not all be fired in time if nothing began before."""
         urgent = (mark for mark, count in announced.items() if mark - SLACK * count / self._rate <= CALM)
         return max(urgent, default=CALM)
+
+
+def rest_after_batch(took: float, *, due_in: float) -> float:
+    """Seconds until the next one. What is due later is staged at half the speed: workers need the processors, too."""
+    return 0.0 if due_in <= CALM else took

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from mainspring.scheduler.horizon import Horizon
+from mainspring.scheduler.horizon import Horizon, rest_after_batch
 from mainspring.scheduler.lanes import LiveSchedulers, lanes_of
 from mainspring.scheduler.recomputing import recompute
 from mainspring.store import notify, schedule_firing, schedulers
@@ -165,14 +165,18 @@ class FiringLoop(LaneLoop):
         due = [lane for lane, seconds in pauses.items() if seconds <= 0]
         if not due:
             return float(min([POLL_SECONDS, *pauses.values()]))
-        return 0.0 if await self._fire(connection, due, horizon) else PASSED_OVER_SECONDS
+        begun = self._clock.monotonic()
+        runs = await self._fire(connection, due, horizon)
+        took = self._clock.monotonic() - begun
+        self._assignment.ahead.fired(runs, took)
+        if not runs:
+            return PASSED_OVER_SECONDS
+        return rest_after_batch(took, due_in=min(pauses.values()) + horizon)
 
     async def _fire(self, connection: Connection, lanes: Sequence[int], horizon: float) -> int:
         """A batch in each of the lanes; answers how many runs that made."""
-        begun, packs = self._clock.monotonic(), self._assignment.packs
-        runs = sum([(await self._firer.fire(connection, lane, horizon, packs=packs)).runs for lane in lanes])
-        self._assignment.ahead.fired(runs, self._clock.monotonic() - begun)
-        return runs
+        packs = self._assignment.packs
+        return sum([(await self._firer.fire(connection, lane, horizon, packs=packs)).runs for lane in lanes])
 
 
 class RecomputingLoop(LaneLoop):
