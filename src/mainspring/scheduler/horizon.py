@@ -12,11 +12,12 @@ if TYPE_CHECKING:
     from mainspring.store.connection import Connection
 
 CALM = 2.0  # so far ahead in any case
+HURRIED = 1.0  # what is due so soon is staged without a rest
 MARKS = (4.0, 8.0, 15.0, 30.0, 60.0)  # and up to one of these for a herd
 FIRST_RATE = 2_000.0  # occurrences a second, until this scheduler has seen how many it fires
 LEAST_RATE = 100.0
 LEAST_COUNTED = 100  # a handful takes as long as a few hundred do, and says nothing about a herd
-SLACK = 4.0  # a herd is given so many times the time it should take: it is staged at half the speed, beside other work
+SLACK = 6.0  # a herd is given so many times the time it should take: it is staged slowly, beside other work
 MOST_COUNTED = 100_000  # per lane: more than anybody fires in a minute
 
 
@@ -48,4 +49,4 @@ class Horizon:
 
 def rest_after_batch(took: float, *, due_in: float) -> float:
     """Seconds until the next one. What is due later is staged at half the speed: workers need the processors, too."""
-    return 0.0 if due_in <= CALM else took
+    return 0.0 if due_in <= HURRIED else took
