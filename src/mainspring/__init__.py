@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from mainspring.app.mainspring import Mainspring
     from mainspring.control.watching import RunUpdate
     from mainspring.errors import MainspringError
+    from mainspring.model.admission import Explanation, Gate
     from mainspring.model.context import Context
     from mainspring.model.filter import RunFilter
     from mainspring.model.lifecycle import Outcome, State
@@ -41,7 +42,9 @@ __all__ = [
     "CatchUp",
     "ChunkJob",
     "Context",
+    "Explanation",
     "Fail",
+    "Gate",
     "Handle",
     "Jitter",
     "Job",
@@ -77,7 +80,9 @@ _HOMES = {
     "CatchUp": "mainspring.schedule.deciding",
     "ChunkJob": "mainspring.app.chunk_job",
     "Context": "mainspring.model.context",
+    "Explanation": "mainspring.model.admission",
     "Fail": "mainspring.model.steering",
+    "Gate": "mainspring.model.admission",
     "Handle": "mainspring.app.handle",
     "Jitter": "mainspring.model.policy",
     "Job": "mainspring.app.job",

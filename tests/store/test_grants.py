@@ -36,13 +36,13 @@ READING = """
     jobs/names_of lists/begin lists/counts lists/ended lists/last_errors lists/placed lists/placed_of_jobs
     lists/ready_along_lines lists/ready_counts lists/ready_of_jobs
     lists/running lists/running_counts lists/unsuccessful lists/whereabouts operations/find operations/list
-    queues/depths queues/samples queues/slots queues/tallies reports/find_progress reports/lines_of_run roles/keepers
-    roles/lacking roles/search_path roles/strangers runs/find schedulers/list schedulers/list_in_reach
-    schedules/extent schedules/find
+    queues/depths queues/find_pause queues/samples queues/slots queues/tallies reports/find_progress
+    reports/lines_of_run roles/keepers roles/lacking roles/search_path roles/strangers runs/ahead runs/find runs/rank
+    schedulers/list schedulers/list_in_reach schedules/extent schedules/find
     schedules/find_version schedules/list schedules/list_due schedules/list_of_job schedules/next_due schedules/now
     schedules/occurrences schedules/occurrences_at schedules/reruns schedules/sample_specs schedules/scan_end
     schedules/scan_end_of_job schedules/skipped schedules/specs schedules/versions workers/heartbeats workers/list
-    workers/lost workers/serving
+    workers/holders workers/lost workers/serving
 """
 DEFINING = """
     jobs/add_version jobs/find_version jobs/lines jobs/open_line jobs/open_line_with_number jobs/register

@@ -114,7 +114,7 @@ async def test_a_worker_starts_only_what_it_has_the_labels_for(shop: Mainspring)
     rendering, plain = await job(shop, "render").submit(), await job(shop, "plain").submit()
     async with working(shop):
         assert await plain.result(20) == "plain"
-        assert (await rendering.find()).lacks == "no live worker has labels gpu"
+        assert (await rendering.find()).lacks == "no live worker of queue default has labels gpu"
     assert (await rendering.find()).lacks == "no live worker serves queue default"
     async with working(shop, labels=("eu", "gpu")):
         assert await rendering.result(20) == "rendered"

@@ -222,6 +222,8 @@ SAMPLES = {
     "passed_over": "0",
     "payload": "''",
     "positions": "'{1,2,3}'",
+    "priority": "5",
+    "rank": "10000",
     "priorities": "'{0,1,2,3,4,5,6,7,8,9}'",
     "read_at": "null",
     "reason": "'no-handler'",

@@ -13,9 +13,9 @@ from mainspring.keeper.releaser import BATCH, EVERY, SHARED_PAUSE, Releaser, pau
 from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.lifecycle import State
 from mainspring.model.line import Delivery, Line
+from mainspring.model.worker import Server
 from mainspring.store import workers
 from mainspring.store.runs import HeldGroup
-from mainspring.store.workers import Server
 
 from .working import working
 

@@ -48,6 +48,6 @@ def test_a_few_occurrences_say_nothing_about_a_herd() -> None:
 
 
 def test_what_is_due_later_is_staged_at_half_the_speed() -> None:
-    assert rest_after_batch(0.03, due_in=HURRIED) == 0.03
+    assert rest_after_batch(0.03, due_in=CALM) == 0.03
     assert rest_after_batch(0.03, due_in=HURRIED) == 0.0
     assert rest_after_batch(0.03, due_in=-10.0) == 0.0

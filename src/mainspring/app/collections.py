@@ -8,6 +8,7 @@ from mainspring.app.binding import blocking, blocking_stream, stream, verb
 from mainspring.app.handle import Handle
 from mainspring.app.job import Job
 from mainspring.control.dead import DeadLetters
+from mainspring.control.explaining import Explanations
 from mainspring.control.jobs import Jobs
 from mainspring.control.lists import Lists
 from mainspring.control.operations import Operations
@@ -56,6 +57,7 @@ class RunCollection(Collection):
         return Handle(self._app, parse_run_id(run_id))
 
     find = verb(Runs, Runs.find)
+    explain = verb(Explanations, Explanations.explain)
     cancel = verb(Runs, Runs.cancel)
     change = verb(Runs, Runs.change)
     result = verb(Results, Results.result)
@@ -69,6 +71,7 @@ class RunCollection(Collection):
     purge = verb(DeadLetters, DeadLetters.purge)
 
     find_sync = blocking(find)
+    explain_sync = blocking(explain)
     cancel_sync = blocking(cancel)
     change_sync = blocking(change)
     result_sync = blocking(result)

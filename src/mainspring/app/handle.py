@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from mainspring.app.binding import blocking, blocking_stream, run_stream, run_verb
+from mainspring.control.explaining import Explanations
 from mainspring.control.results import Results
 from mainspring.control.runs import Runs
 from mainspring.control.watching import Watching
@@ -43,6 +44,7 @@ class Handle(Generic[R]):
         return value  # type: ignore[no-any-return]  # converted to what the handler's annotation says
 
     find = run_verb(Runs, Runs.find)
+    explain = run_verb(Explanations, Explanations.explain)
     cancel = run_verb(Runs, Runs.cancel)
     change = run_verb(Runs, Runs.change)
     logs = run_verb(Watching, Watching.logs)
@@ -50,6 +52,7 @@ class Handle(Generic[R]):
 
     result_sync = blocking(result)
     find_sync = blocking(find)
+    explain_sync = blocking(explain)
     cancel_sync = blocking(cancel)
     change_sync = blocking(change)
     logs_sync = blocking(logs)

@@ -28,6 +28,7 @@ Examples:
   mainspring worker --app shop.jobs:app         workers only
   mainspring run submit greet --arg name=Ada    accept a run, print its id
   mainspring run show ID                        what happened to it
+  mainspring run explain ID                     why it is not running
   mainspring run list --job greet --since 1h    what happened to all of them
   mainspring dead-letter requeue --job greet    try the dead ones again
   mainspring schedule list                      what recurs, and when next
@@ -76,6 +77,7 @@ for parent, name, place, summary, order in (
     (commands, "completion", "commands:completion", "Print a script for your shell to complete commands.", 6),
     (runs, "submit", "run_submit:submit", "Accept a run of a job; print its id.", 0),
     (runs, "show", "runs:show", "Show a run: its state, attempts and timeline.", 1),
+    (runs, "explain", "run_explain:explain", "Say why a run is not running.", 1),
     (runs, "watch", "run_logs:watch", "Watch a run: its progress and its log, live.", 1),
     (runs, "logs", "run_logs:logs", "Show what a run logged.", 1),
     (runs, "list", "runs:list_runs", "List runs, newest first.", 1),

@@ -15,6 +15,7 @@ from mainspring.errors import (
     StoreError,
 )
 from mainspring.model import job as rules
+from mainspring.model.admission import objection_of_workers
 from mainspring.model.ids import lane_of, parse_run_id
 from mainspring.model.lifecycle import State
 from mainspring.model.report import Progress
@@ -59,14 +60,15 @@ class Runs:
             latest = row if row is not None else attempts[-1]
             names = await jobs.names_of(connection, [latest["job_id"]], tenant_id=actor.tenant)
             line = await line_of(connection, latest["line_id"], actor.tenant)
-            lacks = await _lacks(connection, line) if latest["state"] == State.READY else None
+            job = names.get(latest["job_id"], "?")
+            lacks = await _lacks(connection, line, job) if latest["state"] == State.READY else None
         return as_run(
             parsed,
             row,
             attempts,
             acts,
             progress=None if progress is None else Progress(**progress),
-            job=names.get(latest["job_id"], "?"),
+            job=job,
             line=line,
             lacks=lacks,
         )
@@ -196,12 +198,10 @@ async def _read(
         )
 
 
-async def _lacks(connection: Connection, line: Line) -> str | None:
+async def _lacks(connection: Connection, line: Line, job: str) -> str | None:
     """Why nobody will start a run of this line, as far as the workers that live say."""
-    has_queue, has_labels = await workers.serving(connection, line)
-    if not has_queue:
-        return f"no live worker serves queue {line.queue}"
-    return None if has_labels else f"no live worker has labels {', '.join(line.labels)}"
+    objection = objection_of_workers(job, line, await workers.serving(connection, line.queue))
+    return None if objection is None else objection.says
 
 
 def not_found(run_id: UUID) -> RunNotFound:

@@ -14,9 +14,9 @@ from mainspring.store import notify, runs, workers
 
 if TYPE_CHECKING:
     from mainspring.clock import Clock
+    from mainspring.model.worker import Server
     from mainspring.store.connection import Connection
     from mainspring.store.runs import HeldGroup
-    from mainspring.store.workers import Server
 
 BATCH = 1_000
 EVERY = 2.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -35,3 +35,11 @@ class WorkerSummary:
     heartbeat_at: datetime
     ended_at: datetime | None
     silent_seconds: float  # since its last heartbeat
+
+
+class Server(NamedTuple):
+    """What a live worker serves, and the names of the jobs it knows."""
+
+    queues: frozenset[str]
+    labels: frozenset[str]
+    handlers: frozenset[str]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from mainspring.model.admission import Pause
 from mainspring.model.capacity import LineLoad, Queue, Room, Sample, lacking_slots, measured
 from mainspring.model.ids import HOMES, home_of
 from mainspring.model.line import Line
@@ -103,6 +104,23 @@ async def resume(connection: Connection, name: str, *, tenant_id: int, actor: st
     )
 
 
+async def find_pause(connection: Connection, name: str, *, tenant_id: int) -> Pause | None:
+    """Who paused a queue, and why, if somebody has."""
+    row = await load("queues/find_pause").fetchrow(connection, tenant=tenant_id, queue=name)
+    if row is None:
+        return None
+    return Pause(at=row["paused_at"], by=row["paused_by"], reason=row["pause_reason"] or "")
+
+
+async def finished_per_s(connection: Connection, line_id: int) -> float | None:
+    """How many attempts of a line end per second, lately; None as long as there is nothing to compare."""
+    now = (await _tallies(connection)).get(line_id)
+    then = (await _earlier(connection)).get(line_id)
+    if now is None or then is None or then.age <= 0:
+        return None
+    return float(max(0, now["finished"] - then.finished) / then.age)
+
+
 async def _depths(connection: Connection, tenant_id: int | None) -> list[Record]:
     return await load("queues/depths").fetch(connection, tenant=tenant_id, bound=COUNTED, priorities=list(PRIORITIES))
 
@@ -118,12 +136,16 @@ async def _tallies(connection: Connection) -> dict[int, Record]:
     return {row["line_id"]: row for row in await load("queues/tallies").fetch(connection, lanes=HOMES)}
 
 
-async def _lines(connection: Connection, rows: Sequence[Record]) -> list[LineLoad]:
-    tallies = await _tallies(connection)
-    earlier = {
+async def _earlier(connection: Connection) -> dict[int, Sample]:
+    """What each line looked like a while ago."""
+    return {
         row["line_id"]: Sample(**{name: row[name] for name in Sample.__dataclass_fields__})
         for row in await load("queues/samples").fetch(connection, lane=SAMPLES_LANE, window=WINDOW_SECONDS)
     }
+
+
+async def _lines(connection: Connection, rows: Sequence[Record]) -> list[LineLoad]:
+    tallies, earlier = await _tallies(connection), await _earlier(connection)
     return [
         LineLoad(
             id=row["line_id"],

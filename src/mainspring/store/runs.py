@@ -28,6 +28,15 @@ async def find(connection: Connection, run_id: UUID, *, tenant_id: int) -> Recor
     return await load("runs/find").fetchrow(connection, lane=lane_of(run_id), run=run_id, tenant=tenant_id)
 
 
+async def count_ahead(connection: Connection, run_id: UUID, bound: int, *, tenant_id: int) -> int | None:
+    """How many runs of its line come before one that is in line, counted up to a bound per lane; None if it is not."""
+    row = await load("runs/rank").fetchrow(connection, lane=lane_of(run_id), run=run_id, tenant=tenant_id)
+    if row is None:
+        return None
+    count: int = await load("runs/ahead").fetchval(connection, **row, bound=bound, tenant=tenant_id)
+    return count
+
+
 async def cancel_waiting(
     connection: Connection,
     lane: int,

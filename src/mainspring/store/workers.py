@@ -8,9 +8,10 @@ from uuid import UUID  # noqa: TC003  msgspec reads the annotations of BadEnd
 
 import msgspec
 
+from mainspring.model.admission import Holder
 from mainspring.model.ids import HOMES, home_of, homes_from
 from mainspring.model.lifecycle import MOST_CRASHES, State
-from mainspring.model.worker import WorkerState, WorkerSummary
+from mainspring.model.worker import Server, WorkerState, WorkerSummary
 from mainspring.store.connection import transaction
 from mainspring.store.migrate import newest_known
 from mainspring.store.statements import load
@@ -230,21 +231,19 @@ def _with_later_heartbeat(row: Record, said: Record | None) -> dict[str, Any]:
     return {**row, **said}
 
 
-class Server(NamedTuple):
-    """What a live worker serves, and the names of the jobs it knows."""
-
-    queues: frozenset[str]
-    labels: frozenset[str]
-    handlers: frozenset[str]
-
-
 async def servers(connection: Connection) -> list[Server]:
     """Those that are not to drain."""
     return [Server(*map(frozenset, row)) for row in await load("workers/servers").fetch(connection)]
 
 
-async def serving(connection: Connection, line: Line) -> tuple[bool, bool]:
-    """Whether a live worker serves the queue of this line, and whether one that does has its labels."""
-    row = await load("workers/serving").fetchrow(connection, queue=line.queue, labels=list(line.labels))
-    assert row is not None
-    return row["has_queue"], row["has_labels"]
+async def serving(connection: Connection, queue: str) -> list[Server]:
+    """Those of them that serve this queue."""
+    return [Server(*map(frozenset, row)) for row in await load("workers/serving").fetch(connection, queue=queue)]
+
+
+async def holders(connection: Connection, line_id: int, line: Line) -> list[Holder]:
+    """Those that may claim runs of this line, and how many of them each holds, as it said last."""
+    rows = await load("workers/holders").fetch(
+        connection, lanes=HOMES, line=line_id, queue=line.queue, labels=list(line.labels)
+    )
+    return [Holder(**row) for row in rows]

@@ -12,6 +12,7 @@ from mainspring.control.calendars import Calendars
 from mainspring.control.dead import DeadLetters
 from mainspring.control.declared import DeclaredSchedules
 from mainspring.control.definitions import Definitions
+from mainspring.control.explaining import Explanations
 from mainspring.control.forecast import Forecasts
 from mainspring.control.jobs import Jobs
 from mainspring.control.lists import Lists
@@ -51,6 +52,7 @@ class Services:
     submitter: Submitter
     submissions: Submissions
     runs: Runs
+    explanations: Explanations
     dead: DeadLetters
     reruns: Reruns
     lists: Lists
@@ -176,6 +178,7 @@ def services(store: Store, clock: Clock, application: Application) -> Services:
         submitter=made.submitter,
         submissions=made.submissions,
         runs=runs,
+        explanations=Explanations(database=database, runs=runs),
         dead=DeadLetters(database=database, runs=runs),
         reruns=made.reruns,
         lists=made.lists,

@@ -1,4 +1,3 @@
--- Whether live workers serve a queue, and whether one of them has all of these labels.
-select exists (select from worker where state = 'live' and queues @> array[:queue::text]) as has_queue,
-       exists (select from worker where state = 'live' and queues @> array[:queue::text]
-                                    and labels @> :labels::text[]) as has_labels
+-- What each live worker that serves a queue and is not to drain serves, and which jobs it knows.
+select queues, labels, handlers from worker
+where state = 'live' and drain_requested_at is null and queues @> array[:queue::text]

@@ -1,0 +1,111 @@
+"""Why a run is not running: its place, its queue and the workers that there are, seen through `model/admission.py`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mainspring.model.admission import Explanation, Waiting, earliest_start, reasons
+from mainspring.model.lifecycle import WAITING, State
+from mainspring.model.line import Line
+from mainspring.store import jobs, queues, schedules, workers
+from mainspring.store import runs as store
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from mainspring.control.runs import Runs
+    from mainspring.model.actor import Actor
+    from mainspring.model.run import Run
+    from mainspring.store.connection import Connection
+    from mainspring.store.database import Database
+
+COUNTED = 10_000  # runs ahead: in each lane, and so the least that is told where a lane has more
+
+
+class Explanations:
+    """Explains what single runs wait for."""
+
+    def __init__(self, *, database: Database, runs: Runs) -> None:
+        self._database = database
+        self._runs = runs
+
+    async def explain(self, actor: Actor, run_id: UUID | str) -> Explanation:
+        """Name the one condition that keeps a run from starting, and what would keep it next.
+
+        Who holds what it waits for, how many come before it, and when it can start at the earliest are told as well.
+        """
+        run = await self._runs.find(actor, run_id)
+        async with self._database.acquire() as connection:
+            if run.state not in WAITING:
+                return await _not_waiting(connection, run)
+            return await _waiting(connection, actor, run)
+
+
+async def _not_waiting(connection: Connection, run: Run) -> Explanation:
+    says, remedy = _what_it_does(run)
+    return Explanation(
+        run_id=run.id,
+        job=run.job,
+        queue=run.queue,
+        state=run.state,
+        at=await schedules.now(connection),
+        says=says,
+        remedy=remedy,
+    )
+
+
+def _what_it_does(run: Run) -> tuple[str, str | None]:
+    last = run.attempts[-1] if run.attempts else None
+    if run.state is State.RUNNING:
+        asked = "; it was asked to stop, and ends when its handler does" if run.is_cancelling else ""
+        return f"worker {run.worker_id} has claimed it{asked}", f"mainspring run watch {run.id}"
+    if run.state is State.DEAD:
+        tried = f"{run.attempts_spent} attempt{'' if run.attempts_spent == 1 else 's'}"
+        return f"it is a dead letter, after {tried}", f"mainspring dead-letter requeue {run.id}"
+    at = "" if last is None else f" at {last.recorded_at:%Y-%m-%d %H:%M:%S} UTC"
+    return f"it is over: it {_ENDED[run.state]}{at}", f"mainspring run rerun {run.id}"
+
+
+_ENDED = {
+    State.SUCCEEDED: "succeeded",
+    State.CANCELLED: "was cancelled",
+    State.EXPIRED: "expired before it could start",
+    State.LOST: "was lost with its worker",
+}
+
+
+async def _waiting(connection: Connection, actor: Actor, run: Run) -> Explanation:
+    line = Line(run.queue, tuple(run.labels), run.delivery)
+    number = (await jobs.lines(connection, tenant_id=actor.tenant)).get(line)
+    ahead = await store.count_ahead(connection, run.id, COUNTED, tenant_id=actor.tenant)
+    waiting = Waiting(
+        id=run.id,
+        job=run.job,
+        line=line,
+        state=run.state,
+        due_at=run.due_at,
+        attempts_spent=run.attempts_spent,
+        now=await schedules.now(connection),
+        pause=await queues.find_pause(connection, run.queue, tenant_id=actor.tenant),
+        servers=await workers.serving(connection, run.queue),
+        ahead=ahead or 0,
+        finished_per_s=None if number is None else await queues.finished_per_s(connection, number),
+    )
+    first, *then = reasons(waiting)
+    earliest_at, is_estimate = earliest_start(waiting)
+    return Explanation(
+        run_id=run.id,
+        job=run.job,
+        queue=run.queue,
+        state=run.state,
+        at=waiting.now,
+        says=first.says,
+        remedy=first.remedy,
+        gate=first.gate,
+        then=then,
+        ahead=ahead,
+        ahead_is_exact=waiting.ahead < COUNTED,
+        holders=[] if number is None else await workers.holders(connection, number, line),
+        earliest_at=earliest_at,
+        is_estimate=is_estimate,
+    )

@@ -1,0 +1,182 @@
+"""What keeps a run from starting: decided here and nowhere else. What is known goes in, reasons come out.
+
+The first reason is the one that blocks now; those after it would block next.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from mainspring.model.lifecycle import State
+from mainspring.model.payload import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+    from uuid import UUID
+
+    from mainspring.model.line import Line
+    from mainspring.model.worker import Server
+
+SHOWN_LENGTH = 200
+
+
+class Gate(StrEnum):
+    """What may stand between a run and its start."""
+
+    NOT_DUE = "not-due"
+    BACK_OFF = "back-off"
+    QUEUE_PAUSED = "queue-paused"
+    NO_WORKER = "no-worker"
+    NO_LABELS = "no-labels"
+    NO_HANDLER = "no-handler"
+    WORKERS_BUSY = "workers-busy"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """One gate that is closed, said as a clause, and what opens it: a command, or what to do."""
+
+    gate: Gate
+    says: str
+    remedy: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pause:
+    """Somebody has paused a queue."""
+
+    at: datetime
+    by: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """A worker that serves the run's line, and how many runs of that line it holds."""
+
+    worker_id: UUID
+    host: str
+    pid: int
+    slots: int
+    holding: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """A run that waits, and all that decides when it may start."""
+
+    id: UUID
+    job: str
+    line: Line
+    state: State
+    due_at: datetime
+    attempts_spent: int = 0
+    now: datetime
+    pause: Pause | None = None
+    servers: Sequence[Server] = ()
+    ahead: int = 0  # so many runs of its line come before it
+    finished_per_s: float | None = None  # of its line, lately
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """Why a run is not running, or what it is doing instead of waiting."""
+
+    run_id: UUID
+    job: str
+    queue: str
+    state: State
+    at: datetime
+    says: str
+    remedy: str | None = None
+    gate: Gate | None = None  # none: nothing keeps it, it was claimed or has ended
+    then: list[Reason] = field(default_factory=list)  # what would keep it next
+    ahead: int | None = None  # so many runs of its line come before it
+    ahead_is_exact: bool = True
+    holders: list[Holder] = field(default_factory=list)
+    earliest_at: datetime | None = None  # it cannot start before; None: nobody knows
+    is_estimate: bool = False  # of that instant, from how fast its line moves
+
+
+def reasons(run: Waiting) -> list[Reason]:
+    """Everything that keeps a waiting run from starting, in the order in which it is met. Never empty."""
+    asked = (_time(run), _pause(run), objection_of_workers(run.job, run.line, run.servers))
+    return [each for each in asked if each is not None] or [_turn(run)]
+
+
+def earliest_start(run: Waiting) -> tuple[datetime | None, bool]:
+    """Before when the run cannot start, and whether that is an estimate. None where somebody has to act first."""
+    if run.due_at > run.now:
+        return run.due_at, False
+    if reasons(run)[0].gate is not Gate.WORKERS_BUSY:
+        return None, False
+    if not run.ahead:
+        return run.now, False
+    if not run.finished_per_s:
+        return None, False
+    return run.now + timedelta(seconds=run.ahead / run.finished_per_s), True
+
+
+def _time(run: Waiting) -> Reason | None:
+    if run.due_at <= run.now:
+        return None
+    if run.attempts_spent:
+        tried = f"{run.attempts_spent} attempt{'s' if run.attempts_spent > 1 else ''}"
+        gate, says = Gate.BACK_OFF, f"after {tried} it backs off until {_at(run.due_at)}"
+    else:
+        gate, says = Gate.NOT_DUE, f"it is due at {_at(run.due_at)}"
+    return Reason(gate=gate, says=says, remedy=f"mainspring run change {run.id} --at {run.now:%Y-%m-%dT%H:%M:%SZ}")
+
+
+def _pause(run: Waiting) -> Reason | None:
+    if run.pause is None:
+        return None
+    why = f": {printable(run.pause.reason, SHOWN_LENGTH)}" if run.pause.reason else ""
+    return Reason(
+        gate=Gate.QUEUE_PAUSED,
+        says=f"queue {run.line.queue} was paused by {run.pause.by} at {_at(run.pause.at)}{why}",
+        remedy=f"mainspring queue resume {run.line.queue}",
+    )
+
+
+def objection_of_workers(job: str, line: Line, servers: Sequence[Server]) -> Reason | None:
+    """Why none of these workers starts runs of a job in a line."""
+    serving = [each for each in servers if line.queue in each.queues]
+    if not serving:
+        return Reason(
+            gate=Gate.NO_WORKER,
+            says=f"no live worker serves queue {line.queue}",
+            remedy=f"mainspring worker --app MODULE:APP --queues {line.queue}",
+        )
+    able = [each for each in serving if line.is_served_by(each.queues, each.labels)]
+    if not able:
+        return Reason(
+            gate=Gate.NO_LABELS,
+            says=f"no live worker of queue {line.queue} has labels {', '.join(line.labels)}",
+            remedy=f"mainspring worker --app MODULE:APP --queues {line.queue} --labels {','.join(line.labels)}",
+        )
+    if not any(job in each.handlers for each in able):
+        return Reason(
+            gate=Gate.NO_HANDLER,
+            says=f"no live worker of queue {line.queue} has a handler for job {job}",
+            remedy="start a worker with the application that defines it",
+        )
+    return None
+
+
+def _turn(run: Waiting) -> Reason:
+    if run.state is State.HELD:
+        says = "a worker knows its job by now, and it goes back in line within seconds"
+    elif run.ahead:
+        says = f"its workers are busy; {run.ahead:,} run{'s come' if run.ahead > 1 else ' comes'} before it"
+    else:
+        says = "it is next, and starts as soon as a worker has a free slot"
+    return Reason(gate=Gate.WORKERS_BUSY, says=says)
+
+
+def _at(instant: datetime) -> str:
+    return f"{instant:%Y-%m-%d %H:%M:%S} UTC"
