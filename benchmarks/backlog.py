@@ -5,15 +5,17 @@ The two sizes take turns, claim by claim, so that whatever else the machine does
 
 from __future__ import annotations
 
+import os
 import statistics
 import time
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from benchmarks import filling
 from benchmarks.harness import Numbers, bar, durable_server, fresh_database, medians, pass_time, say
-from mainspring.store import leases
+from benchmarks.jobs import noop
+from mainspring.store import leases, workers
 from mainspring.store.database import Database
 from mainspring.store.migrate import check_schema
 from mainspring.worker.claimer import MAX_BATCH
@@ -33,12 +35,12 @@ SETTLE = 2.0  # for the writes of filling to calm down
 class Line:
     """A database with so many ready runs, and a claimer's memory of where they begin."""
 
-    def __init__(self, connection: Connection, run: NewRun, lanes: int) -> None:
+    def __init__(self, connection: Connection, run: NewRun, lanes: int, worker_id: UUID) -> None:
         self._connection = connection
         self._run = run
         self._fronts = [Front() for _ in range(lanes)]
         self._claims = 0
-        self._worker_id = uuid4()
+        self._worker_id = worker_id
 
     async def claim(self) -> float:
         """Claim one batch as a worker does; answers how many seconds it took. Then put as many back."""
@@ -66,16 +68,16 @@ class Line:
         return ended - began
 
 
-async def run(seconds: float) -> Numbers:
+async def run(seconds: float, *, small: int = SMALL, large: int = LARGE) -> Numbers:
     rounds = []
     async with durable_server() as server, AsyncExitStack() as stack:
-        lines = [await _line(server, stack, name, size) for name, size in (("small", SMALL), ("large", LARGE))]
+        lines = [await _line(server, stack, name, size) for name, size in (("small", small), ("large", large))]
         await pass_time(SETTLE, "settling")
         await _take_turns(lines, 1.0)  # warm-up
         for number in range(1, ROUNDS + 1):
-            small, large = await _take_turns(lines, seconds)
-            rounds.append({"ratio": large / small, "claim_ms_small": small, "claim_ms_large": large})
-            say(f"round {number} of {ROUNDS}: {small:.2f} ms with {SMALL:,}, {large:.2f} ms with {LARGE:,} in line")
+            little, much = await _take_turns(lines, seconds)
+            rounds.append({"ratio": much / little, "claim_ms_small": little, "claim_ms_large": much})
+            say(f"round {number} of {ROUNDS}: {little:.2f} ms with {small:,}, {much:.2f} ms with {large:,} in line")
     return medians(rounds)
 
 
@@ -85,7 +87,24 @@ async def _line(server: EmbeddedServer, stack: AsyncExitStack, name: str, size: 
     new_run = await filling.fill(url, size)
     connection = await Database(url).connect("claim", raw_time=True)
     stack.push_async_callback(connection.close)
-    return Line(connection, new_run, await check_schema(connection))
+    return Line(connection, new_run, await check_schema(connection), await _worker(connection))
+
+
+async def _worker(connection: Connection) -> UUID:
+    """Only a worker that lives may claim."""
+    worker_id = uuid4()
+    await workers.register(
+        connection,
+        worker_id=worker_id,
+        host="benchmark",
+        pid=os.getpid(),
+        queues=[noop.definition.queue],
+        handlers=[noop.name],
+        slots=MAX_BATCH,
+        lease_seconds=3_600,
+        version="benchmark",
+    )
+    return worker_id
 
 
 async def _take_turns(lines: list[Line], seconds: float) -> list[float]:

@@ -1,4 +1,4 @@
-"""The benchmarks of schedules, once through at a small size: real schedulers, workers and a server of their own."""
+"""Benchmarks once through at a small size: real schedulers, workers and a server of their own."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from benchmarks import herd, schedules
+from benchmarks import backlog, herd, schedules
 from tests.waiting import PATIENCE
+
+if TYPE_CHECKING:
+    import pytest
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,4 +37,14 @@ def test_a_herd_of_a_few() -> None:
     numbers = bench("herd", "--count", "200", "--rounds", "1")
 
     assert tuple(numbers) == herd.FIELDS
+    assert all(each > 0 for each in numbers.values())
+
+
+async def test_a_backlog_of_a_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Claims of whole batches, of which each lane has some."""
+    monkeypatch.setattr(backlog, "SETTLE", 0.0)
+
+    numbers = await backlog.run(0.1, small=10_000, large=20_000)
+
+    assert tuple(numbers) == backlog.FIELDS
     assert all(each > 0 for each in numbers.values())
