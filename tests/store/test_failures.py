@@ -176,6 +176,12 @@ def test_a_commit_that_a_node_did_not_answer_is_unknown() -> None:
     assert isinstance(translated(asyncpg.InternalServerError(words)), OutcomeUnknown)
 
 
+def test_a_lane_that_has_just_moved_is_worth_another_try() -> None:
+    words = "cannot execute a distributed query from a query on a shard"
+
+    assert isinstance(translated(asyncpg.InternalServerError(words)), DatabaseBusy)
+
+
 def test_a_connection_of_ours_that_breaks_is_no_nodes() -> None:
     error = translated(asyncpg.ConnectionFailureError("connection to server failed"))
 

@@ -120,6 +120,9 @@ _CHECK_VIOLATION = "23514"
 # How a coordinator says that a node did not answer COMMIT. The only node of a transaction prepares nothing: it may have
 # committed.
 _COMMIT_UNANSWERED = "could not commit transaction for shard"
+# How a node says that the lane it is to act upon has just moved to another one: it has rolled back, and who asks again is
+# sent there.
+_LANE_HAS_MOVED = "cannot execute a distributed query from a query on a shard"
 _NODE = re.compile(r"(?:remote node|to the node|command on|as essential:) (?:[^\s@]+@)?([^\s@]+:\d+)")
 
 
@@ -182,6 +185,8 @@ def _of_server(error: asyncpg.PostgresError) -> MainspringError:
             f"A node of the database cluster did not answer COMMIT ({_words(error)}).",
             hint="Look whether the change is there before repeating it.",
         )
+    if _LANE_HAS_MOVED in str(error):
+        return DatabaseBusy("A lane moved to another node of the database cluster.", hint=_AGAIN, sqlstate=sqlstate)
     if (node := _node_of(error, sqlstate)) is not None:
         return node_unreachable(node, sqlstate, _words(error))
     if sqlstate == _CHECK_VIOLATION and error.table_name in _HISTORY and error.constraint_name is None:
