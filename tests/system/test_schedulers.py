@@ -28,11 +28,21 @@ SECOND = timedelta(seconds=1)
 NAMES = [f"every-second-{number}" for number in range(20)]
 
 
+# Of two such schedulers each keeps every other lane, whoever else lives.
+KEEPING_ITS_LANES = """
+from mainspring.cli.__main__ import main
+from mainspring.scheduler import scheduler
+scheduler.lanes_of = lambda own_id, live, lanes: [lane for lane in range(lanes) if lane % 2 == {}]
+main()
+"""
+
+
 @contextmanager
-def scheduler(url: str) -> Iterator[subprocess.Popen[bytes]]:
+def scheduler(url: str, *program: str) -> Iterator[subprocess.Popen[bytes]]:
     """A process `mainspring scheduler`, ended in any case."""
     environment = {**os.environ, "MAINSPRING_DATABASE_URL": url}
-    process = subprocess.Popen([sys.executable, "-m", "mainspring.cli", "scheduler"], env=environment)
+    python = [sys.executable, *(program or ("-m", "mainspring.cli"))]
+    process = subprocess.Popen([*python, "scheduler"], env=environment)
     try:
         yield process
     finally:
@@ -92,6 +102,32 @@ async def test_a_killed_scheduler_is_replaced_and_nothing_is_missing_or_extra(
     rows = await connection.fetch(f"select {SCHEDULE_OF} as name, due_at from ready")  # noqa: S608
     assert len(rows) == len(occurrences), "none is extra"
     assert {(row["name"], row["due_at"]) for row in rows} == occurrences
+
+
+async def test_without_a_new_share_of_the_lanes_those_of_a_killed_scheduler_would_be_silent(
+    app: Mainspring, url: str, connection: Connection
+) -> None:
+    """The control of the test above."""
+    await schedule_all(app)
+    rows = await connection.fetch("select name from schedule where lane % 2 = 0")
+    orphans = {row["name"] for row in rows}
+    assert 0 < len(orphans) < len(NAMES)
+    with (
+        scheduler(url, "-c", KEEPING_ITS_LANES.format(0)) as first,
+        scheduler(url, "-c", KEEPING_ITS_LANES.format(1)),
+    ):
+        await until_each_fired(connection, 2)
+        first.kill()
+        await asyncio.to_thread(first.wait, PATIENCE)
+        before = await fired(connection)
+
+        async def others_went_on() -> dict[str, list[datetime]] | None:
+            found = await fired(connection)
+            return found if all(len(found[name]) >= len(before[name]) + 5 for name in {*NAMES} - orphans) else None
+
+        after = await until(others_went_on, 0.1)
+    # What was on its way when the scheduler was killed may have arrived.
+    assert all(len(after[name]) <= len(before[name]) + 2 for name in orphans)
 
 
 async def test_a_scheduler_that_was_frozen_fires_nothing_again(

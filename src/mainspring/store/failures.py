@@ -120,8 +120,8 @@ _CHECK_VIOLATION = "23514"
 # How a coordinator says that a node did not answer COMMIT. The only node of a transaction prepares nothing: it may have
 # committed.
 _COMMIT_UNANSWERED = "could not commit transaction for shard"
-# How a node says that the lane it is to act upon has just moved to another one: it has rolled back, and who asks again is
-# sent there.
+# How a node says that the lane it is to act upon has just moved to another one: it has rolled back, and who asks again
+# is sent there.
 _LANE_HAS_MOVED = "cannot execute a distributed query from a query on a shard"
 _NODE = re.compile(r"(?:remote node|to the node|command on|as essential:) (?:[^\s@]+@)?([^\s@]+:\d+)")
 
