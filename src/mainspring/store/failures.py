@@ -114,6 +114,7 @@ _MEANINGS = {
         "A pooler between us and PostgreSQL mixes up sessions: give workers a direct connection.",
     ),
 }
+_MOVED = Meaning(DatabaseBusy, "A lane has just moved to another node of the database cluster: {}.", _AGAIN)
 _UNKNOWN = Meaning(StoreError, "PostgreSQL reported an error: {}.", "Look into the server's log.")
 _HISTORY = ("attempt", "log")
 _CHECK_VIOLATION = "23514"
@@ -186,7 +187,7 @@ def _of_server(error: asyncpg.PostgresError) -> MainspringError:
             hint="Look whether the change is there before repeating it.",
         )
     if _LANE_HAS_MOVED in str(error):
-        return DatabaseBusy("A lane moved to another node of the database cluster.", hint=_AGAIN, sqlstate=sqlstate)
+        return _raised(_MOVED, sqlstate, _words(error))
     if (node := _node_of(error, sqlstate)) is not None:
         return node_unreachable(node, sqlstate, _words(error))
     if sqlstate == _CHECK_VIOLATION and error.table_name in _HISTORY and error.constraint_name is None:
