@@ -317,7 +317,8 @@ OTHER_SAMPLES: dict[str, dict[str, str]] = {
     "runs/rerun": {"detail": "'{}'", "ids": f"'{{{','.join(IN_LANE_0)}}}'", "payload": "null", "codec": "null"},
     "lists/placed": LISTING,
     "lists/placed_of_jobs": LISTING,
-    "lists/ready_of_jobs": LISTING | {"states": "'{ready,scheduled}'"},
+    "lists/ready_of_jobs": LISTING
+    | {"states": "'{ready,scheduled}'", "bound": "52", "befores": f"array_fill({LISTING['before']}::uuid, array[8])"},
     "lists/ready_along_lines": LISTING,
     "lists/running": LISTING,
     "lists/ended": LISTING | IN_HISTORY,

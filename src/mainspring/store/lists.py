@@ -5,12 +5,13 @@ Rows come with `is_match`, whether the filter's rest holds, and `is_last`, wheth
 
 from __future__ import annotations
 
+from collections import defaultdict
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 from mainspring.model.filter import FAILURES, UNSUCCESSFUL
-from mainspring.model.ids import by_lane, made_at
+from mainspring.model.ids import by_lane, lane_of, made_at
 from mainspring.model.lifecycle import State
 from mainspring.store.database import KEEPS_GOOD_PLANS
 from mainspring.store.history import HOST_CLOCK_SLACK
@@ -93,24 +94,34 @@ async def _in_line(connection: Connection, scope: Scope, values: dict[str, Any])
     found: dict[int, list[Record]] = {lane: [] for lane in scope.lanes}
     ends: dict[int, UUID] = dict.fromkeys(scope.lanes, values["before"])
     for _ in range(LOOKS_AT_NEWEST):
-        for lane, end in ends.items():
-            newest = await _among_newest(connection, scope, lane, {**values, "before": end})
-            found[lane] = [*(row for row in found[lane] if row["is_match"]), *newest]
+        newest = await _among_newest(connection, scope, ends, values)
+        for lane in ends:
+            found[lane] = [*(row for row in found[lane] if row["is_match"]), *newest.get(lane, ())]
         ends = _given_up_too_soon(found, scope.most)
+        if not ends:
+            break
     for lane in ends:
         found[lane] = await _along_lines(connection, scope, lane, values)
     return [row for rows in found.values() for row in rows]
 
 
-async def _among_newest(connection: Connection, scope: Scope, lane: int, values: dict[str, Any]) -> list[Record]:
-    return await load("lists/ready_of_jobs").fetch(
+async def _among_newest(
+    connection: Connection, scope: Scope, ends: dict[int, UUID], values: dict[str, Any]
+) -> dict[int, list[Record]]:
+    """By lane, what matches among so many below its end."""
+    rows = await load("lists/ready_of_jobs").fetch(
         connection,
-        lane=lane,
+        lanes=list(ends),
+        befores=list(ends.values()),
         jobs=sorted(set(scope.jobs)) if scope.is_of_jobs else None,
         lines=sorted(set(scope.lines)),
         bound=max(scope.most + 1, scope.bound // SHARE_OF_A_LOOK),
-        **values,
+        **{name: value for name, value in values.items() if name != "before"},
     )
+    found: dict[int, list[Record]] = defaultdict(list)
+    for row in rows:
+        found[lane_of(row["id"])].append(row)
+    return found
 
 
 def _given_up_too_soon(found: dict[int, list[Record]], wanted: int) -> dict[int, UUID]:
