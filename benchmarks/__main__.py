@@ -33,15 +33,24 @@ BENCHMARKS = {
     "schedules": Benchmark("edits, firing and lateness with a million schedules", 60),
     "schedulers": Benchmark("two and four schedulers, one of which is killed", 20),
     "herd": Benchmark("200,000 schedules due in the same second, at once and spread", 120),
+    "admission": Benchmark("what limits cost, and how fast runs pass them", 6),
     "citus": Benchmark("what a run costs the servers of the Citus cluster at MAINSPRING_CITUS_URL", 120),
     "lists": Benchmark("pages of runs out of a million ready ones and ten million attempts", 20),
 }
 ALL = "all"
-LONG = ("peers", "schedules", "schedulers", "herd", "lists", "citus")  # not among all: they take minutes, or a cluster
+LONG = (
+    "admission",
+    "peers",
+    "schedules",
+    "schedulers",
+    "herd",
+    "lists",
+    "citus",
+)  # not among all: they take minutes, or a cluster
 WISHES = {
     "only": ("peers",),
     "jobs": ("peers",),
-    "rounds": ("peers", "herd", "throughput", "citus"),
+    "rounds": ("peers", "herd", "throughput", "citus", "admission"),
     "small": ("lists",),
     "count": ("schedules", "herd"),
     "due": ("schedules", "schedulers"),

@@ -8,19 +8,32 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 import sys
 import threading
 import time
 from itertools import cycle, islice
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 import uvloop
 
+from benchmarks import limited_jobs
 from benchmarks.jobs import app, executed, noop, noop_in_chunks, sleeper, stranger
 from benchmarks.payload import CALL, random_calls
 
-JOBS = {"noop": noop, "noop_in_chunks": noop_in_chunks, "sleeper": sleeper, "stranger": stranger}
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+JOBS = {
+    "noop": noop,
+    "noop_in_chunks": noop_in_chunks,
+    "sleeper": sleeper,
+    "stranger": stranger,
+    "keyed": limited_jobs.keyed,
+    "serial": limited_jobs.serial,
+}
+KEYS = 10_000
 RANDOM_CALLS = 20_000  # so many different ones, again and again: as many as wait in line
 
 
@@ -31,8 +44,8 @@ class Orders(msgspec.Struct, frozen=True, kw_only=True):
     most_waiting: int | None = 20_000  # how long the line may get
     per_second: float | None = None  # one by one, evenly over time, instead of in batches
     priority: int = 5
-    job: Literal["noop", "noop_in_chunks", "sleeper", "stranger"] = "noop"
-    payload: Literal["constant", "random"] = "constant"
+    job: Literal["noop", "noop_in_chunks", "sleeper", "stranger", "keyed", "serial"] = "noop"
+    payload: Literal["constant", "random", "keyed"] = "constant"
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,7 +62,7 @@ class Producing:
         self._lines = 0
         self._submitted = 0
         self._finished_before = executed[0]
-        self._calls = cycle(random_calls(RANDOM_CALLS) if orders.payload == "random" else [CALL])
+        self._calls = _calls(orders.payload)
 
     async def run(self) -> Report:
         threading.Thread(target=self._read_lines, daemon=True).start()
@@ -61,6 +74,7 @@ class Producing:
         await (self._in_batches() if self._orders.per_second is None else self._one_by_one(self._orders.per_second))
         ended = time.monotonic()
         await app.close()
+        await limited_jobs.app.close()
         timed = self._submitted - self._orders.warm_up
         return Report(submitted=self._submitted, timed=timed, began=began, ended=ended)
 
@@ -101,6 +115,14 @@ class Producing:
         """The moment of the call travels in the payload, so that history can tell how long the whole way took."""
         await self._job.submit(customer=number, plan="pro", note=repr(time.time()))
         self._submitted += 1
+
+
+def _calls(payload: str) -> Iterator[dict[str, Any]]:
+    if payload == "constant":
+        return cycle([CALL])
+    if payload == "random":
+        return cycle(random_calls(RANDOM_CALLS))
+    return ({**call, "customer": random.randrange(KEYS)} for call in cycle(random_calls(RANDOM_CALLS)))
 
 
 def main() -> None:

@@ -23,6 +23,8 @@ from benchmarks.harness import (
 from benchmarks.processes import Producer, Worker, cpu_seconds
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from benchmarks.harness import Looker
     from mainspring.store.embedded import EmbeddedServer
 
@@ -46,21 +48,21 @@ WARM_UP = 2.0
 
 
 async def run(seconds: float, *, rounds: int = ROUNDS) -> Numbers:
-    measured = []
+    rounds_measured = []
     async with durable_server() as server:
         for number in range(1, rounds + 1):
             say(f"round {number} of {rounds}: Mainspring, the bare loop, and three other loads, {seconds:g} s each")
-            measured.append(await _round(server, seconds))
-    return medians(measured)
+            rounds_measured.append(await _round(server, seconds))
+    return medians(rounds_measured)
 
 
 async def _round(server: EmbeddedServer, seconds: float) -> Numbers:
     """Ours and the bare loop with payloads that differ; then equal ones; handlers that wait; and chunks."""
-    ours = await _mainspring(server, seconds, payload="random")
+    ours = await measured(server, seconds, payload="random")
     bare = await bare_loop(await fresh_database(server, "bare"), seconds)
-    constant = await _mainspring(server, seconds)
-    sleeping = await _mainspring(server, seconds, job="sleeper", payload="random")
-    chunked = await _mainspring(server, seconds, job="noop_in_chunks", payload="random")
+    constant = await measured(server, seconds)
+    sleeping = await measured(server, seconds, job="sleeper", payload="random")
+    chunked = await measured(server, seconds, job="noop_in_chunks", payload="random")
     say(f"  {ours['jobs_per_s']:,.0f} jobs/s; bare {bare:,.0f}; ratio {ours['jobs_per_s'] / bare:.2f}")
     return {
         **ours,
@@ -75,9 +77,13 @@ async def _round(server: EmbeddedServer, seconds: float) -> Numbers:
     }
 
 
-async def _mainspring(server: EmbeddedServer, seconds: float, **orders: str) -> Numbers:
+async def measured(
+    server: EmbeddedServer, seconds: float, *, prepare: Callable[[str], Awaitable[None]] | None = None, **orders: str
+) -> Numbers:
     """All figures are per run in history. WAL is counted until the last run is there: nothing may be put off."""
     url, executed_before = await fresh_database(server, "ours"), executed_count()
+    if prepare is not None:
+        await prepare(url)
     with Worker(url) as worker, Producer(url, **orders) as producer:
         async with observer(url) as connection:
             await producer.is_warm()

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from mainspring.control.watching import RunUpdate
     from mainspring.errors import MainspringError
     from mainspring.model.admission import Explanation, Gate
+    from mainspring.model.concurrency import Limit, LimitStatus
     from mainspring.model.context import Context
     from mainspring.model.filter import RunFilter
     from mainspring.model.lifecycle import Outcome, State
@@ -48,6 +49,8 @@ __all__ = [
     "Handle",
     "Jitter",
     "Job",
+    "Limit",
+    "LimitStatus",
     "LogLine",
     "Mainspring",
     "MainspringError",
@@ -86,6 +89,8 @@ _HOMES = {
     "Handle": "mainspring.app.handle",
     "Jitter": "mainspring.model.policy",
     "Job": "mainspring.app.job",
+    "Limit": "mainspring.model.concurrency",
+    "LimitStatus": "mainspring.model.concurrency",
     "LogLine": "mainspring.model.report",
     "Mainspring": "mainspring.app.mainspring",
     "MainspringError": "mainspring.errors",

@@ -11,7 +11,7 @@
     │   └── ValueNotStorable               PostgreSQL cannot keep a value that was given
     ├── NotFound (LookupError)
     │   ├── JobNotFound · QueueNotFound · RunNotFound · WorkerNotFound · OperationNotFound · ScheduleNotFound
-    │   │   · CalendarNotFound
+    │   │   · CalendarNotFound · LimitNotFound
     ├── Conflict                           someone got there first
     │   ├── RunAlreadyStarted · RunAlreadyEnded · RunNotDead · RunNotEnded
     │   ├── RevisionConflict · IdempotencyConflict · KeyBusy · LeaseLost
@@ -132,6 +132,10 @@ class ScheduleNotFound(NotFound):
 
 class CalendarNotFound(NotFound):
     code = "calendar-not-found"
+
+
+class LimitNotFound(NotFound):
+    code = "limit-not-found"
 
 
 class QueueNotFound(NotFound):

@@ -62,7 +62,7 @@ def after(verb: str, before: Expected, seen: State | None) -> Expected:
         return Expected(GONE)
     if verb == "cancel" and before.spot == State.RUNNING:
         return Expected(State.RUNNING, is_cancelling=True)  # the worker is asked; it or a rescuer ends the run
-    (target,) = VERBS[verb].targets
+    (target,) = VERBS[verb].targets - ({State.HELD} if verb == "promote" else set())  # these runs have no limits
     if before.is_cancelling and target not in ENDS:
         return Expected(State.CANCELLED)
     return Expected(target)

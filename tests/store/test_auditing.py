@@ -52,6 +52,7 @@ async def world(app: Mainspring, url: str, connection: Connection) -> World:
     running, worker = await sell.submit(), await registered(connection, slots=1)
     await claim(connection, lane_of(running.id), await connection.fetchval("select line_id from ready"), worker)
     await app.queues.pause("default")
+    await app.limits.set(100, queue="default")
     return World(app, url, (await sell.submit()).id, running.id, dead.id, over.id, worker)
 
 
@@ -86,6 +87,8 @@ ACTS: dict[str, tuple[str, Callable[[World], Awaitable[Any]]]] = {
     "operations/start": ("operation.start", lambda world: world.app.operations.start("cancel", RunFilter())),
     "queues/pause": ("queue.pause", lambda world: world.app.queues.pause("mail")),
     "queues/resume": ("queue.resume", lambda world: world.app.queues.resume("default")),
+    "limits/put": ("limit.set", lambda world: world.app.limits.set(7, queue="mail")),
+    "limits/remove": ("limit.remove", lambda world: world.app.limits.remove(queue="default")),
     "workers/request_drain": ("worker.drain", lambda world: world.app.workers.drain(world.worker)),
 }
 # Restoring takes many transactions, between one row and another.
@@ -98,7 +101,20 @@ REFUSE = """
 create function refuse() returns trigger language plpgsql as $$ begin raise exception 'no audit today'; end $$;
 create trigger refuse before insert on audit for each row execute function refuse()"""
 ALLOW = "drop trigger refuse on audit; drop function refuse"
-TABLES = ("ready", "later", "held", "dead", "lease", "attempt", "job", "job_version", "queue", "operation", "worker")
+TABLES = (
+    "ready",
+    "later",
+    "held",
+    "dead",
+    "lease",
+    "attempt",
+    "job",
+    "job_version",
+    "queue",
+    "operation",
+    "worker",
+    "limit_rule",
+)
 
 
 async def contents(connection: Connection) -> list[str]:

@@ -115,7 +115,7 @@ async def test_what_was_changed_since_it_was_found_is_not_taken(queue: Queue) ->
     await queue.mine.execute("update ready set rank = rank_bound() + 1000000 where id = $1", staged)
     delete = next(each for each in inside(load("runs/claim")) if "delete from ready" in each.text)
 
-    (taken, ids, _ranks) = await delete.fetchrow(queue.mine, lane=queue.lane, picked=queue.ids, line=queue.line)  # type: ignore[misc]
+    (taken, ids, _ranks, _gates) = await delete.fetchrow(queue.mine, lane=queue.lane, picked=queue.ids, line=queue.line)  # type: ignore[misc]
 
     assert sorted(ids) == sorted(others)
     assert len(taken) == len(others)

@@ -29,6 +29,7 @@ SEVERAL_LANES = {
     "leases/of_worker": "a worker has leases in all lanes, and asks once per beat",
     "restoring/running": "for people, before all lanes are restored",
     "queues/depths": "one look that saves a look per lane and line",
+    "limits/lanes_with_gates": "one look that saves a look per lane",
     "lists/counts": "for people: each lane by its own index scan",
     "lists/running_counts": "for people: leases are few",
     "lists/ended": "for people: history by job, of all lanes or one",
@@ -141,7 +142,7 @@ def test_the_reader_looks_into_the_functions_that_a_statement_calls() -> None:
     assert written(load("schedules/backfill")) == {"occurrence", "occurrence_past", "ready"}
     assert [touch.table for touch in touches(inside(fire)[1])] == ["cursor", "schedule"]
     assert lapses(Statement("made up", "select finish_run()")) == []
-    assert written(load("runs/submit")) == {"idempotency", "ready", "later"}
+    assert written(load("runs/submit")) == {"idempotency", "ready", "later", "held"}
 
 
 # ── the tables ──────────────────────────────────────────────────────────────────────────────────────────────────

@@ -34,7 +34,8 @@ READING = """
     calendars/find calendars/list calendars/users health/schedules_paused_by health/settings health/workers
     history/attempts_of_run history/audit_of_run history/ends jobs/find jobs/ids jobs/lines jobs/list jobs/names
     jobs/names_of lists/begin lists/counts lists/ended lists/last_errors lists/placed lists/placed_of_jobs
-    lists/ready_along_lines lists/ready_counts lists/ready_of_jobs
+    limits/ahead limits/count_of_rule limits/gate_of_run limits/holders limits/list limits/rules_of_gates limits/waiting
+    limits/waiting_gates lists/ready_along_lines lists/ready_counts lists/ready_of_jobs
     lists/running lists/running_counts lists/unsuccessful lists/whereabouts operations/find operations/list
     queues/depths queues/find_pause queues/samples queues/slots queues/tallies reports/find_progress
     reports/lines_of_run roles/keepers roles/lacking roles/search_path roles/strangers runs/ahead runs/find runs/rank
@@ -44,6 +45,13 @@ READING = """
     schedules/scan_end_of_job schedules/skipped schedules/specs schedules/versions workers/heartbeats workers/list
     workers/holders workers/lost workers/serving
 """
+# Whoever submits or ends runs with limits releases those whose turn it is.
+ADMITTING = """
+    limits/admit limits/book limits/counts limits/lock_gates limits/next_turns limits/revision limits/rules_of_gates
+    limits/spread
+"""
+# An application declares limits beside its jobs.
+LIMITING = " limits/list limits/lock limits/put limits/remove limits/spread_all"
 DEFINING = """
     jobs/add_version jobs/find_version jobs/lines jobs/open_line jobs/open_line_with_number jobs/register
     jobs/register_with_number
@@ -75,7 +83,8 @@ WATCHING_THE_TIME = """
     schedules/note_tzdata schedules/of_older_tzdata schedules/set_aside
 """
 WORKING = """
-    history/add_partitions
+    history/add_partitions limits/end_runs limits/free_leaked limits/free_slots limits/lanes_with_gates
+    limits/waiting_gates
     leases/bury leases/close leases/complete leases/find leases/give_back leases/hold leases/of_worker
     leases/record_stale leases/recorded_before leases/rescue leases/retry leases/settle queues/add_samples queues/depths
     queues/fold_tallies queues/forget_samples queues/is_sampled queues/samples queues/slots queues/tallies queues/tally
@@ -129,8 +138,8 @@ OTHERS = {
 NAMES = {
     RoleKind.READER: READING + CONNECTING,
     RoleKind.SCHEDULER: CONNECTING + FIRING + WATCHING_THE_TIME,
-    RoleKind.CLIENT: READING + CONNECTING + DEFINING + ACTING + SCHEDULING,
-    RoleKind.WORKER: CONNECTING + DEFINING + WORKING,
+    RoleKind.CLIENT: READING + CONNECTING + DEFINING + LIMITING + ACTING + ADMITTING + SCHEDULING,
+    RoleKind.WORKER: CONNECTING + DEFINING + LIMITING + ADMITTING + WORKING,
 }
 HOSTILE = ['a"b', "a'b", "a; drop schema mainspring", "$$a$$", "a\\b", " a ", "SELECT", "ü🙂", "a--b", "a/*b", "%I{}"]
 
@@ -282,7 +291,7 @@ async def test_every_function_says_who_needs_it(connection: Connection) -> None:
         " from pg_proc where pronamespace = 'mainspring'::regnamespace"
     )
 
-    assert {each.replace("(mainspring.", "(") for each in FUNCTIONS} == {row["signature"] for row in rows}
+    assert {each.replace("mainspring.", "") for each in FUNCTIONS} == {row["signature"] for row in rows}
 
 
 def test_every_statement_says_who_executes_it() -> None:

@@ -72,6 +72,12 @@ FILL = """
     insert into held (lane, id, tenant_id, job_id, job_version, line_id, priority, payload, due_at, reason)
     select n % 8, gen_random_uuid(), 1, n % 50, 1, 1, 5, '{}', clock_now(), 'no-handler'
     from generate_series(1, 2000) as n;
+    insert into held (lane, id, tenant_id, job_id, job_version, line_id, priority, payload, due_at, reason, gates, gate,
+                      turn)
+    select n % 8, gen_random_uuid(), 1, n % 50, 1, 1, 5, '{}', clock_now(), 'limit', '7:' || n % 200, '7:' || n % 200, n
+    from generate_series(1, 20000) as n;
+    insert into slot (lane, run_id, rule_id, gate, place, is_strict, halts_on_dead)
+    select n % 8, gen_random_uuid(), 7, '7:' || n % 200, 1, n % 2 = 0, false from generate_series(1, 2000) as n;
     insert into idempotency (lane, tenant_id, key, run_id, digest)
     select n % 8, 1, n::text, gen_random_uuid(), '' from generate_series(1, 2000) as n;
     insert into audit (lane, tenant_id, actor, action, subject)
@@ -216,7 +222,14 @@ SAMPLES = {
     "seen": "null",
     "from_ready": "null",
     "from_later": "null",
+    "from_gates": "null",
     "were_ranked": "null",
+    "run_gates": "null",
+    "gates": "'{7:1,7:2,7:3}'",
+    "gate": "'7:8'",
+    "counts": "'{1,2,3}'",
+    "number": "'7'",
+    "turn": "10000",
     "changed": "null",
     "kept_held": "null",
     "passed_over": "0",
@@ -329,9 +342,14 @@ OTHER_SAMPLES: dict[str, dict[str, str]] = {
         "taken": f"array_fill({A_RUN}, array[3])",
         "taken_ids": f"'{{{','.join(IN_LANE_0)}}}'",
         "taken_ranks": "'{1,2,3}'",
+        "taken_gates": "'{null,null,null}'",
     },
     "rerun_runs": {"detail": "'{}'"},
     "change_runs": {"detail": "'{}'", "line": "null", "due": "null", "max_age": "null", "present_line": "null"},
+    "limits/waiting_gates": {"after": "'7:5'", "count": "20"},
+    "free_slots": {"state": "'dead'"},
+    "limits/free_slots": {"state": "'dead'"},
+    "limits/admit": {"takes_slot": "'{true,true,true}'"},
     "runs/promote": {"fronts": LONG_AGO},
     "promote_runs": {"fronts": LONG_AGO},
     "runs/release": {"lines": "'{1,1,1}'", "pauses": "'{0,0,0}'"},

@@ -42,6 +42,13 @@ WITHOUT = {
     "runs/submit": "each item names the tenant of its run and of its key",
     "reports/find_progress": "a row by the id of a run that the caller has found as its tenant's",
     "reports/lines_of_run": "rows by the id of a run that the caller has found as its tenant's",
+    "limits/ahead": "the gate at which a run waits that the caller has found as its tenant's",
+    "limits/count_of_rule": "the gates of a limit that the caller has found as its tenant's",
+    "limits/holders": "the gates of a limit that the caller has found as its tenant's",
+    "limits/waiting": "a gate of a limit that the caller has found as its tenant's",
+    "limits/waiting_gates": "the names of gates: those of the caller's own limit are shown, by its number",
+    "limits/rules_of_gates": "limits by the numbers in gates: whoever releases runs does so for all tenants",
+    "limits/spread": "limits that the caller has found as its tenant's",
     "schedules/next_due": "how late schedulers are, who serve all tenants",
     "schedules/occurrences": "rows by the id of a schedule that the caller has found as its tenant's",
     "schedules/occurrences_at": "rows by the id of a schedule that the caller has found as its tenant's",
@@ -56,7 +63,7 @@ WITHOUT = {
 # Whose rows say by a column whose they are, or by the runs in them.
 OF_TENANTS = {"ready", "later", "held", "dead", "lease", "attempt", "idempotency", "audit", "job", "line", "queue"}
 OF_TENANTS |= {"operation", "log", "progress", "checkpoint", "schedule", "schedule_version", "cursor"}
-OF_TENANTS |= {"occurrence", "occurrence_past", "skipped", "calendar"}
+OF_TENANTS |= {"occurrence", "occurrence_past", "skipped", "calendar", "limit_rule", "slot"}
 
 
 # ── statically ──────────────────────────────────────────────────────────────────────────────────────────────────

@@ -51,7 +51,7 @@ def test_an_operation_acts_on_the_runs_that_its_move_takes() -> None:
 
 def test_only_submit_makes_runs_out_of_nothing() -> None:
     assert [move.verb for move in MOVES if not move.sources] == ["submit"]
-    assert [move.verb for move in MOVES for source, _ in move.paths if source is None] == ["submit"] * 2
+    assert [move.verb for move in MOVES for source, _ in move.paths if source is None] == ["submit"] * 3
 
 
 def test_only_withdraw_leaves_nothing_of_a_run_and_only_of_one_that_has_not_been_ready() -> None:

@@ -43,6 +43,7 @@ async def test_what_is_notified_during_a_round_has_another_one_at_once() -> None
         listener=cast("Any", listener),
         reconciler=cast("Any", SimpleNamespace(reconcile=nothing)),
         status=cast("Any", SimpleNamespace(write=write)),
+        gating=cast("Any", SimpleNamespace(refresh=nothing)),
     )
     sync._rounds_until_lines = 10
     running = asyncio.create_task(sync.run())

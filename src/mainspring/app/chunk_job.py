@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from mainspring.app.handle import Handle
     from mainspring.control.schedule_texts import CalendarsGiven
+    from mainspring.model.concurrency import Limit
     from mainspring.model.context import Context
     from mainspring.model.policy import RetryPolicy
     from mainspring.schedule.deciding import CatchUp
@@ -34,6 +35,7 @@ class JobKeywords(TypedDict, total=False):
     timeout: timedelta | float | None
     run_timeout: timedelta | float | None
     start_within: timedelta | float | None
+    limit: Limit | Sequence[Limit] | None
     capture_logs: str | None
     schedule: str | Schedule | None
     zone: str

@@ -10,6 +10,7 @@ from mainspring.app.job import Job
 from mainspring.control.dead import DeadLetters
 from mainspring.control.explaining import Explanations
 from mainspring.control.jobs import Jobs
+from mainspring.control.limits import Limits
 from mainspring.control.lists import Lists
 from mainspring.control.operations import Operations
 from mainspring.control.queues import Queues, Workers
@@ -134,6 +135,22 @@ class QueueCollection(Collection):
     list_sync = blocking(list)
     pause_sync = blocking(pause)
     resume_sync = blocking(resume)
+
+
+class LimitCollection(Collection):
+    """How many runs may execute at once."""
+
+    called = "app.limits"
+
+    list = verb(Limits, Limits.list)
+    show = verb(Limits, Limits.show)
+    set = verb(Limits, Limits.set)
+    remove = verb(Limits, Limits.remove)
+
+    list_sync = blocking(list)
+    show_sync = blocking(show)
+    set_sync = blocking(set)
+    remove_sync = blocking(remove)
 
 
 class WorkerCollection(Collection):

@@ -12,6 +12,7 @@ from mainspring.app.blocking import BackgroundLoop
 from mainspring.app.chunk_job import ChunkJob, ChunkJobDecorator
 from mainspring.app.collections import (
     JobCollection,
+    LimitCollection,
     OperationCollection,
     QueueCollection,
     RunCollection,
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from mainspring.app.submitting import Submitting
     from mainspring.control.schedule_requests import ScheduleRequest
     from mainspring.control.schedule_texts import CalendarsGiven
+    from mainspring.model.concurrency import Limit
     from mainspring.model.context import Context
     from mainspring.model.line import Delivery
     from mainspring.model.policy import RetryPolicy
@@ -102,6 +104,7 @@ class Mainspring:
         self.runs = RunCollection(self)
         self.jobs = JobCollection(self)
         self.queues = QueueCollection(self)
+        self.limits = LimitCollection(self)
         self.workers = WorkerCollection(self)
         self.operations = OperationCollection(self)
         self.schedules = ScheduleCollection(self)
@@ -149,6 +152,7 @@ class Mainspring:
         timeout: timedelta | float | None = None,
         run_timeout: timedelta | float | None = None,
         start_within: timedelta | float | None = None,
+        limit: Limit | Sequence[Limit] | None = None,
         capture_logs: str | None = None,
         schedule: str | Schedule | None = None,
         zone: str = ...,
@@ -171,6 +175,9 @@ class Mainspring:
 
         With `isolated=True` each run has a process of its own, which can be killed and held to limits:
         `memory="256MiB"` beyond what the application itself takes, `cpu` for its processor time.
+
+        With `limit=Limit(3)` at most three of its runs execute at once, in the whole fleet; with
+        `limit=Limit(1, key="customer")` one for each customer.
 
         With `chunk=100` one call of the handler gets up to that many runs, as a list of items, and answers for each; a
         run waits for others for `chunk_wait` at most, 0.2 seconds unless told.

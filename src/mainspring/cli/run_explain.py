@@ -50,11 +50,15 @@ def _lines_about(found: Explanation) -> Iterator[tuple[str, str | Text]]:
     for each in found.then:
         yield "then", each.says if each.remedy is None else f"{each.says} ({each.remedy})"
     if found.ahead is not None:
-        yield "ahead", f"{'' if found.ahead_is_exact else 'at least '}{found.ahead:,} in its line"
+        yield "ahead", f"{'' if found.ahead_is_exact else 'at least '}{found.ahead:,} {_where(found)}"
     if found.gate is Gate.WORKERS_BUSY:
         yield from _holders(found.holders)
     if found.earliest_at is not None:
         yield "earliest", _earliest(found)
+
+
+def _where(found: Explanation) -> str:
+    return "at its limit" if found.gate is Gate.LIMIT else "in its line"
 
 
 def _holders(holders: list[Holder]) -> Iterator[tuple[str, str]]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from mainspring.errors import ForeignDatabase, SchemaMismatch
 from mainspring.model.job import definition_of
 from mainspring.model.template import Numbers
-from mainspring.store import jobs
+from mainspring.store import jobs, limits
 from mainspring.store.confirming import REGISTRATIONS_LANE, confirm
 from mainspring.store.migrate import check_schema, installation_of
 from mainspring.store.submissions import known_document
@@ -101,6 +101,9 @@ class Definitions:
                 definition.as_document(),
                 actor=actor.name,
                 tenant_id=actor.tenant,
+            )
+            await limits.declare(
+                connection, definition.name, reference, definition.limit, tenant_id=actor.tenant, actor=actor.name
             )
             await confirm(connection, [REGISTRATIONS_LANE])  # what was found may not be on the standby yet
         found = _registered(installation, definition.name, reference, line, line_id)

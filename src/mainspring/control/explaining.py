@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from mainspring.model.admission import Explanation, Waiting, earliest_start, reasons
 from mainspring.model.lifecycle import WAITING, State
 from mainspring.model.line import Line
-from mainspring.store import jobs, queues, schedules, workers
+from mainspring.store import jobs, limits, queues, schedules, workers
 from mainspring.store import runs as store
 
 if TYPE_CHECKING:
@@ -25,8 +25,9 @@ COUNTED = 10_000  # runs ahead: in each lane, and so the least that is told wher
 class Explanations:
     """Explains what single runs wait for."""
 
-    def __init__(self, *, database: Database, runs: Runs) -> None:
+    def __init__(self, *, database: Database, runs: Runs, lanes: int) -> None:
         self._database = database
+        self._lanes = lanes
         self._runs = runs
 
     async def explain(self, actor: Actor, run_id: UUID | str) -> Explanation:
@@ -38,7 +39,7 @@ class Explanations:
         async with self._database.acquire() as connection:
             if run.state not in WAITING:
                 return await _not_waiting(connection, run)
-            return await _waiting(connection, actor, run)
+            return await _waiting(connection, actor, run, self._lanes)
 
 
 async def _not_waiting(connection: Connection, run: Run) -> Explanation:
@@ -74,10 +75,13 @@ _ENDED = {
 }
 
 
-async def _waiting(connection: Connection, actor: Actor, run: Run) -> Explanation:
+async def _waiting(connection: Connection, actor: Actor, run: Run, lanes: int) -> Explanation:
     line = Line(run.queue, tuple(run.labels), run.delivery)
     number = (await jobs.lines(connection, tenant_id=actor.tenant)).get(line)
-    ahead = await store.count_ahead(connection, run.id, COUNTED, tenant_id=actor.tenant)
+    limit = await limits.reached_by(connection, run.id, lanes, COUNTED, tenant_id=actor.tenant)
+    ahead = (
+        await store.count_ahead(connection, run.id, COUNTED, tenant_id=actor.tenant) if limit is None else limit.ahead
+    )
     waiting = Waiting(
         id=run.id,
         job=run.job,
@@ -86,6 +90,7 @@ async def _waiting(connection: Connection, actor: Actor, run: Run) -> Explanatio
         due_at=run.due_at,
         attempts_spent=run.attempts_spent,
         now=await schedules.now(connection),
+        limit=limit,
         pause=await queues.find_pause(connection, run.queue, tenant_id=actor.tenant),
         servers=await workers.serving(connection, run.queue),
         ahead=ahead or 0,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 from mainspring.control.accepting import check_verdicts
 from mainspring.control.definitions import document_of
 from mainspring.model.options import NO_OPTIONS
 from mainspring.model.template import template_of
+from mainspring.store.notify import CALLERS_COMMIT_SECONDS
 from mainspring.worker.tracing import current_trace
 
 if TYPE_CHECKING:
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
     from mainspring.control.application import Application
     from mainspring.control.definitions import Definitions, Known, Registered
+    from mainspring.control.limits import LimitsInForce
     from mainspring.control.submitter import Submitter
     from mainspring.model.actor import Actor
     from mainspring.model.job import JobDefinition
@@ -31,13 +34,21 @@ class PreparedRuns:
     """Runs ready to be accepted inside a caller's own transaction."""
 
     def __init__(
-        self, *, ids: list[UUID], runs: list[NewRun], known: Known, wake_ups: list[WakeUp], waker: Waker
+        self,
+        *,
+        ids: list[UUID],
+        runs: list[NewRun],
+        known: Known,
+        wake_ups: list[WakeUp],
+        waker: Waker,
+        submitter: Submitter,
     ) -> None:
         self._ids = ids
         self._runs = runs
         self._known = document_of(frozenset([known]))
         self._wake_ups = wake_ups
         self._waker = waker
+        self._submitter = submitter
 
     async def send(self, connection: CallersConnection) -> list[UUID]:
         return self._accepted(await connection.submit(self._ids, self._runs, self._known))
@@ -52,17 +63,26 @@ class PreparedRuns:
     async def wake(self) -> None:
         """Whether and when the caller commits is the caller's to decide: wake whoever may claim a little later."""
         self._waker.wake_after_callers_commit(self._wake_ups)
+        for seconds in CALLERS_COMMIT_SECONDS:
+            asyncio.get_running_loop().call_later(seconds, self._submitter.hint_at_gates, self._runs)
 
 
 class Submissions:
     """Accepts runs of any job for anyone."""
 
     def __init__(
-        self, *, definitions: Definitions, submitter: Submitter, application: Application, waker: Waker
+        self,
+        *,
+        definitions: Definitions,
+        submitter: Submitter,
+        application: Application,
+        limits: LimitsInForce,
+        waker: Waker,
     ) -> None:
         self.definitions = definitions
         self._submitter = submitter
         self._application = application
+        self._limits = limits
         self._waker = waker
 
     async def submit(self, actor: Actor, definition: JobDefinition, options: SubmitOptions, payload: bytes) -> UUID:
@@ -102,7 +122,7 @@ class Submissions:
 
         async def submit() -> UUID:
             definition, registered = await self.definitions.look_up(actor, name, options)
-            template = _template(actor, definition, options, registered)
+            template = await self._template_of(actor, definition, options, registered)
             return await self._submitter.submit_one(template.filled(payload), registered.known)
 
         return await self.definitions.again_if_replaced(submit)
@@ -139,20 +159,26 @@ class Submissions:
         if definition is not None:
             return await self.prepare(actor, definition, options, [payload])
         definition, registered = await self.definitions.look_up(actor, name, options)
-        return self._prepared(_template(actor, definition, options, registered), registered.known, [payload])
+        template = await self._template_of(actor, definition, options, registered)
+        return self._prepared(template, registered.known, [payload])
 
     def _prepared(self, template: Template, known: Known, payloads: Sequence[bytes]) -> PreparedRuns:
         runs = [template.filled(payload) for payload in payloads]
         ids = self._submitter.new_ids(runs)
         wake_ups = self._submitter.wake_ups(ids, runs)
-        return PreparedRuns(ids=ids, runs=runs, known=known, wake_ups=wake_ups, waker=self._waker)
+        return PreparedRuns(
+            ids=ids, runs=runs, known=known, wake_ups=wake_ups, waker=self._waker, submitter=self._submitter
+        )
 
     async def _template(
         self, actor: Actor, definition: JobDefinition, options: SubmitOptions
     ) -> tuple[Template, Known]:
         registered = await self.definitions.registered(actor, definition, options.checked_line_of(definition))
-        return _template(actor, definition, options, registered), registered.known
+        return await self._template_of(actor, definition, options, registered), registered.known
 
-
-def _template(actor: Actor, definition: JobDefinition, options: SubmitOptions, registered: Registered) -> Template:
-    return template_of(definition, options, registered.numbers, actor=actor, trace=current_trace())
+    async def _template_of(
+        self, actor: Actor, definition: JobDefinition, options: SubmitOptions, registered: Registered
+    ) -> Template:
+        queue = options.line_of(definition).queue
+        rules = await self._limits.of(actor, definition.name, queue, has_own_lane=options.key is not None)
+        return template_of(definition, options, registered.numbers, actor=actor, trace=current_trace(), rules=rules)

@@ -14,8 +14,10 @@ from mainspring.clock import instant
 from mainspring.control.accepting import COPY_ROWS, Acceptor, RunBatch
 from mainspring.control.definitions import document_of
 from mainspring.errors import DatabaseBusy, InvalidInput, KeyBusy, NodeUnreachable, ValueNotStorable
+from mainspring.model.concurrency import home_of_gate
 from mainspring.model.ids import lane_of, lane_of_key
 from mainspring.store import notify, submissions
+from mainspring.store.admission import Admitter
 from mainspring.store.connection import uncancelled
 from mainspring.store.link import Link
 
@@ -59,6 +61,7 @@ class Submitter:
         self._quietener = notify.Quietener(clock)
         self._plain = Acceptor(Link(database, clock, "submit"), clock)
         self._keyed = Acceptor(Link(database, clock, "submit keyed"), clock)
+        self._admitter = Admitter(link=Link(database, clock, "admit"), clock=clock, lanes=lanes)
         self._pending: list[Pending] = []
         self._gathering: asyncio.Task[None] | None = None
         self._accepting: set[asyncio.Future[list[UUID]]] = set()
@@ -135,6 +138,7 @@ class Submitter:
             self._quietener = notify.Quietener(self._clock)
             return await self._accept(acceptor, runs, known, arrived_at, other_lanes - 1)
         self._waker.wake(wake_ups)
+        self.hint_at_gates(runs)
         return _resolved(ids, verdicts)
 
     async def _accept_in_turn(self, acceptor: Acceptor, batch: RunBatch) -> list[submissions.Verdict]:
@@ -155,16 +159,15 @@ class Submitter:
                 return verdicts
 
     def new_ids(self, runs: Sequence[NewRun]) -> list[UUID]:
-        """An id, and so a lane, for each run: a key decides, the others take turns in long stretches."""
+        """An id, and so a lane, for each run: a key or a limit decides, the others take turns in long stretches."""
         now = instant(self._clock)
         ids: list[UUID] = []
         for start in range(0, len(runs), COPY_ROWS):
             some = runs[start : start + COPY_ROWS]
             stretch = submissions.new_run_ids(len(some), self._lane, now)
             for at, run in enumerate(some):
-                if run.key is not None:
-                    lane = lane_of_key(run.tenant_id, run.key, self._lanes)
-                    stretch[at] = submissions.new_run_ids(1, lane, now)[0]
+                if run.key is not None or run.gates is not None:
+                    stretch[at] = submissions.new_run_ids(1, self._own_lane(run), now)[0]
             ids += stretch
             if len(some) == COPY_ROWS:
                 self._next_lane()
@@ -182,6 +185,7 @@ class Submitter:
         speakers = {
             (run.at is None and run.delay is None, run.line_id, run.priority): run_id
             for run_id, run in zip(ids, runs, strict=True)
+            if run.gates is None or run.at is not None or run.delay is not None  # else it waits at a gate
         }
         wanted = [
             notify.ready(lane_of(run_id), line, priority) if is_ready else notify.later()
@@ -192,6 +196,21 @@ class Submitter:
             self._next_lane()
         return passed
 
+    def _own_lane(self, run: NewRun) -> int:
+        """The lane that a run has to be in for its key, or had better be in for its narrowest limit."""
+        if run.key is not None:
+            return lane_of_key(run.tenant_id, run.key, self._lanes)
+        assert run.gates is not None
+        return home_of_gate(run.gates.partition("\n")[0], self._lanes)
+
+    def hint_at_gates(self, runs: Sequence[NewRun]) -> None:
+        """These were accepted: it may be their turn at their gates."""
+        self._admitter.hint(
+            run.gates.partition("\n")[0]
+            for run in runs
+            if run.gates is not None and run.at is None and run.delay is None
+        )
+
     async def close(self) -> None:
         """Close after whatever is being accepted: closing under it would cancel its COMMIT."""
         if self._gathering is not None:
@@ -199,6 +218,7 @@ class Submitter:
         await asyncio.gather(*self._accepting, return_exceptions=True)
         await self._plain.close()
         await self._keyed.close()
+        await self._admitter.close()
 
 
 class Pending(NamedTuple):

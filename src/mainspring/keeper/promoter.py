@@ -12,6 +12,7 @@ from mainspring.model.run import PRIORITIES
 from mainspring.store import notify, runs
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
 
     from mainspring.clock import Clock
@@ -25,10 +26,15 @@ FRONT_AT_LEAST_EVERY = 2.0
 LanePriority = tuple[int, int]  # lane, priority
 
 
+def tell_nobody() -> None:
+    """Whoever looks at gates does so without being told."""
+
+
 class Promoter:
-    def __init__(self, *, lanes: int, clock: Clock) -> None:
+    def __init__(self, *, lanes: int, clock: Clock, heard_of_gates: Callable[[], None] = tell_nobody) -> None:
         self._lanes = lanes
         self._clock = clock
+        self._heard_of_gates = heard_of_gates
         self._places = [(lane, priority) for lane in range(lanes) for priority in PRIORITIES]
         self._fronts: dict[LanePriority, datetime] = dict.fromkeys(self._places, runs.LONG_AGO)
         self._front_due = 0.0
@@ -73,5 +79,8 @@ class Promoter:
         for group in groups:
             place = (lane, group["priority"])
             self._fronts[place] = max(self._fronts[place], group["due_at"])
-        wake_ups = [notify.ready(lane, group["line_id"], group["priority"]) for group in groups]
+        if any(group["line_id"] is None for group in groups):
+            self._heard_of_gates()  # some wait there now
+        in_line = [group for group in groups if group["line_id"] is not None]
+        wake_ups = [notify.ready(lane, group["line_id"], group["priority"]) for group in in_line]
         notify.send(connection, self._quietener.pass_on(wake_ups))

@@ -5,11 +5,13 @@ The first reason is the one that blocks now; those after it would block next.
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from mainspring.model.concurrency import LimitScope
 from mainspring.model.lifecycle import State
 from mainspring.model.payload import printable
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
 
+    from mainspring.model.concurrency import LimitRule
     from mainspring.model.line import Line
     from mainspring.model.worker import Server
 
@@ -29,6 +32,7 @@ class Gate(StrEnum):
 
     NOT_DUE = "not-due"
     BACK_OFF = "back-off"
+    LIMIT = "limit"
     QUEUE_PAUSED = "queue-paused"
     NO_WORKER = "no-worker"
     NO_LABELS = "no-labels"
@@ -66,6 +70,16 @@ class Holder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LimitReached:
+    """The limit at whose gate a run waits; one that was removed meanwhile has no `most`."""
+
+    rule: LimitRule | None
+    value: str | None  # of its key
+    holders: Sequence[UUID]  # of its slots, the first few
+    ahead: int  # so many runs come before it there
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
     """A run that waits, and all that decides when it may start."""
 
@@ -76,6 +90,7 @@ class Waiting:
     due_at: datetime
     attempts_spent: int = 0
     now: datetime
+    limit: LimitReached | None = None
     pause: Pause | None = None
     servers: Sequence[Server] = ()
     ahead: int = 0  # so many runs of its line come before it
@@ -104,7 +119,7 @@ class Explanation:
 
 def reasons(run: Waiting) -> list[Reason]:
     """Everything that keeps a waiting run from starting, in the order in which it is met. Never empty."""
-    asked = (_time(run), _pause(run), objection_of_workers(run.job, run.line, run.servers))
+    asked = (_time(run), _limit(run), _pause(run), objection_of_workers(run.job, run.line, run.servers))
     return [each for each in asked if each is not None] or [_turn(run)]
 
 
@@ -130,6 +145,31 @@ def _time(run: Waiting) -> Reason | None:
     else:
         gate, says = Gate.NOT_DUE, f"it is due at {_at(run.due_at)}"
     return Reason(gate=gate, says=says, remedy=f"mainspring run change {run.id} --at {run.now:%Y-%m-%dT%H:%M:%SZ}")
+
+
+def _limit(run: Waiting) -> Reason | None:
+    if run.limit is None:
+        return None
+    rule = run.limit.rule
+    if rule is None:
+        return Reason(gate=Gate.LIMIT, says="its limit was removed, and it goes in line within a second")
+    by = "" if run.limit.value is None else f" for {rule.key} {printable(run.limit.value, SHOWN_LENGTH)}"
+    of = "all runs" if rule.scope is LimitScope.TENANT else f"{rule.scope} {rule.name}"
+    limit = f"at most {rule.most:,} of {of} may execute at once{by}"
+    remedy = " ".join(["mainspring limit show", *_options(rule)])
+    if len(run.limit.holders) < rule.most:
+        return Reason(
+            gate=Gate.LIMIT, says=f"{limit}; a slot is free, and it is released within a second", remedy=remedy
+        )
+    first = f"run {run.limit.holders[0]}"
+    held = f"{first} does" if rule.most == 1 else f"{first} and others do"
+    before = f"; {run.limit.ahead:,} come{'s' if run.limit.ahead == 1 else ''} before it" if run.limit.ahead else ""
+    return Reason(gate=Gate.LIMIT, says=f"{limit}, and {held}{before}", remedy=remedy)
+
+
+def _options(rule: LimitRule) -> list[str]:
+    named = [] if rule.scope is LimitScope.TENANT else [f"--{rule.scope}", rule.name]
+    return [*named, *(["--key", shlex.quote(rule.key)] if rule.key else [])]
 
 
 def _pause(run: Waiting) -> Reason | None:

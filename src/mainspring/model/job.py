@@ -13,6 +13,7 @@ import msgspec
 
 from mainspring.clock import EPOCH
 from mainspring.errors import InvalidInput
+from mainspring.model.concurrency import Limit, checked_limits
 from mainspring.model.limits import checked_cpu, checked_memory
 from mainspring.model.line import Delivery, Line
 from mainspring.model.payload import quoted
@@ -53,6 +54,7 @@ class JobDefinition:
     command: tuple[str, ...] | None = None  # the program and its arguments, if it is one
     chunk: int | None = None  # how many runs one call of its handler gets at most; None: each has a call of its own
     chunk_wait: timedelta | None = None  # how long a run waits for others to share its call
+    limit: tuple[Limit, ...] = ()  # how many of its runs may execute at once
 
     def __post_init__(self) -> None:
         checked_name(self.name, "job")
@@ -65,6 +67,7 @@ class JobDefinition:
             raise _invalid("on_disconnect", self.on_disconnect, "must be 'continue' or 'stop'")
         object.__setattr__(self, "delivery", checked_delivery(self.delivery))
         object.__setattr__(self, "labels", checked_labels(self.labels))
+        object.__setattr__(self, "limit", checked_limits(self.limit))
         self._check_isolation()
         self._check_chunk()
 
@@ -119,6 +122,8 @@ class JobDefinition:
         assert isinstance(document, dict)
         if self.chunk is None:
             del document["chunk"], document["chunk_wait"]  # or every job of before would get a new version for nothing
+        if not self.limit:
+            del document["limit"]
         return document
 
 

@@ -62,6 +62,7 @@ class HoldReason(StrEnum):
     """Why a run is held."""
 
     NO_HANDLER = "no-handler"
+    LIMIT = "limit"  # it waits at a gate
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +94,8 @@ _S = State
 
 MOVES = (
     #    verb         from                                                to
-    move("submit", to=(_S.READY, _S.SCHEDULED)),
-    move("promote", _S.SCHEDULED, to=_S.READY),
+    move("submit", to=(_S.READY, _S.SCHEDULED, _S.HELD)),
+    move("promote", _S.SCHEDULED, to=(_S.READY, _S.HELD)),
     move("release", _S.HELD, to=_S.READY),
     move("claim", _S.READY, to=_S.RUNNING),
     move("complete", _S.RUNNING, to=_S.SUCCEEDED),
@@ -110,7 +111,7 @@ MOVES = (
     move("cancel", _S.SCHEDULED, _S.HELD, _S.READY, _S.RUNNING, to=_S.CANCELLED),
     move("expire", _S.SCHEDULED, _S.HELD, _S.READY, _S.RUNNING, to=_S.EXPIRED),
     move("withdraw", _S.SCHEDULED, to=None),  # fired ahead of its instant, and its schedule was changed before that
-    move("change", _S.SCHEDULED, _S.READY, to=(_S.SCHEDULED, _S.READY)).staying(_S.HELD),
+    move("change", _S.SCHEDULED, _S.READY, _S.HELD, to=(_S.SCHEDULED, _S.READY)).staying(_S.HELD),
 )
 
 VERBS = {each.verb: each for each in MOVES}

@@ -38,6 +38,7 @@ class NewRun(NamedTuple):
     digest: bytes | None = None
     start_within: float | None = None  # seconds from when it is due; then it expires unless it has started
     overrides: str | None = None  # of its job's policies, as JSON
+    gates: str | None = None  # at which it waits before it may start, one per line
 
     @property
     def is_plain(self) -> bool:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from mainspring.model.concurrency import gates_of
 from mainspring.model.job import content_digest
 from mainspring.model.run import NewRun
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from mainspring.model.actor import Actor
+    from mainspring.model.concurrency import LimitRule
     from mainspring.model.job import JobDefinition
     from mainspring.model.line import Delivery, Line
     from mainspring.model.options import SubmitOptions
@@ -36,13 +38,16 @@ class Template(NamedTuple):
     line: Line
     run: NewRun
     delivery: Delivery | None = None  # if it was given
+    rules: tuple[LimitRule, ...] = ()  # the limits that its runs are under
 
     def filled(self, payload: bytes) -> NewRun:
         digest = None if self.run.key is None else self._digest(payload)
-        return self.run._replace(payload=payload, digest=digest)
+        return self.run._replace(payload=payload, digest=digest, gates=gates_of(self.rules, payload))
 
     def filled_many(self, payloads: Iterable[bytes]) -> list[NewRun]:
         """One run without a key per payload. Cut and joined by hand: `_replace` costs a batch a microsecond per run."""
+        if self.rules:
+            return [self.filled(payload) for payload in payloads]
         before, after = self.run[:_PAYLOAD], self.run[_PAYLOAD + 1 :]
         return [NewRun._make((*before, payload, *after)) for payload in payloads]
 
@@ -69,6 +74,7 @@ def template_of(
     *,
     actor: Actor,
     trace: Mapping[str, str],
+    rules: tuple[LimitRule, ...] = (),
 ) -> Template:
     """All that the job and the options say about a run. `trace` is the context of whoever submits it."""
     run = NewRun(
@@ -88,7 +94,7 @@ def template_of(
         start_within=options.start_within or _seconds(definition.start_within),
         overrides=options.overrides.as_json(),
     )
-    return Template(definition.name, options.line_of(definition), run, options.delivery)
+    return Template(definition.name, options.line_of(definition), run, options.delivery, rules)
 
 
 def _seconds(span: timedelta | None) -> float | None:

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from mainspring.store.connection import transaction
-from mainspring.store.leases import in_order_of_lanes
+from mainspring.store.leases import END_RUNS, in_order_of_lanes
 from mainspring.store.reports import conclude
 from mainspring.store.statements import load
 
@@ -34,6 +34,7 @@ class Completion(NamedTuple):
     ends: list[int]
     results: list[bytes | None]
     reports: list[tuple[UUID, FinalReport]]  # of those runs that said something
+    special: Sequence[UUID] = ()  # those of whose end more has to happen than a row of history
 
 
 async def complete(connection: Connection, worker_id: UUID, completions: Sequence[Completion]) -> set[UUID]:
@@ -60,7 +61,7 @@ def _transaction_unless(is_left_out: bool, connection: Connection) -> AbstractAs
 async def _complete_lane(
     connection: Connection, worker_id: UUID, lane: int, completions: list[Completion]
 ) -> set[UUID]:
-    if connection.is_distributed and any(each.reports for each in completions):
+    if connection.is_distributed and any(each.reports or each.special for each in completions):
         async with transaction(connection):
             return await _complete_and_conclude(connection, worker_id, lane, completions)
     return await _complete_and_conclude(connection, worker_id, lane, completions)
@@ -80,6 +81,9 @@ async def _complete_and_conclude(
         ends=_numbers(each.ends for each in completions),
         results=_results(completions),
     )
+    special = [run_id for each in completions if each.lease.id in completed for run_id in each.special]
+    if special:
+        await END_RUNS.execute(connection, lane=lane, runs=special)
     reports = [report for each in completions if each.lease.id in completed for report in each.reports]
     if reports:
         ended = [run_id for run_id, report in reports if report.has_rows]

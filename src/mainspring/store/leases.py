@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 CLAIM = load("runs/claim")
 SETTLE = load("leases/settle")
 CLOSE = load("leases/close")
+END_RUNS = load("limits/end_runs")
 L = TypeVar("L", bound="OfLease")
 STARTED_AT, OUTCOME = (AttemptRecord._fields.index(name) for name in ("started_at", "outcome"))
 
@@ -70,6 +71,13 @@ class Fate(Enum):
     GIVE_BACK = "give_back"
 
 
+class Hold(NamedTuple):
+    """At which gates a run goes to wait, and which of their limits do not know yet that it is not in their lane."""
+
+    gates: str
+    strangers: set[int]
+
+
 class Settled(NamedTuple):
     """What became of one run of a lease, with its row of history."""
 
@@ -86,6 +94,8 @@ class Settled(NamedTuple):
     spent: int = 1  # attempts, if it waits for another one or is out of them
     report: FinalReport | None = None
     shared_by: int = 1  # runs that one call of their handler was for
+    gates: str | None = None  # of which the run holds slots, one per line
+    hold: Hold | None = None  # to wait at these gates
 
 
 @dataclass(slots=True)
@@ -150,6 +160,7 @@ async def settle(connection: Connection, worker_id: UUID, batch: Sequence[Settle
         for lane, of_lane in in_order_of_lanes(batch):
             accepted, finished = await _settle_lane(connection, worker_id, lane, of_lane, settlement)
             await _send_back(connection, lane, accepted)
+            await _free_slots(connection, lane, accepted)
             await _conclude(connection, lane, [each for each in accepted if each.report is not None])
             records.extend(each.record for each in accepted if each.is_traced)
             if finished:
@@ -268,14 +279,46 @@ async def _send_back(connection: Connection, lane: int, accepted: list[Settled])
         }
         if fate is not Fate.HOLD:
             values["starts"] = [each.record[STARTED_AT] for each in some]
+        if fate in (Fate.RETRY, Fate.GIVE_BACK):
+            values["have_gates"] = [each.gates is not None for each in some]
         if fate in (Fate.RETRY, Fate.BURY):
             values["spent"] = [each.spent for each in some]
         if fate is Fate.RETRY:
             values["delays"] = [each.delay for each in some]
             values["not_before"] = [each.not_before for each in some]
         if fate is Fate.HOLD:
-            values["reason"] = HoldReason.NO_HANDLER.value
+            values["reasons"] = [_hold_reason(each).value for each in some]
+            values["gates"] = [None if each.hold is None else each.hold.gates for each in some]
+            await _mark_spread(connection, some)
         await load(f"leases/{fate.value}").execute(connection, **values)
+
+
+def _hold_reason(settled: Settled) -> HoldReason:
+    return HoldReason.NO_HANDLER if settled.hold is None else HoldReason.LIMIT
+
+
+async def _mark_spread(connection: Connection, holding: Iterable[Settled]) -> None:
+    strangers = {rule for each in holding if each.hold is not None for rule in each.hold.strangers}
+    if strangers:
+        await load("limits/spread").execute(connection, ids=sorted(strangers))
+
+
+# Where a run goes that does not end, as its slots see it.
+_WAITS = {Fate.RETRY: State.SCHEDULED, Fate.HOLD: State.HELD, Fate.BURY: State.DEAD}
+
+
+async def _free_slots(connection: Connection, lane: int, accepted: list[Settled]) -> None:
+    """Whoever leaves gives back the slots it need not keep. Back in line, a run keeps them all."""
+    gated = [each for each in accepted if each.gates is not None and each.fate is not Fate.GIVE_BACK]
+    if not gated:
+        return
+    ended = [each.run_id for each in gated if each.fate is Fate.END]
+    if ended:
+        await END_RUNS.execute(connection, lane=lane, runs=ended)
+    for fate, state in _WAITS.items():
+        waiting = [each.run_id for each in gated if each.fate is fate]
+        if waiting:
+            await load("limits/free_slots").execute(connection, lane=lane, runs=waiting, state=state.value)
 
 
 async def prune_stale(connection: Connection, lane: int, older_than: timedelta, count: int) -> int:

@@ -41,7 +41,7 @@ SUBMIT_IN_LANES = """select ordinal, run_id, verdict
     from mainspring.submit_runs({}::text::jsonb, {}::text::jsonb, {}::text)"""
 NO_RUN = UUID(int=0)
 OBJECTIONS = ("foreign", "unknown")
-ACCEPTING = ("ready", "later", "idempotency")  # the tables that accept runs
+ACCEPTING = ("ready", "later", "held", "idempotency")  # the tables that accept runs
 
 
 class Verdict(NamedTuple):
@@ -171,6 +171,7 @@ def _item(ordinal: int, run_id: UUID, run: NewRun) -> Item:
         "key": run.key,
         "digest": None if run.digest is None else base64.b64encode(run.digest).decode(),
         "submitted_by": run.submitted_by,
+        "gates": run.gates,
     }
     return {name: value for name, value in item.items() if value is not None}  # most say little: less to be read
 

@@ -12,6 +12,7 @@ from mainspring import wiring
 from mainspring.app.binding import blocking_call
 from mainspring.clock import instant
 from mainspring.errors import InvalidInput, NotIdle
+from mainspring.keeper.gatekeeper import Gatekeeper
 from mainspring.keeper.promoter import Promoter
 from mainspring.keeper.releaser import Releaser
 from mainspring.model.lifecycle import Outcome
@@ -115,6 +116,7 @@ class WaitingWork:
         self._lanes = lanes
         self._promoter = Promoter(lanes=lanes, clock=app.clock)
         self._releaser = Releaser(lanes=lanes, clock=app.clock)
+        self._gatekeeper = Gatekeeper(lanes=lanes, clock=app.clock)
         self.next_due_at: datetime | None = None  # when the next run is due that waits for its time
         self.when_stuck: Callable[[], Awaitable[None]] = _wait_on  # called while handlers wait and nothing finishes
 
@@ -143,6 +145,7 @@ class WaitingWork:
         done = self._worker.parts.flusher.accepted
         is_due = await self._promote()
         await self._releaser.step(self._connection)
+        is_due |= await self._gatekeeper.step(self._connection) == 0.0
         is_waiting = await self._stir()
         await self._until_quiet()  # it may have claimed something between the looks, and finished it
         return is_due or is_waiting or self._worker.parts.flusher.accepted != done

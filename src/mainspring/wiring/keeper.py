@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mainspring.keeper.expirer import Expirer
+from mainspring.keeper.gatekeeper import Gatekeeper
 from mainspring.keeper.keeper import Keeper
 from mainspring.keeper.partitioner import Partitioner
 from mainspring.keeper.promoter import Promoter
@@ -26,10 +27,12 @@ if TYPE_CHECKING:
 
 def keeper(database: Database, lanes: int, clock: Clock) -> tuple[Keeper, Callable[[], None]]:
     """A keeper, and whom to tell that a run was put off: it may be due before the next look."""
-    promoter = Promoter(lanes=lanes, clock=clock)
+    gatekeeper = Gatekeeper(lanes=lanes, clock=clock)
+    promoter = Promoter(lanes=lanes, clock=clock, heard_of_gates=lambda: keeping.wake(gatekeeper))
     duties: list[Duty] = [
         Partitioner(),
         promoter,
+        gatekeeper,
         Releaser(lanes=lanes, clock=clock),
         Rescuer(lanes=lanes, clock=clock),
         Expirer(lanes=lanes),

@@ -15,6 +15,7 @@ from mainspring.control.definitions import Definitions
 from mainspring.control.explaining import Explanations
 from mainspring.control.forecast import Forecasts
 from mainspring.control.jobs import Jobs
+from mainspring.control.limits import Limits, LimitsInForce
 from mainspring.control.lists import Lists
 from mainspring.control.operations import Operations
 from mainspring.control.queues import Queues, Workers
@@ -34,6 +35,7 @@ from mainspring.control.submissions import Submissions
 from mainspring.control.submitter import Submitter
 from mainspring.control.watching import Watching
 from mainspring.scheduler.templates import Templates
+from mainspring.store.limits import RuleBooks
 from mainspring.wiring.scheduler import lane_firer
 
 if TYPE_CHECKING:
@@ -49,6 +51,7 @@ class Services:
     """What an application uses to talk to its store, within one event loop. Every service serves all tenants."""
 
     store: Store
+    rule_books: RuleBooks
     submitter: Submitter
     submissions: Submissions
     runs: Runs
@@ -60,6 +63,7 @@ class Services:
     results: Results
     jobs: Jobs
     queues: Queues
+    limits: Limits
     workers: Workers
     operations: Operations
     schedules: Schedules
@@ -80,6 +84,7 @@ class Services:
     async def close(self) -> None:
         await self.results.close()
         await self.submitter.close()
+        await self.rule_books.close()
         await self.store.close()
 
 
@@ -90,6 +95,7 @@ class _Parts:
         self.store, self.clock, self.application = store, clock, application
         self.database, self.lanes = store.database, store.lanes
         self.submitter = Submitter(database=self.database, clock=clock, lanes=self.lanes)
+        self.rule_books = RuleBooks(database=self.database, clock=clock)
         self.runs = Runs(database=self.database, lanes=self.lanes, application=application)
         self.lists = Lists(database=self.database, lanes=self.lanes)
         self.reruns = Reruns(database=self.database, clock=clock, runs=self.runs)
@@ -109,6 +115,7 @@ class _Parts:
             definitions=self.definitions,
             submitter=self.submitter,
             application=self.application,
+            limits=LimitsInForce(database=self.database, books=self.rule_books),
             waker=self.database.waker,
         )
 
@@ -175,10 +182,11 @@ def services(store: Store, clock: Clock, application: Application) -> Services:
     database, lanes, runs, queries = made.database, made.lanes, made.runs, made.queries
     return Services(
         store=store,
+        rule_books=made.rule_books,
         submitter=made.submitter,
         submissions=made.submissions,
         runs=runs,
-        explanations=Explanations(database=database, runs=runs),
+        explanations=Explanations(database=database, runs=runs, lanes=lanes),
         dead=DeadLetters(database=database, runs=runs),
         reruns=made.reruns,
         lists=made.lists,
@@ -186,6 +194,7 @@ def services(store: Store, clock: Clock, application: Application) -> Services:
         results=Results(database=database, clock=clock, runs=runs, application=application),
         jobs=Jobs(database=database, lanes=lanes),
         queues=Queues(database=database, lanes=lanes),
+        limits=Limits(database=database, lanes=lanes),
         workers=Workers(database=database),
         operations=made.operations,
         schedules=made.schedules,

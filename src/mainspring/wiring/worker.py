@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from mainspring.clock import SystemClock
 from mainspring.model.actor import DEFAULT_TENANT
+from mainspring.store.admission import Admitter
 from mainspring.store.failures import DATABASE_ERRORS
 from mainspring.store.link import Link
 from mainspring.store.submissions import new_uuid
@@ -21,6 +22,7 @@ from mainspring.worker.current_attempt import captured
 from mainspring.worker.environment import NOTHING
 from mainspring.worker.executor import Executor, tell_nobody
 from mainspring.worker.flusher import Flusher
+from mainspring.worker.gating import Gating
 from mainspring.worker.performer import Performer
 from mainspring.worker.registration import Registration, WorkerIdentity
 from mainspring.worker.reporter import Reporter
@@ -112,12 +114,15 @@ class WorkerAssembly:
         performer = self._performer(reporter)
         leases, statistics, has_room = ActiveLeases(), LineStatistics(self.worker.id), asyncio.Event()
         attempt_log = AttemptLog(clock=self.worker.clock, leases=leases)
+        admitter = Admitter(link=self._link("admit"), clock=self.worker.clock, lanes=self.worker.lanes)
+        gating = Gating(worker=self.worker, lines=self.registered.lines)
         settlements = SettlementLog(
             attempts=attempt_log,
             leases=leases,
             statistics=statistics,
             has_room=has_room,
             heard_of_later=heard_of_later,
+            heard_of_gates=admitter.hint,
         )
         flusher = Flusher(
             worker=self.worker,
@@ -126,7 +131,7 @@ class WorkerAssembly:
             completed=settlements.note_completed,
             max_unsettled=self.settings.max_unsettled,
         )
-        executor = self._executor(performer, flusher, has_room)
+        executor = self._executor(performer, flusher, has_room, gating)
         claimer = self._claimer(links["claim"], executor, flusher, leases)
         monitor = SettlementMonitor(
             worker_id=self.worker.id, flusher=flusher, give_up_after=self.settings.give_up_after
@@ -144,6 +149,7 @@ class WorkerAssembly:
             ),
             reconciler=LeaseReconciler(worker=self.worker, leases=leases, claimer=claimer, executor=executor),
             status=StatusWriter(worker_id=self.worker.id, leases=leases, statistics=statistics, monitor=monitor),
+            gating=gating,
         )
         return WorkerParts(
             lines=self.registered.lines,
@@ -156,6 +162,7 @@ class WorkerAssembly:
             sync=sync,
             overlap_guard=OverlapGuard(clock=self.worker.clock, lease_time=self.settings.lease_time, executor=executor),
             monitor=monitor,
+            admitter=admitter,
             links=tuple(links.values()),
             background=(keeping.run,) if self.settings.keeper else (),
         )
@@ -175,7 +182,7 @@ class WorkerAssembly:
             isolation=self.isolation,
         )
 
-    def _executor(self, performer: Performer, flusher: Flusher, has_room: asyncio.Event) -> Executor:
+    def _executor(self, performer: Performer, flusher: Flusher, has_room: asyncio.Event, gating: Gating) -> Executor:
         return Executor(
             worker=self.worker,
             settings=self.settings,
@@ -184,6 +191,7 @@ class WorkerAssembly:
             performer=performer,
             settle=flusher.add,
             has_room=has_room,
+            gating=gating,
             announce=self.announce,
         )
 

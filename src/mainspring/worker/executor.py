@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from mainspring.store.connection import Record
     from mainspring.store.instants import Micros
     from mainspring.store.leases import Lease, Settled
+    from mainspring.worker.gating import Gating
     from mainspring.worker.performer import Performer
     from mainspring.worker.registration import Lines, WorkerIdentity
     from mainspring.worker.registry import Handler
@@ -58,6 +59,7 @@ class Executor:
         performer: Performer,
         settle: Callable[[Settled | Success], None],
         has_room: asyncio.Event,
+        gating: Gating | None = None,
         announce: Callable[[float], None] = tell_nobody,
     ) -> None:
         self._worker_id = worker.id
@@ -70,6 +72,7 @@ class Executor:
         self._cancel_grace = settings.cancel_grace
         self._clock = worker.clock
         self._settle = settle
+        self._gating = gating
         self.capacity = Capacity(
             settings=settings,
             clock=worker.clock,
@@ -115,14 +118,23 @@ class Executor:
             Work(row, lease, position, line, worker_id, now, handlers.get(row[JOB]), delivery, waits)
             for position, row in enumerate(rows)
         ]
+        gating = self._gating
+        free = works if gating is None or not gating.has_limits else self._without_gated(gating, works)
         if self._lines[line].is_claimed_singly:
-            self._start_or_give_back(works)
+            self._start_or_give_back(free)
             return works
-        self._buffer.add(self.capacity.gatherer.take(works) if self._has_chunks else works)
+        self._buffer.add(self.capacity.gatherer.take(free) if self._has_chunks else free)
         if self.capacity.is_closed:
             self._give_back_everything()
         self.capacity.fill_slots()
         return works
+
+    def _without_gated(self, gating: Gating, works: list[Work]) -> list[Work]:
+        """Those that may start under the limits there are; the others go to wait for their turn."""
+        free, gated = gating.sort(works)
+        for work, hold in gated:
+            self._settle(work.held_at(hold, self.now()))
+        return free
 
     def _start_or_give_back(self, works: list[Work]) -> None:
         """Runs that may not wait here: if their claim was answered so late that the slot is gone, so are they."""

@@ -17,7 +17,7 @@ from mainspring.errors import (
     RowExists,
     did_you_mean,
 )
-from mainspring.store import jobs, workers
+from mainspring.store import jobs, limits, workers
 from mainspring.store.confirming import REGISTRATIONS_LANE, confirm
 from mainspring.store.link import Link
 from mainspring.store.migrate import installation_of
@@ -138,6 +138,14 @@ class Registration:
                 handler.definition.as_document(),
                 actor=f"mainspring {self._version}",
                 tenant_id=self._worker.tenant_id,
+            )
+            await limits.declare(
+                connection,
+                handler.name,
+                reference,
+                handler.definition.limit,
+                tenant_id=self._worker.tenant_id,
+                actor=f"mainspring {self._version}",
             )
             handlers[reference.id] = handler
         return handlers

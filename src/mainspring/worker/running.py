@@ -17,6 +17,7 @@ from mainspring.worker.executor import STALE_SECONDS
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
 
+    from mainspring.store.admission import Admitter
     from mainspring.store.database import Database
     from mainspring.store.link import Link
     from mainspring.worker.attempt_log import AttemptLog
@@ -57,12 +58,14 @@ class WorkerParts:
     sync: SyncLoop
     overlap_guard: OverlapGuard
     monitor: SettlementMonitor
+    admitter: Admitter
     links: Sequence[Link]
     background: Sequence[Callable[[], Coroutine[Any, Any, None]]] = ()
 
     async def close(self) -> None:
         self.attempt_log.lines.sum_up(at_once=True)
         self.executor.close()
+        await self.admitter.close()
         for link in self.links:
             await link.close()
 

@@ -10,7 +10,7 @@ import structlog
 
 from mainspring.model.ids import home_of
 from mainspring.store import queues, workers
-from mainspring.store.columns import AttemptRecord
+from mainspring.store.columns import SPECIAL, AttemptRecord
 from mainspring.store.leases import Fate
 
 if TYPE_CHECKING:
@@ -39,12 +39,14 @@ class SettlementLog:
         statistics: LineStatistics,
         has_room: asyncio.Event,
         heard_of_later: Callable[[], None],
+        heard_of_gates: Callable[[Iterable[str]], None],
     ) -> None:
         self._attempts = attempts
         self._leases = leases
         self._statistics = statistics
         self._has_room = has_room
         self._heard_of_later = heard_of_later
+        self._heard_of_gates = heard_of_gates
 
     def note(self, batch: list[Settled], settlement: Settlement) -> None:
         try:
@@ -57,6 +59,9 @@ class SettlementLog:
         self._has_room.set()
         if any(each.fate is Fate.RETRY for each in batch):
             self._heard_of_later()
+        self._heard_of_gates(
+            gate for each in batch if each.gates is not None or each.hold is not None for gate in _gates(each)
+        )
 
     def note_completed(self, completed: list[WholeLease]) -> None:
         """All runs of these leases succeeded, and the database has recorded it."""
@@ -69,6 +74,22 @@ class SettlementLog:
             self._leases.completed(lease.lease_id)
             self._statistics.add_completed(lease)
         self._has_room.set()
+        self._heard_of_gates(
+            gate
+            for lease in completed
+            for each in lease.successes
+            if each.work.row[SPECIAL] is not None
+            for gate in _lines(each.work.gates)
+        )
+
+
+def _gates(settled: Settled) -> list[str]:
+    """Where it may be somebody's turn: at the gates of which a run held slots, and at the first where it waits now."""
+    return _lines(settled.gates) + ([] if settled.hold is None else _lines(settled.hold.gates)[:1])
+
+
+def _lines(gates: str | None) -> list[str]:
+    return [] if gates is None else gates.split("\n")
 
 
 _LINE, _STARTED, _FINISHED = (AttemptRecord._fields.index(name) for name in ("line_id", "started_at", "finished_at"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from mainspring.store.columns import ID
+from mainspring.store.columns import ID, SPECIAL
 from mainspring.store.completions import Completion
 
 if TYPE_CHECKING:
@@ -58,7 +58,8 @@ class WholeLease(NamedTuple):
             assert work.started_at is not None
             starts[position], ends[position], results[position] = work.started_at[0], finished_at[0], result
         reports = [(work.row[ID], work.report.conclude()) for work, _, _ in self.successes if work.report is not None]
-        return Completion(lease, starts, ends, results, reports)
+        special = [work.row[ID] for work, _, _ in self.successes if work.row[SPECIAL] is not None and work.gates]
+        return Completion(lease, starts, ends, results, reports, special)
 
 
 def in_batches(whole: Iterable[WholeLease], most: int) -> Iterator[list[WholeLease]]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from mainspring.store.link import Link
     from mainspring.worker.active_leases import LeaseReconciler
     from mainspring.worker.claimer import Claimer
+    from mainspring.worker.gating import Gating
     from mainspring.worker.registration import Lines, WorkerIdentity
     from mainspring.worker.settlements import StatusWriter
 
@@ -58,7 +59,7 @@ class NotificationListener:
                 self._hear_of_ready(*notify.parse_ready(payload))
         elif channel == notify.LATER:
             self._heard_of_later()
-        elif payload == str(self._worker.id):
+        elif channel == notify.LIMITS or payload == str(self._worker.id):
             self.wants_sync.set()
 
     def _hear_of_ready(self, lane: int, line: int, priority: int) -> None:
@@ -84,6 +85,7 @@ class SyncLoop:
         listener: NotificationListener,
         reconciler: LeaseReconciler,
         status: StatusWriter,
+        gating: Gating,
     ) -> None:
         self._worker = worker
         self._link = link
@@ -92,6 +94,7 @@ class SyncLoop:
         self._listener = listener
         self._reconciler = reconciler
         self._status = status
+        self._gating = gating
         self._rounds_until_lines = 0
         self.synced_at = float("-inf")  # when the database answered everything that was asked
 
@@ -115,6 +118,7 @@ class SyncLoop:
             await set_clock(self._worker.clock, connection)
             await self._listener.listen_on(connection)
         await self._learn_lines(connection)
+        await self._gating.refresh(connection)
         await self._reconciler.reconcile(connection)
         await self._status.write(connection)
         self.synced_at = self._worker.clock.monotonic()

@@ -8,7 +8,7 @@ second, the *hard* limit, it is killed or abandoned.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -35,6 +35,7 @@ class Special:
     crashes: int = 0
     first_started_at: int | None = None  # microseconds since 1970
     overrides: Overrides | None = None
+    gates: str | None = None  # of which the run holds slots, one per line
 
     def first_start(self, now: Micros) -> int:
         """When the run started first, in microseconds since 2000: now, if it never did."""
@@ -46,7 +47,11 @@ _special = msgspec.json.Decoder(Special)
 
 
 def special_of(text: str | None) -> Special:
-    return PLAIN if text is None else _special.decode(text)
+    if text is None:
+        return PLAIN
+    document, _, gates = text.partition("\n")
+    special = _special.decode(document) if document else PLAIN
+    return replace(special, gates=gates) if gates else special
 
 
 @dataclass(slots=True, kw_only=True)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mainspring.model.policy import RetryPolicy
     from mainspring.store.connection import Record
     from mainspring.store.instants import Micros
-    from mainspring.store.leases import Lease
+    from mainspring.store.leases import Hold, Lease
     from mainspring.worker.registry import Handler
     from mainspring.worker.report import AttemptReport
     from mainspring.worker.time_limits import Limit, Special
@@ -108,6 +108,11 @@ class Work:
     @property
     def special(self) -> Special:
         return special_of(self.row[SPECIAL])
+
+    @property
+    def gates(self) -> str | None:
+        """Of which the run holds slots, one per line."""
+        return None if self.row[SPECIAL] is None else self.row[SPECIAL].partition("\n")[2] or None
 
     @property
     def retry_policy(self) -> RetryPolicy:
@@ -255,6 +260,10 @@ class Work:
         """No handler here knows it: set aside without a trace."""
         return self._settled(Fate.HOLD, Outcome.INTERRUPTED, State.HELD, now, is_traced=False)
 
+    def held_at(self, hold: Hold, now: Micros) -> Settled:
+        """It has to pass its gates first: set aside without a trace."""
+        return self.held(now)._replace(hold=hold)
+
     def _settled(
         self,
         fate: Fate,
@@ -307,4 +316,5 @@ class Work:
             spent,
             None if self.report is None else self.report.conclude(),
             self.shared_by,
+            None if row[SPECIAL] is None else self.gates,
         )

@@ -161,6 +161,31 @@ create table line_sample (
     primary key (line_id, at)
 );
 
+-- What limits how many runs may execute at once: of a job, a queue or a tenant, all together or by what their key says.
+create table limit_rule (
+    id int primary key,                         -- given out under the lock of limit_revision
+    tenant_id int not null,
+    scope text not null constraint limits_are_for_something_known check (scope in ('job', 'queue', 'tenant')),
+    name text not null,                         -- of the job or queue; empty for a tenant
+    key text not null default '',               -- what runs are told apart by; empty: all together
+    most int not null constraint a_limit_is_positive check (most > 0),
+    is_strict boolean not null default false,   -- one after the other in the order of acceptance, retries too
+    halts_on_dead boolean not null default false,
+    is_spread boolean not null default false,   -- some of its runs are not in the lane of their gate
+    declared jsonb,                             -- what the code says, if a job declares it
+    changed_at timestamptz not null default clock_now(),
+    changed_by text not null,
+    reason text not null default '',
+    constraint limits_are_unique unique (tenant_id, scope, name, key)
+);
+
+-- One row: how often limits were written. Who writes one locks it until COMMIT: see `calendar_revision`.
+create table limit_revision (
+    is_only_row boolean primary key default true constraint there_is_one_row_of_limits check (is_only_row),
+    revision bigint not null default 0
+);
+insert into limit_revision default values;
+
 -- ── How processes are doing ─────────────────────────────────────────────────────────────────────────────────
 -- How a worker is doing, in the lane that its id names, or in another one while that cannot be reached. Heartbeats are
 -- counters: the sum over all lanes is what moves.
@@ -247,6 +272,7 @@ create table ready (
     retry_until timestamptz,                    -- what expires_at becomes once it has started
     first_started_at timestamptz,
     overrides jsonb,                            -- of the job's policies, for this run
+    gates text,                                 -- of which it holds slots, one per line
     primary key (lane, id)
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000,
         autovacuum_vacuum_insert_threshold = -1, autovacuum_analyze_scale_factor = 0,
@@ -282,6 +308,7 @@ create table later (
     retry_until timestamptz,                    -- what expires_at becomes once it has started
     first_started_at timestamptz,
     overrides jsonb,                            -- of the job's policies, for this run
+    gates text,                                 -- at which it will wait when it is due
     primary key (lane, id)
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000,
         autovacuum_vacuum_insert_threshold = -1, autovacuum_analyze_scale_factor = 0,
@@ -318,11 +345,15 @@ create table held (
     retry_until timestamptz,                    -- what expires_at becomes once it has started
     first_started_at timestamptz,
     overrides jsonb,                            -- of the job's policies, for this run
+    gates text,                                 -- that it has to pass, in their order
+    gate text collate "C",                      -- at which it waits
+    turn bigint,                                -- its place there: see turn_of
     primary key (lane, id)
 );
 create index held_job_idx on held (lane, job_id, reason, id) where job_id is not null;
 create index held_list_idx on held (lane, job_id, line_id, id) where line_id is not null;
 create index held_expiry_idx on held (lane, expires_at) where expires_at is not null;
+create index held_gate_idx on held (lane, gate, turn) where gate is not null;
 
 -- Out of attempts: kept until someone decides.
 create table dead (
@@ -416,6 +447,57 @@ create table lease (
 -- Compressing `ids` would cost more than it saves.
 alter table lease alter column ids set storage external;
 create index lease_worker_idx on lease (lane, worker_id) where worker_id is not null;
+
+-- Who holds a slot of which gate: a row for each, in the lane of its run. It appears when the run is released, and goes in
+-- the transaction by which the run ends or waits again. A count is never kept: it could drift.
+create table slot (
+    lane smallint not null,
+    run_id uuid not null,
+    rule_id int not null,
+    gate text collate "C" not null,
+    place smallint not null,                    -- among the gates of its run
+    is_strict boolean not null,                 -- kept while the run waits for another attempt
+    halts_on_dead boolean not null,             -- kept while the run is a dead letter
+    taken_at timestamptz not null default clock_now(),
+    primary key (lane, run_id, rule_id)
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000);
+create index slot_gate_idx on slot (lane, gate) where gate is not null;
+
+-- The place of a run at a gate: by its priority and when it came there; at one with strict order (its number ends in an
+-- exclamation mark) by when it was accepted, and by nothing else.
+create function turn_of(gate text, priority smallint, submitted_at timestamptz) returns bigint
+language sql stable parallel safe as $$
+    select case when split_part(gate, ':', 1) like '%!' then (date_part('epoch', submitted_at) * 1000000)::bigint
+                else (priority::bigint << 56) + mainspring.rank_now() end
+$$;
+
+-- The same for a run that was there before: if it kept its slot of that gate, it comes before all others.
+create function turn_again(lane smallint, run uuid, gate text, priority smallint, submitted_at timestamptz) returns bigint
+language sql stable parallel safe set search_path = mainspring, pg_temp as $$
+    select coalesce(
+        (select 0::bigint from slot
+         where slot.lane = turn_again.lane and slot.run_id = turn_again.run
+           and slot.gate is not distinct from turn_again.gate limit 1),
+        turn_of(turn_again.gate, turn_again.priority, turn_again.submitted_at))
+$$;
+
+-- The gate that follows another one; null after the last.
+create function gate_after(gates text, gate text) returns text language sql immutable parallel safe as $$
+    select (string_to_array(gates, E'\n'))[array_position(string_to_array(gates, E'\n'), gate) + 1]
+$$;
+
+-- The gates of which a run holds slots.
+create function gates_of(lane smallint, run uuid) returns text
+language sql stable parallel safe set search_path = mainspring, pg_temp as $$
+    select string_agg(slot.gate, E'\n' order by slot.place) from slot
+    where slot.lane = gates_of.lane and slot.run_id = gates_of.run
+$$;
+
+-- What sets a run apart, and after a line break the gates of which it holds slots.
+create function special_of(crashes smallint, first_started_at timestamptz, overrides jsonb, gates text)
+returns text language sql immutable parallel safe as $$
+    select nullif(coalesce(mainspring.special_of(crashes, first_started_at, overrides), '') || coalesce(E'\n' || gates, ''), '')
+$$;
 
 -- ── History ─────────────────────────────────────────────────────────────────────────────────────────────────
 -- One row per attempt, and one with attempt 0 for an end without one. The payload is on a run's last row only.
@@ -981,6 +1063,7 @@ begin
     from lease cross join lateral unnest(lease.runs) with ordinality as run
     where lease.lane = finish_run.lane::smallint and lease.id = finish_run.lease
       and run.ordinality = finish_run.place + 1;
+    perform end_runs(finish_run.lane::smallint, array[finish_run.run]);
 
     delete from lease
     where lane = finish_run.lane::smallint and id = finish_run.lease and bit_count(done) = bit_length(done);

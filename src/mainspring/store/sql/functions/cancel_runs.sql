@@ -35,6 +35,7 @@ begin
     select cancel_runs.lane, run.id, {recorded of run}, run.ready_at, 0, 'cancelled', 'cancelled', clock_now(),
            jsonb_build_object('code', 'cancelled', 'message', cancel_runs.reason)
     from unnest(taken) as run;
+    perform end_runs(cancel_runs.lane, array(select run.id from unnest(taken) as run));
     insert into audit (lane, tenant_id, actor, action, subject, detail)
     select cancel_runs.lane, run.tenant_id, cancel_runs.actor, 'run.cancel', run.id::text,
            jsonb_build_object('reason', cancel_runs.reason) || cancel_runs.detail

@@ -9,6 +9,7 @@ language plpgsql set search_path = mainspring, pg_temp as $$
 #variable_conflict use_column
 declare
     from_later run_row[];
+    from_gates run_row[];
     from_ready run_row[];
     were_ranked bigint[];
     changed run_row[];
@@ -20,6 +21,15 @@ begin
           and later.line_id = coalesce(change_runs.present_line, later.line_id)
         returning run_of({run by name}, ready_at => null) as run)
     select array_agg(gone.run) into from_later from gone;
+    -- A run that waits at a gate goes in line if that may be another gate, or another place there, by now: whoever claims
+    -- it sees to it.
+    with gone as (
+        delete from held where held.lane = change_runs.lane and held.id = any (change_runs.runs)
+          and held.tenant_id = change_runs.tenant and held.revision = coalesce(change_runs.seen, held.revision)
+          and held.line_id = coalesce(change_runs.present_line, held.line_id) and held.gate is not null
+          and num_nonnulls(change_runs.line, change_runs.new_priority, change_runs.new_payload) > 0
+        returning run_of({run by name}, ready_at => null) as run)
+    select array_agg(gone.run) into from_gates from gone;
     with touched as (
         update held set (line_id, priority, revision, due_at, expires_at, retry_until, codec, payload, tags) = (
             select become.line_id, become.priority, become.revision, become.due_at, become.expires_at,
@@ -42,13 +52,17 @@ begin
     changed := array(
         select changed_run(run, change_runs.line, change_runs.new_priority, change_runs.due, change_runs.max_age,
                            change_runs.new_codec, change_runs.new_payload, change_runs.new_tags)
-        from unnest(from_ready || from_later) as run);   -- those that have a rank first
-    insert into ready (lane, {run}, rank, ready_at)
-    select change_runs.lane, {run of run}, least(run.rank, rank_now()), least(run.ready_at, clock_now())
+        from unnest(from_ready || from_later || from_gates) as run);   -- those that have a rank first
+    insert into ready (lane, {run}, rank, ready_at, gates)
+    select change_runs.lane, {run of run}, least(run.rank, rank_now()), least(run.ready_at, clock_now()),
+           gates_of(change_runs.lane, run.id)   -- whoever claims it sees whether they are still the right ones
     from rows from (unnest(were_ranked), unnest(changed)) as run (rank)   -- it may have been staged
     where run.due_at <= clock_now();
-    insert into later (lane, {run})
-    select change_runs.lane, {run of run} from unnest(changed) as run where run.due_at > clock_now();
+    insert into later (lane, {run}, gates)
+    select change_runs.lane, {run of run}, case when change_runs.new_payload is null then gates_of(change_runs.lane, run.id) end
+    from unnest(changed) as run where run.due_at > clock_now();
+    perform free_slots(change_runs.lane, array(select run.id from unnest(changed) as run where run.due_at > clock_now()),
+                       'scheduled');
 
     insert into audit (lane, tenant_id, actor, action, subject, detail)
     select change_runs.lane, run.tenant_id, change_runs.actor, 'run.change', run.id::text, change_runs.detail

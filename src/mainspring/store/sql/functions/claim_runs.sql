@@ -20,6 +20,7 @@ declare
     taken run_row[];
     taken_ids uuid[];
     taken_ranks bigint[];
+    taken_gates text[];
 begin
     -- After a pause has committed, no claim that begins takes anything; nor does one of a worker that is lost, or of
     -- another installation, whose numbers mean nothing here.
@@ -78,9 +79,10 @@ begin
     with gone as (
         delete from ready where ready.lane = claim_runs.lane and ready.id = any (picked)
           and ready.line_id is not distinct from claim_runs.line and ready.rank <= rank_bound()
-        returning ready.id, ready.rank,
+        returning ready.id, ready.rank, ready.gates,
             run_of({run by name except fence}, fence => fence + 1, ready_at => ready_at) as run)
-    select array_agg(gone.run), array_agg(gone.id), array_agg(gone.rank) into taken, taken_ids, taken_ranks from gone;
+    select array_agg(gone.run), array_agg(gone.id), array_agg(gone.rank), array_agg(gone.gates)
+    into taken, taken_ids, taken_ranks, taken_gates from gone;
     if taken_ids is null then   -- somebody else was first
         return;
     end if;
@@ -88,6 +90,6 @@ begin
     values (claim_runs.lane, claim_runs.lease, claim_runs.worker, taken, taken_ids,
             repeat('0', cardinality(taken_ids))::varbit, repeat('0', cardinality(taken_ids))::varbit);
     return query
-    select {claimed of run except special}, special_of(run.crashes, run.first_started_at, run.overrides)
-    from rows from (unnest(taken_ranks), unnest(taken)) as run (rank);
+    select {claimed of run except special}, special_of(run.crashes, run.first_started_at, run.overrides, run.gates)
+    from rows from (unnest(taken_ranks), unnest(taken_gates), unnest(taken)) as run (rank, gates);
 end $$;

@@ -36,5 +36,7 @@ begin
         from held where held.lane = expire_runs.lane and held.id = any (in_held);
         delete from held where held.lane = expire_runs.lane and held.id = any (in_held);
     end if;
+    perform end_runs(expire_runs.lane, in_ready || in_later || in_held)
+    where cardinality(in_ready || in_later || in_held) > 0;
     return cardinality(in_ready) + cardinality(in_later) + cardinality(in_held);
 end $$;

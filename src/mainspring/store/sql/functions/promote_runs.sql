@@ -1,11 +1,13 @@
 -- Move runs of one lane that are due from `later` into the line, the most urgent first; within the batch they keep their
--- order. Answers with the lines and priorities that got some.
+-- order. What has gates goes to wait there. Answers with the lines and priorities that got some; no line: with those
+-- that wait at gates.
 create or replace function promote_runs(lane smallint, priorities smallint[], fronts timestamptz[], count int)
 returns table (line_id int, priority smallint, runs bigint, due_at timestamptz)
 language plpgsql set search_path = mainspring, pg_temp as $$
 #variable_conflict use_column
 declare
     picked uuid[];
+    in_line bigint;
 begin
     picked := array(
         select candidate.id
@@ -22,10 +24,17 @@ begin
 
     insert into ready (lane, {run}, rank)
     select lane, {run}, rank_now() + row_number() over (order by due_at) - 1
-    from later where later.lane = promote_runs.lane and later.id = any (picked);
+    from later where later.lane = promote_runs.lane and later.id = any (picked) and later.gates is null;
+    get diagnostics in_line = row_count;
+    if in_line < cardinality(picked) then
+        insert into held (lane, {run}, reason, gates, gate, turn)
+        select lane, {run}, 'limit', gates, split_part(gates, E'\n', 1),
+               turn_again(lane, id, split_part(gates, E'\n', 1), priority, submitted_at)
+        from later where later.lane = promote_runs.lane and later.id = any (picked) and later.gates is not null;
+    end if;
     return query
     with gone as (
         delete from later where later.lane = promote_runs.lane and later.id = any (picked)
-        returning later.line_id, later.priority, later.due_at)
+        returning case when later.gates is null then later.line_id end as line_id, later.priority, later.due_at)
     select gone.line_id, gone.priority, count(*), max(gone.due_at) from gone group by gone.line_id, gone.priority;
 end $$;

@@ -21,6 +21,7 @@ begin
     select purge_runs.lane, run.id, {recorded of run}, 0, 'cancelled', 'cancelled', clock_now(),
            jsonb_build_object('code', 'purged', 'message', purge_runs.reason)
     from unnest(taken) as run;
+    perform end_runs(purge_runs.lane, array(select run.id from unnest(taken) as run));
     insert into audit (lane, tenant_id, actor, action, subject, detail)
     select purge_runs.lane, run.tenant_id, purge_runs.actor, 'run.purge', run.id::text, purge_runs.detail
     from unnest(taken) as run;

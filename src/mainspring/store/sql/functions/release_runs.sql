@@ -13,7 +13,8 @@ begin
         from unnest(release_runs.jobs, release_runs.lines, release_runs.pauses) as known (job_id, line_id, pause)
         cross join lateral (
             select held.id from held
-            where held.lane = release_runs.lane and held.job_id = known.job_id and held.line_id = known.line_id
+            where held.lane = release_runs.lane and held.job_id = known.job_id
+              and held.line_id is not distinct from known.line_id   -- not `=`: held_list_idx crawls over those at limits
               and held.reason = release_runs.reason
               and held.due_at <= clock_now()   -- someone may have put it off while it was held
               and held.held_at <= clock_now() - known.pause * interval '1 second'
@@ -23,8 +24,8 @@ begin
         return;
     end if;
 
-    insert into ready (lane, {run})
-    select lane, {run} from held where held.lane = release_runs.lane and held.id = any (picked);
+    insert into ready (lane, {run}, gates)
+    select lane, {run}, gates_of(release_runs.lane, held.id) from held where held.lane = release_runs.lane and held.id = any (picked);
     return query
     with gone as (
         delete from held where held.lane = release_runs.lane and held.id = any (picked)

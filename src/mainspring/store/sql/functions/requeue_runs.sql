@@ -20,12 +20,12 @@ begin
 
     insert into ready (lane, {run except attempt, crashes, first_started_at, due_at, revision, codec, payload,
                               expires_at, retry_until},
-                       revision, codec, payload, expires_at, retry_until)
+                       revision, codec, payload, expires_at, retry_until, gates)
     select requeue_runs.lane, {run of run except attempt, crashes, first_started_at, due_at, revision, codec, payload,
                                expires_at, retry_until},
            run.revision + 1, coalesce(requeue_runs.codec, run.codec), coalesce(requeue_runs.payload, run.payload),
            clock_now() + requeue_runs.max_age * interval '1 second',
-           clock_now() + requeue_runs.max_age * interval '1 second'
+           clock_now() + requeue_runs.max_age * interval '1 second', gates_of(requeue_runs.lane, run.id)
     from unnest(taken) as run;
     insert into audit (lane, tenant_id, actor, action, subject, detail)
     select requeue_runs.lane, run.tenant_id, requeue_runs.actor, 'run.requeue', run.id::text, requeue_runs.detail

@@ -58,9 +58,10 @@ begin
     into errors
     from rows from (unnest(states), unnest(unfinished)) as run (state);
 
-    insert into ready (lane, {run except expires_at, first_started_at}, expires_at, first_started_at, rank)
+    insert into ready (lane, {run except expires_at, first_started_at}, expires_at, first_started_at, rank, gates)
     select rescue_leases.lane, {run of run except expires_at, first_started_at}, run.retry_until,
-           coalesce(run.first_started_at, run.claimed_at), (date_part('epoch', run.ready_at) * 1000000)::bigint
+           coalesce(run.first_started_at, run.claimed_at), (date_part('epoch', run.ready_at) * 1000000)::bigint,
+           gates_of(rescue_leases.lane, run.id)   -- its slots come back in line with it
     from rows from (unnest(states), unnest(claims), unnest(unfinished)) as run (state, claimed_at)
     where run.state = 'ready';
     insert into dead (lane, {run except expires_at, first_started_at}, expires_at, first_started_at)
@@ -68,6 +69,10 @@ begin
            coalesce(run.first_started_at, run.claimed_at)
     from rows from (unnest(states), unnest(claims), unnest(unfinished)) as run (state, claimed_at)
     where run.state = 'dead';
+    perform free_slots(rescue_leases.lane, array(
+        select run.id from rows from (unnest(states), unnest(unfinished)) as run (state) where run.state = 'dead'), 'dead');
+    perform end_runs(rescue_leases.lane, array(
+        select run.id from rows from (unnest(states), unnest(unfinished)) as run (state) where run.state in ({ends})));
     insert into attempt (lane, run_id, {recorded except payload}, payload, attempt, outcome, state, ready_at, claimed_at,
                          worker_id, error)
     select rescue_leases.lane, run.id, {recorded of run except payload},

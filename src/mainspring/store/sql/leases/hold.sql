@@ -1,9 +1,11 @@
--- Set settled runs aside until their reason is gone. No attempt is spent.
+-- Set settled runs aside until their reason is gone; at a gate, if they have some to pass. No attempt is spent.
 -- Moves: hold.  Index: lease primary key.
-insert into held (lane, {run}, reason)
-select lease.lane, {run of run}, :reason::text
+insert into held (lane, {run}, reason, gates, gate, turn)
+select lease.lane, {run of run}, back.reason, back.gates, split_part(back.gates, E'\n', 1),
+       case when back.gates is not null
+            then turn_again(:lane::smallint, run.id, split_part(back.gates, E'\n', 1), run.priority, run.submitted_at) end
 from lease
 cross join lateral unnest(lease.runs) with ordinality as run
-join unnest(:leases::uuid[], :positions::int[]) as back (lease, position)
+join unnest(:leases::uuid[], :positions::int[], :reasons::text[], :gates::text[]) as back (lease, position, reason, gates)
     on back.lease = lease.id and back.position = run.ordinality
 where lease.lane = :lane::smallint and lease.id = any (:leases::uuid[])

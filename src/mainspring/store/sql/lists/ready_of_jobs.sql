@@ -23,7 +23,8 @@ from lane cross join lateral (
        and case when ready.rank > rank_bound() then 'scheduled' else 'ready' end = any (:states::text[])
      order by ready.id desc limit :count::int)
     union all
-    (select 'ready'::run_state, ready.id, {listed of ready}, ready.ready_at, null::text, null::jsonb, false, true
+    (select case when ready.rank > rank_bound() then 'scheduled' else 'ready' end::run_state, ready.id,
+            {listed of ready}, ready.ready_at, null::text, null::jsonb, false, true
      from ready
      where ready.lane = lane.lane
        and ready.id < (:befores::uuid[])[array_position(:lanes::smallint[], lane.lane)]

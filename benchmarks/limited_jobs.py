@@ -1,0 +1,20 @@
+"""Jobs with limits, in an application of their own: so that other benchmarks run without any."""
+
+from __future__ import annotations
+
+from benchmarks.jobs import executed
+from mainspring import Limit, Mainspring
+
+app = Mainspring()
+
+
+@app.job(queue="bench", limit=Limit(1, key="customer"))
+async def keyed(customer: int, plan: str, note: str) -> None:
+    """As little as `noop`, one at a time for each customer."""
+    executed[0] += 1
+
+
+@app.job(queue="bench", limit=Limit(1, key="customer", order="strict"))
+async def serial(customer: int, plan: str, note: str) -> None:
+    """The same, in the order of acceptance."""
+    executed[0] += 1

@@ -1,0 +1,173 @@
+"""`mainspring limit`: how many runs may execute at once; who holds what, and who waits."""
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+from msgspec import to_builtins
+from rich.text import Text
+
+from mainspring.cli.command import Invocation, command
+from mainspring.cli.tables import Column, fitted
+from mainspring.cli.text import as_instant, safe
+from mainspring.model.concurrency import GateStatus, LimitScope, LimitStatus, OnDead, Order
+
+COLUMNS = (
+    Column("limit", least=16),
+    Column("by", least=8),
+    Column("at most", is_number=True),
+    Column("order"),
+    Column("holding", is_number=True),
+    Column("waiting", is_number=True),
+    Column("set by", leave_out=1),
+    Column("reason", leave_out=2),
+)
+GATE_COLUMNS = (
+    Column("value", least=16),
+    Column("holding", is_number=True),
+    Column("waiting", is_number=True),
+    Column("held by", leave_out=2),
+    Column("next", leave_out=1),
+)
+
+Job = Annotated[str | None, Parameter(help="Of a job's runs.")]
+Queue = Annotated[str | None, Parameter(help="Of a queue's runs. Without job and queue: of all runs.")]
+Key = Annotated[
+    str | None,
+    Parameter(help='What tells runs apart: a path into their arguments, or a text such as "{region}/{customer}".'),
+]
+
+
+@command("list")
+async def list_limits(*, invocation: Invocation) -> None:
+    """List limits: what they say, how many runs hold a slot, how many wait.
+
+    Examples:
+      mainspring limit list
+      mainspring limit list -o json
+    """
+    async with invocation.client() as client:
+        limits = await client.limits.list()
+    if invocation.wants_json:
+        invocation.print_json({"limits": to_builtins(limits)})
+    elif limits:
+        invocation.print_lines(fitted(COLUMNS, [_row(each) for each in limits], invocation.room))
+    else:
+        invocation.print("No limits. Set one: mainspring limit set 3 --job NAME")
+
+
+@command("show")
+async def show(*, job: Job = None, queue: Queue = None, key: Key = None, invocation: Invocation) -> None:
+    """Show a limit: who holds its slots and who is next, for each value of its key.
+
+    Example:
+      mainspring limit show --job send --key customer
+    """
+    async with invocation.client() as client:
+        limit, gates = await client.limits.show(job=job, queue=queue, key=key)
+    if invocation.wants_json:
+        invocation.print_json({"limit": to_builtins(limit), "values": to_builtins(gates)})
+        return
+    invocation.print(_sentence(limit))
+    invocation.print_lines(fitted(GATE_COLUMNS, [_gate_row(each) for each in gates], invocation.room))
+
+
+@command("set")
+async def set_limit(
+    most: Annotated[int, Parameter(help="At most so many at once.")],
+    /,
+    *,
+    job: Job = None,
+    queue: Queue = None,
+    key: Key = None,
+    order: Annotated[Literal["priority", "strict"], Parameter(help="Strict: in the order of acceptance.")] = "priority",
+    on_dead: Annotated[
+        Literal["continue", "halt"], Parameter(help="With strict order: whether a dead letter stops those behind it.")
+    ] = "continue",
+    reason: Annotated[str, Parameter(help="Why; kept in the audit.")] = "",
+    invocation: Invocation,
+) -> None:
+    """Let at most so many runs execute at once.
+
+    In force within a second, also for what waits already; what runs goes on.
+
+    Examples:
+      mainspring limit set 3 --job send
+      mainspring limit set 1 --job send --key customer --order strict
+      mainspring limit set 50 --queue mail --reason "the server is small"
+    """
+    async with invocation.client() as client:
+        limit = await client.limits.set(
+            most, job=job, queue=queue, key=key, order=Order(order), on_dead=OnDead(on_dead), reason=reason
+        )
+    if invocation.wants_json:
+        invocation.print_json({"limit": to_builtins(limit)})
+    else:
+        invocation.print(_sentence(limit))
+
+
+@command("remove")
+async def remove(
+    *,
+    job: Job = None,
+    queue: Queue = None,
+    key: Key = None,
+    reason: Annotated[str, Parameter(help="Why; kept in the audit.")] = "",
+    invocation: Invocation,
+) -> None:
+    """Remove a limit. Whoever waits for it goes on.
+
+    Example:
+      mainspring limit remove --job send --key customer
+    """
+    async with invocation.client() as client:
+        await client.limits.remove(job=job, queue=queue, key=key, reason=reason)
+    if invocation.wants_json:
+        invocation.print_json({"removed": True})
+    else:
+        invocation.print("removed")
+
+
+def _sentence(limit: LimitStatus) -> str:
+    by = f" for each value of {safe(limit.key)}" if limit.key else ""
+    order = ", in the order of acceptance" if limit.order is Order.STRICT else ""
+    halts = ", stopping behind dead letters" if limit.on_dead is OnDead.HALT else ""
+    return f"{_of(limit)}: at most {limit.most:,} at once{by}{order}{halts}; {_count(limit)}"
+
+
+def _of(limit: LimitStatus) -> str:
+    return "all runs" if limit.scope is LimitScope.TENANT else f"{limit.scope} {safe(limit.name)}"
+
+
+def _count(limit: LimitStatus) -> str:
+    more = "" if limit.counts_are_exact else "at least "
+    return f"{more}{limit.holding:,} hold a slot, {more}{limit.waiting:,} wait"
+
+
+def _row(limit: LimitStatus) -> list[Text]:
+    more = "" if limit.counts_are_exact else "≥ "
+    declared = "the code" if limit.is_as_declared else safe(limit.changed_by)
+    return [
+        Text(_of(limit)),
+        Text(safe(limit.key or "–")),
+        Text(f"{limit.most:,}"),
+        Text(limit.order.value),
+        Text(f"{more}{limit.holding:,}"),
+        Text(f"{more}{limit.waiting:,}", style="yellow" if limit.waiting else ""),
+        Text(f"{declared}, {as_instant(limit.changed_at)}"),
+        Text("" if limit.is_as_declared else safe(limit.reason)),
+    ]
+
+
+def _gate_row(gate: GateStatus) -> list[Text]:
+    return [
+        Text(safe(gate.value or "–")),
+        Text(f"{len(gate.holders):,}"),
+        Text(f"{gate.waiting:,}", style="yellow" if gate.waiting else ""),
+        Text(_some(gate.holders)),
+        Text("–" if gate.first_waiting is None else str(gate.first_waiting)),
+    ]
+
+
+def _some(holders: Sequence[object]) -> str:
+    return "–" if not holders else f"{holders[0]}" + (f" and {len(holders) - 1:,} more" if len(holders) > 1 else "")

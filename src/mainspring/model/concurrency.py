@@ -1,0 +1,259 @@
+"""How many runs may execute at once: limits as they are declared and set, and the gates at which their runs wait.
+
+A *gate* is a limit with one value of its key. Its name is the limit's number, then the value: `7`, `7:acme`; with an
+exclamation mark where order is strict, so that whoever puts a run there knows its place: `7!:acme`. The gates of a run
+are one per line, narrowest first; it passes one after the other, always in this order, so no two runs can each hold
+what the other waits for.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import msgspec
+
+from mainspring.errors import InvalidInput
+from mainspring.model.ids import lane_of_key
+from mainspring.model.limit_key import limit_key
+from mainspring.model.payload import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from datetime import datetime
+    from uuid import UUID
+
+MAX_LIMIT = 1_000_000
+MAX_LIMITS_PER_JOB = 5
+NO_KEY = ""
+UNKNOWN_KEY = "\\?"  # runs that were accepted before the limit was set, and whose arguments lack its key
+EVERYBODY = 0  # gates are the installation's: their numbers say whose they are
+
+
+class Order(StrEnum):
+    """In which order runs get a slot."""
+
+    PRIORITY = "priority"  # the most urgent first, then whoever came first
+    STRICT = "strict"  # in the order of acceptance; a retry keeps its place
+
+
+class OnDead(StrEnum):
+    """What a dead letter does to those behind it."""
+
+    CONTINUE = "continue"
+    HALT = "halt"  # they wait until it is requeued or purged
+
+
+class LimitScope(StrEnum):
+    """Whose runs are counted together, narrowest first."""
+
+    JOB = "job"
+    QUEUE = "queue"
+    TENANT = "tenant"
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Limit:
+    """At most so many runs at once: `Limit(3)`, `Limit(1, key="customer")`, `Limit(1, key="customer", order="strict")`.
+
+    With a key, each of its values has a limit of its own. `order="strict"` executes runs in the order in which they
+    were accepted, retries included; `on_dead="halt"` then stops behind a dead letter until somebody has
+    decided about it.
+    """
+
+    most: int
+    key: str | None = None
+    order: Order = Order.PRIORITY
+    on_dead: OnDead = OnDead.CONTINUE
+
+    def __init__(
+        self,
+        most: int,
+        *,
+        key: str | None = None,
+        order: Order | str = Order.PRIORITY,
+        on_dead: OnDead | str = OnDead.CONTINUE,
+    ) -> None:
+        # Written out, because words are given as text.
+        keep = partial(object.__setattr__, self)
+        if not isinstance(most, int) or isinstance(most, bool) or not 1 <= most <= MAX_LIMIT:
+            raise _invalid("limit", most, f"must be a whole number from 1 to {MAX_LIMIT:,}")
+        keep("most", most)
+        keep("key", None if key is None else limit_key(key).source)
+        keep("order", _word(Order, "order", order))
+        keep("on_dead", _word(OnDead, "on_dead", on_dead))
+        if self.on_dead is OnDead.HALT and self.order is not Order.STRICT:
+            raise InvalidInput(
+                "on_dead is 'halt', but order is not strict: nothing has its place behind a dead letter.",
+                code="halt-without-order",
+                hint='Add order="strict".',
+                field="on_dead",
+            )
+
+
+W = TypeVar("W", Order, OnDead)
+
+
+def _word(kind: type[W], name: str, given: Any) -> W:
+    try:
+        return kind(given)
+    except ValueError:
+        raise _invalid(name, given, f"must be one of {', '.join(kind)}") from None
+
+
+def checked_limits(limits: object) -> tuple[Limit, ...]:
+    """One limit or several, each with a key of its own."""
+    given = () if limits is None else (limits,) if isinstance(limits, Limit) else limits
+    if not isinstance(given, (list, tuple)) or not all(isinstance(each, Limit) for each in given):
+        raise _invalid("limit", limits, "must be a Limit, or a list of some")
+    if len(given) > MAX_LIMITS_PER_JOB:
+        raise _invalid("limit", f"{len(given)} limits", f"must be at most {MAX_LIMITS_PER_JOB}")
+    if len({each.key for each in given}) < len(given):
+        raise _invalid("limit", list(given), "must name each key once")
+    return tuple(given)
+
+
+class LimitRule(NamedTuple):
+    """A limit as it is in force."""
+
+    id: int
+    scope: LimitScope
+    name: str  # of the job or queue; empty for a tenant
+    key: str  # empty: all together
+    most: int
+    is_strict: bool = False
+    halts_on_dead: bool = False
+    is_spread: bool = False  # some of its runs are not in the lane of their gate
+
+    @property
+    def number(self) -> str:
+        """With which the names of its gates begin."""
+        return f"{self.id}!" if self.is_strict else str(self.id)
+
+    @property
+    def breadth(self) -> tuple[bool, int, int]:
+        """Narrowest first."""
+        return (self.key == NO_KEY, list(LimitScope).index(self.scope), self.id)
+
+    def gate_for(self, arguments: Any, *, is_accepted: bool) -> str:
+        """Where a run with these arguments waits. One that was accepted before cannot be refused any more."""
+        if self.key == NO_KEY:
+            return self.number
+        try:
+            return f"{self.number}:{limit_key(self.key).of(arguments)}"
+        except InvalidInput:
+            if not is_accepted:
+                raise
+            return f"{self.number}:{UNKNOWN_KEY}"
+
+
+class RuleBook:
+    """The limits of a tenant."""
+
+    def __init__(self, rules: Iterable[LimitRule] = (), revision: str = "") -> None:
+        self.rules = tuple(sorted(rules, key=lambda rule: rule.breadth))
+        self.revision = revision
+        self._of: dict[tuple[str, str], tuple[LimitRule, ...]] = {}
+
+    def of(self, job: str, queue: str) -> tuple[LimitRule, ...]:
+        """Those that runs of a job in a queue are under, narrowest first."""
+        if not self.rules:
+            return ()
+        found = self._of.get((job, queue))
+        if found is None:
+            names = {LimitScope.JOB: job, LimitScope.QUEUE: queue, LimitScope.TENANT: ""}
+            found = tuple(rule for rule in self.rules if rule.name == names[rule.scope])
+            self._of[job, queue] = found
+        return found
+
+
+def gates_of(rules: Sequence[LimitRule], payload: bytes, *, is_accepted: bool = False) -> str | None:
+    """The gates of a run, one per line; None if it has none."""
+    if not rules:
+        return None
+    arguments = msgspec.json.decode(payload) if any(rule.key for rule in rules) else None
+    return "\n".join(rule.gate_for(arguments, is_accepted=is_accepted) for rule in rules)
+
+
+def covers(held: str | None, wanted: str) -> bool:
+    """Whether a run that holds slots of some gates holds all that it needs."""
+    return held is not None and (held == wanted or {*wanted.split("\n")} <= {*held.split("\n")})
+
+
+def rule_id(gate: str) -> int:
+    """The number of the limit that a gate belongs to."""
+    return int(gate.partition(":")[0].removesuffix("!"))
+
+
+def home_of_gate(gate: str, lanes: int) -> int:
+    """The lane in which runs wait at this gate, where they are free to choose; whoever releases them locks it."""
+    return lane_of_key(EVERYBODY, gate, lanes)
+
+
+class Turn(NamedTuple):
+    """A run that waits at a gate."""
+
+    turn: int
+    run_id: UUID
+    lane: int
+    gate: str
+
+
+def free_slots(gates: Iterable[str], rules: Mapping[int, LimitRule], used: Mapping[str, int]) -> dict[str, int]:
+    """How many runs may pass each gate: as many as the limit leaves; any number where the limit is gone."""
+    return {
+        gate: MAX_LIMIT if (rule := rules.get(rule_id(gate))) is None else max(0, rule.most - used.get(gate, 0))
+        for gate in gates
+    }
+
+
+def next_in_turn(waiting: Iterable[Turn], free: Mapping[str, int], most: int) -> list[Turn]:
+    """Those who pass: at each gate the first, as many as there are slots; all gates in turns, up to so many."""
+    at: defaultdict[str, list[Turn]] = defaultdict(list)
+    for each in sorted(waiting):
+        at[each.gate].append(each)
+    ranked = [(place, each) for gate, some in at.items() for place, each in enumerate(some[: free[gate]])]
+    return [each for _, each in sorted(ranked)[:most]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitStatus:
+    """A limit as people see it: what it says, who set it, how many hold a slot and how many wait for one."""
+
+    scope: LimitScope
+    name: str
+    key: str | None
+    most: int
+    order: Order
+    on_dead: OnDead
+    holding: int
+    waiting: int
+    counts_are_exact: bool
+    is_declared: bool  # in an application's code
+    is_as_declared: bool
+    changed_at: datetime
+    changed_by: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateStatus:
+    """One value of a limit's key: who holds its slots, and how many wait."""
+
+    value: str | None
+    holders: Sequence[UUID]
+    waiting: int
+    first_waiting: UUID | None
+
+
+def _invalid(name: str, value: object, rule: str) -> InvalidInput:
+    return InvalidInput(
+        f"{name} is {quoted(value)}; it {rule}.",
+        code=f"invalid-{name.replace('_', '-')}",
+        field=name,
+        value=quoted(value),
+        rule=rule,
+    )

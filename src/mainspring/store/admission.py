@@ -1,0 +1,183 @@
+"""Releasing runs from the gates at which they wait.
+
+Whoever frees a slot or submits a run *hints* at gates after COMMIT (`Admitter`); the keeper looks at all of them now
+and then, so a hint may get lost. Releasing locks the lane of the gates in a statement of its own, and only then reads:
+what was committed before the lock was ours is seen, and nobody else releases the same. Slots are counted, never
+remembered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, defaultdict
+from contextvars import Context
+from typing import TYPE_CHECKING, NamedTuple
+
+import structlog
+
+from mainspring.model.concurrency import Turn, free_slots, home_of_gate, next_in_turn, rule_id
+from mainspring.store import notify
+from mainspring.store.connection import transaction
+from mainspring.store.failures import ALL_DATABASE_ERRORS
+from mainspring.store.limits import rule_of
+from mainspring.store.statements import load
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from uuid import UUID
+
+    from mainspring.clock import Clock
+    from mainspring.model.concurrency import LimitRule
+    from mainspring.store.connection import Connection, Record
+    from mainspring.store.link import Link
+
+log = structlog.get_logger()
+
+MOST_GATES = 500  # per transaction: it locks a lane
+MOST_RUNS = 1_000
+MOST_HINTS = 100_000  # beyond, the keeper finds them
+
+
+class Admitted(NamedTuple):
+    """What was released, and where more may follow."""
+
+    wake_ups: list[notify.WakeUp]
+    gates: set[str]  # to look at next: the following ones of runs that passed, and those where more may pass
+    runs: int
+
+
+async def admit(connection: Connection, gates: Iterable[str], lanes: int) -> Admitted:
+    """Release whose turn it is at these gates: one transaction for each lane that they belong to."""
+    homes: defaultdict[int, list[str]] = defaultdict(list)
+    for gate in gates:
+        homes[home_of_gate(gate, lanes)].append(gate)
+    wake_ups: list[notify.WakeUp] = []
+    following: set[str] = set()
+    runs = 0
+    for home, own in homes.items():
+        async with transaction(connection):
+            admitted = await _admit(connection, home, own, lanes)
+        wake_ups += admitted.wake_ups
+        following |= admitted.gates
+        runs += admitted.runs
+    return Admitted(wake_ups, following, runs)
+
+
+async def _admit(connection: Connection, home: int, gates: Sequence[str], lanes: int) -> Admitted:
+    await load("limits/lock_gates").fetchrow(connection, lane=home)
+    rules = await _rules(connection, gates)
+    places = range(lanes) if any(rule.is_spread for rule in rules.values()) else [home]
+    free = free_slots(gates, rules, await _used(connection, places, gates))
+    open_gates = {gate: min(count, MOST_RUNS) for gate, count in free.items() if count}
+    if not open_gates:
+        return Admitted([], set(), 0)
+    waiting = [turn for lane in places for turn in await _waiting(connection, lane, open_gates)]
+    chosen = next_in_turn(waiting, free, MOST_RUNS)
+    rows = [row for lane in places for row in await _pass(connection, lane, chosen, rules)]
+    return Admitted(
+        _wake_ups(chosen, rows),
+        {row["next_gate"] for row in rows if row["next_gate"] is not None} | _unfinished(waiting, chosen, free),
+        len(rows),
+    )
+
+
+async def _rules(connection: Connection, gates: Iterable[str]) -> dict[int, LimitRule]:
+    """As they are now, not as somebody remembers them: a change is in force with its COMMIT."""
+    ids = sorted({rule_id(gate) for gate in gates})
+    rows = await load("limits/rules_of_gates").fetch(connection, ids=ids)
+    return {row["id"]: rule_of(row) for row in rows}
+
+
+async def _used(connection: Connection, places: Iterable[int], gates: Sequence[str]) -> Counter[str]:
+    used: Counter[str] = Counter()
+    for lane in places:
+        rows = await load("limits/counts").fetch(connection, lane=lane, gates=gates)
+        used.update({row["gate"]: row["held"] for row in rows})
+    return used
+
+
+async def _waiting(connection: Connection, lane: int, counts: Mapping[str, int]) -> list[Turn]:
+    rows = await load("limits/next_turns").fetch(
+        connection, lane=lane, gates=list(counts), counts=list(counts.values())
+    )
+    return [Turn(row["turn"], row["id"], lane, row["gate"]) for row in rows]
+
+
+async def _pass(
+    connection: Connection, lane: int, chosen: Iterable[Turn], rules: Mapping[int, LimitRule]
+) -> list[Record]:
+    ours = [each for each in chosen if each.lane == lane]
+    if not ours:
+        return []
+    known = [rules.get(rule_id(each.gate)) for each in ours]
+    return await load("limits/admit").fetch(
+        connection,
+        lane=lane,
+        runs=[each.run_id for each in ours],
+        gates=[each.gate for each in ours],
+        takes_slot=[rule is not None for rule in known],
+        strict=[rule is not None and rule.is_strict for rule in known],
+        halting=[rule is not None and rule.halts_on_dead for rule in known],
+    )
+
+
+def _wake_ups(chosen: Iterable[Turn], rows: Iterable[Record]) -> list[notify.WakeUp]:
+    lanes: dict[UUID, int] = {each.run_id: each.lane for each in chosen}
+    return [
+        notify.ready(lanes[row["run_id"]], row["line_id"], row["priority"]) for row in rows if row["next_gate"] is None
+    ]
+
+
+def _unfinished(waiting: Iterable[Turn], chosen: Sequence[Turn], free: Mapping[str, int]) -> set[str]:
+    """Where runs were left though there was room: there were more than fit into one transaction."""
+    if len(chosen) < MOST_RUNS:
+        return set()
+    passed = Counter(each.gate for each in chosen)
+    return {each.gate for each in waiting if passed[each.gate] < free[each.gate]}
+
+
+class Admitter:
+    """Releases runs where somebody hinted that it may be their turn; one transaction after the other."""
+
+    def __init__(self, *, link: Link, clock: Clock, lanes: int) -> None:
+        self._link = link
+        self._lanes = lanes
+        self._quietener = notify.Quietener(clock)
+        self._hinted: dict[str, None] = {}
+        self._working: asyncio.Task[None] | None = None
+
+    def hint(self, gates: Iterable[str]) -> None:
+        """It may be somebody's turn at these gates. Nobody waits for it, and nobody hears of a failure."""
+        if len(self._hinted) < MOST_HINTS:
+            self._hinted.update(dict.fromkeys(gates))
+        if self._hinted and self._working is None:
+            # In a context of its own: it is none of the attempts whose end it follows.
+            self._working = asyncio.create_task(self._work(), context=Context())
+
+    async def _work(self) -> None:
+        try:
+            while self._hinted:
+                gates = list(self._hinted)[:MOST_GATES]
+                for gate in gates:
+                    del self._hinted[gate]
+                await self._admit(gates)
+        finally:
+            self._working = None
+
+    async def _admit(self, gates: Sequence[str]) -> None:
+        try:
+            connection = await self._link.get()
+            admitted = await admit(connection, gates, self._lanes)
+        except ALL_DATABASE_ERRORS as error:
+            log.warning("releasing runs at their limits waits for the database", gates=len(gates), cause=str(error))
+            self._hinted.clear()  # the keeper looks at all gates
+            await self._link.mend(error)
+            return
+        notify.send(connection, self._quietener.pass_on(admitted.wake_ups))
+        self._hinted.update(dict.fromkeys(admitted.gates))
+
+    async def close(self) -> None:
+        """Finish what was hinted at: then nobody has to wait for the keeper."""
+        if self._working is not None:
+            await self._working
+        await self._link.close()

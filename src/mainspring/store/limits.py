@@ -1,0 +1,288 @@
+"""Limits: what they are, who set them, and who holds their slots. How runs pass them: `store/admission.py`."""
+
+from __future__ import annotations
+
+import asyncio
+from contextvars import Context
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+import structlog
+
+from mainspring.model.admission import LimitReached
+from mainspring.model.concurrency import NO_KEY, Limit, LimitRule, LimitScope, OnDead, Order, RuleBook, rule_id
+from mainspring.model.ids import lane_of
+from mainspring.store import jobs, notify
+from mainspring.store.connection import transaction
+from mainspring.store.failures import ALL_DATABASE_ERRORS
+from mainspring.store.statements import load
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from uuid import UUID
+
+    from mainspring.clock import Clock
+    from mainspring.store.connection import Connection, Record
+    from mainspring.store.database import Database
+    from mainspring.store.jobs import JobRef
+
+log = structlog.get_logger()
+
+REMEMBERED_SECONDS = 1.0
+COUNTED = 10_000  # of each limit, in each lane
+HOLDERS_SHOWN = 1_000
+NOBODY = RuleBook()
+
+
+class Subject(NamedTuple):
+    """Which limit: whose runs are counted together, and by what they are told apart."""
+
+    scope: LimitScope
+    name: str
+    key: str = NO_KEY
+
+    def __str__(self) -> str:
+        of = f"{self.scope} {self.name}".strip()
+        return f"{of} by {self.key}" if self.key else of
+
+
+# ── reading ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def book(connection: Connection, *, tenant_id: int, known: RuleBook = NOBODY) -> RuleBook:
+    """The limits of a tenant: the known ones, if none was written since."""
+    revision = str(await load("limits/revision").fetchval(connection))
+    if known is not NOBODY and revision == known.revision:
+        return known
+    rows = await load("limits/book").fetch(connection, tenant=tenant_id)
+    return RuleBook((rule_of(row) for row in rows), revision)
+
+
+def rule_of(row: Record) -> LimitRule:
+    return LimitRule(
+        id=row["id"],
+        scope=LimitScope(row["scope"]),
+        name=row["name"],
+        key=row["key"],
+        most=row["most"],
+        is_strict=row["is_strict"],
+        halts_on_dead=row["halts_on_dead"],
+        is_spread=row["is_spread"],
+    )
+
+
+async def listed(connection: Connection, *, tenant_id: int) -> list[Record]:
+    return await load("limits/list").fetch(connection, tenant=tenant_id)
+
+
+async def counts(connection: Connection, lane: int, rule: LimitRule) -> tuple[int, int]:
+    """How many slots of a limit are held in one lane, and how many runs wait: up to a bound."""
+    row = await load("limits/count_of_rule").fetchrow(connection, lane=lane, number=rule.number, bound=COUNTED)
+    assert row is not None
+    return row["holding"], row["waiting"]
+
+
+async def holders(connection: Connection, lane: int, rule: LimitRule, count: int) -> list[Record]:
+    return await load("limits/holders").fetch(connection, lane=lane, number=rule.number, count=count)
+
+
+async def waiting_at(connection: Connection, lane: int, gate: str) -> Record:
+    row = await load("limits/waiting").fetchrow(connection, lane=lane, gate=gate, bound=COUNTED)
+    assert row is not None
+    return row
+
+
+async def waiting_gates(connection: Connection, lane: int, after: str, count: int) -> list[str]:
+    """At which gates runs wait in a lane, in the order of their names."""
+    rows = await load("limits/waiting_gates").fetch(connection, lane=lane, after=after, count=count)
+    return [row["gate"] for row in rows]
+
+
+async def lanes_with_gates(connection: Connection, lanes: int) -> list[int]:
+    rows = await load("limits/lanes_with_gates").fetch(connection, lanes=connection.reach.lanes(range(lanes)))
+    return sorted(row["lane"] for row in rows)
+
+
+async def free_leaked(connection: Connection, lane: int) -> list[tuple[UUID, str]]:
+    """Give back slots that no run can hold; answers with them. There should never be one."""
+    return [(row["run_id"], row["gate"]) for row in await load("limits/free_leaked").fetch(connection, lane=lane)]
+
+
+async def reached_by(
+    connection: Connection, run_id: UUID, lanes: int, bound: int, *, tenant_id: int
+) -> LimitReached | None:
+    """The limit at whose gate a run waits, if it does: who holds its slots, and how many come before the run."""
+    found = await load("limits/gate_of_run").fetchrow(connection, lane=lane_of(run_id), run=run_id, tenant=tenant_id)
+    if found is None:
+        return None
+    rules = await load("limits/rules_of_gates").fetch(connection, ids=[rule_id(found["gate"])])
+    rows = [
+        row
+        for lane in range(lanes)
+        for row in await load("limits/ahead").fetch(
+            connection, lane=lane, gate=found["gate"], turn=found["turn"], bound=bound, most=HOLDERS_SHOWN
+        )
+    ]
+    return LimitReached(
+        rule=rule_of(rules[0]) if rules else None,
+        value=found["gate"].partition(":")[2] or None,
+        holders=[holder for row in rows for holder in row["holders"]],
+        ahead=sum(row["ahead"] for row in rows),
+    )
+
+
+# ── writing ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def put(
+    connection: Connection,
+    subject: Subject,
+    limit: Limit,
+    *,
+    declared: Limit | None,
+    tenant_id: int,
+    actor: str,
+    reason: str,
+) -> None:
+    """Set a limit, inside a transaction. In force at its COMMIT."""
+    revision = int(await load("limits/lock").fetchval(connection))
+    await load("limits/put").execute(
+        connection,
+        id=revision,  # no limit ever had it: numbers are part of the gates that runs carry
+        tenant=tenant_id,
+        scope=subject.scope.value,
+        name=subject.name,
+        key=subject.key,
+        most=limit.most,
+        is_strict=limit.order is Order.STRICT,
+        halts_on_dead=limit.on_dead is OnDead.HALT,
+        is_spread=subject.scope is not LimitScope.JOB,
+        declared=None if declared is None else _document(declared),
+        actor=actor,
+        reason=reason,
+        subject=str(subject),
+        detail=msgspec.json.encode({**msgspec.to_builtins(limit), "reason": reason}).decode(),
+    )
+    if subject.scope is LimitScope.JOB:
+        await load("limits/spread_all").execute(connection, tenant=tenant_id, name=subject.name)
+    notify.send(connection, [notify.limits()])
+
+
+async def remove(connection: Connection, subject: Subject, *, tenant_id: int, actor: str, reason: str) -> bool:
+    """Answers whether there was one."""
+    await load("limits/lock").fetchval(connection)
+    found = await load("limits/remove").fetchval(
+        connection,
+        tenant=tenant_id,
+        scope=subject.scope.value,
+        name=subject.name,
+        key=subject.key,
+        actor=actor,
+        subject=str(subject),
+        detail=msgspec.json.encode({"reason": reason}).decode(),
+    )
+    notify.send(connection, [notify.limits()])
+    return found is not None
+
+
+async def mark_spread(connection: Connection, rules: Iterable[int]) -> None:
+    """Runs of these limits will wait outside the lanes of their gates."""
+    await load("limits/spread").execute(connection, ids=sorted(rules))
+
+
+async def declare(
+    connection: Connection, job: str, reference: JobRef, limits: Sequence[Limit], *, tenant_id: int, actor: str
+) -> None:
+    """Let what a job declares take effect, where the code says something else than it did before.
+
+    What somebody has set since stays, and an older version of the code changes nothing: so an old process that starts
+    again in a rolling deploy brings nothing back.
+    """
+    if not await _differences(connection, job, limits, tenant_id):
+        return
+    newest, _ = await jobs.find(connection, job, tenant_id=tenant_id)
+    if reference.version < newest.version:
+        return
+    async with transaction(connection):
+        await load("limits/lock").fetchval(connection)  # somebody may do the same at this moment
+        for key, limit in (await _differences(connection, job, limits, tenant_id)).items():
+            subject = Subject(LimitScope.JOB, job, key)
+            if limit is None:
+                await remove(connection, subject, tenant_id=tenant_id, actor=actor, reason="no longer declared")
+            else:
+                await put(
+                    connection, subject, limit, declared=limit, tenant_id=tenant_id, actor=actor, reason="declared"
+                )
+
+
+async def _differences(
+    connection: Connection, job: str, limits: Sequence[Limit], tenant_id: int
+) -> dict[str, Limit | None]:
+    """By key, what the code declares otherwise than it did; None: no more."""
+    rows = await listed(connection, tenant_id=tenant_id)
+    before = {
+        row["key"]: row["declared"]
+        for row in rows
+        if row["scope"] == LimitScope.JOB and row["name"] == job and row["declared"] is not None
+    }
+    now = {limit.key or NO_KEY: limit for limit in limits}
+    gone: dict[str, Limit | None] = dict.fromkeys(key for key in before if key not in now)
+    return gone | {key: limit for key, limit in now.items() if _loaded(before.get(key)) != limit}
+
+
+def declared_limit(text: str | None) -> Limit | None:
+    return _loaded(text)
+
+
+def _document(limit: Limit) -> str:
+    return msgspec.json.encode(limit).decode()
+
+
+def _loaded(text: str | None) -> Limit | None:
+    return None if text is None else msgspec.json.decode(text, type=Limit)
+
+
+# ── remembering ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class RuleBooks:
+    """The limits of all tenants that submit here. They may be a second old: whoever claims a run looks again."""
+
+    def __init__(self, *, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+        self._books: dict[int, tuple[RuleBook, float]] = {}
+        self._looking: dict[int, asyncio.Task[RuleBook]] = {}
+
+    async def of(self, tenant_id: int) -> RuleBook:
+        """The first one who asks waits for it; later, whoever finds it old has it looked at anew for the next."""
+        found = self._books.get(tenant_id)
+        if found is None:
+            return await asyncio.shield(self._look(tenant_id))
+        known, looked_at = found
+        if self._clock.monotonic() - looked_at > REMEMBERED_SECONDS:
+            self._look(tenant_id)
+        return known
+
+    def _look(self, tenant_id: int) -> asyncio.Task[RuleBook]:
+        looking = self._looking.get(tenant_id)
+        if looking is None:
+            looking = asyncio.create_task(self._read(tenant_id), context=Context())
+            self._looking[tenant_id] = looking
+            looking.add_done_callback(lambda _: self._looking.pop(tenant_id, None))
+        return looking
+
+    async def _read(self, tenant_id: int) -> RuleBook:
+        known, _ = self._books.get(tenant_id, (NOBODY, 0.0))
+        try:
+            async with self._database.acquire() as connection:
+                known = await book(connection, tenant_id=tenant_id, known=known)
+        except ALL_DATABASE_ERRORS as error:
+            if tenant_id not in self._books:
+                raise
+            log.warning("limits could not be read", cause=str(error))
+        self._books[tenant_id] = known, self._clock.monotonic()
+        return known
+
+    async def close(self) -> None:
+        await asyncio.gather(*self._looking.values(), return_exceptions=True)
