@@ -75,6 +75,20 @@ select 'runs with more than one live lease', member.id
 from lease cross join lateral unnest(lease.ids) with ordinality as member (id, position)
 where get_bit(lease.done, member.position::int - 1) = 0 group by member.id having count(*) > 1
 union all
+select 'slots held by no run', slot.run_id
+from slot left join placed on placed.id = slot.run_id
+where placed.id is null or placed.state = 'scheduled' and not slot.is_strict
+   or placed.state = 'dead' and not slot.halts_on_dead
+union all
+select 'runs that hold a slot beyond the limit', held.run_id
+from (select slot.*, row_number() over (partition by gate order by taken_at, run_id) as place_at_gate from slot) as held
+join limit_rule on limit_rule.id = held.rule_id where held.place_at_gate > limit_rule.most
+union all
+select 'runs in line that lack a slot', ready.id
+from ready cross join lateral unnest(string_to_array(ready.gates, E'\n')) as wanted (gate)
+where not exists (select from slot where slot.run_id = ready.id and slot.gate = wanted.gate)
+  and exists (select from limit_rule where limit_rule.id = rtrim(split_part(wanted.gate, ':', 1), '!')::int)
+union all
 select 'leases left behind after their last run', id from lease where bit_count(done) = bit_length(done)
 union all
 select 'runs whose changes and audit differ', id
@@ -131,6 +145,9 @@ _PROMISES = (
     ("I5", "at-most-once runs that started again"),
     ("I6", "runs with more than one live lease"),
     ("I6", "leases left behind after their last run"),
+    ("I6", "slots held by no run"),
+    ("I6", "runs that hold a slot beyond the limit"),
+    ("I6", "runs in line that lack a slot"),
     ("I7", "runs whose changes and audit differ"),
     ("I7", "cancelled runs without an audit row"),
     ("I9", "bytes that crossed tenants"),

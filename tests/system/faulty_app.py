@@ -20,7 +20,7 @@ import asyncpg
 import psycopg
 from tests.system import sabotage
 
-from mainspring import Context, Fail, Mainspring, Retry, RetryPolicy
+from mainspring import Context, Fail, Limit, Mainspring, Retry, RetryPolicy
 from mainspring.errors import LeaseLost
 
 sabotage.apply()
@@ -76,6 +76,13 @@ async def nap(context: Context, seconds: float) -> str:
     await rest(seconds)
     await note(context, "end")
     return "rested"
+
+
+@app.job(limit=Limit(1, key="customer"))
+async def nap_in_turn(context: Context, customer: str, seconds: float) -> None:
+    await note(context, "start")
+    await rest(seconds)
+    await note(context, "end")
 
 
 async def nap_and_tell(context: Context, seconds: float) -> str:

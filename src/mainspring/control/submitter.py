@@ -61,7 +61,7 @@ class Submitter:
         self._quietener = notify.Quietener(clock)
         self._plain = Acceptor(Link(database, clock, "submit"), clock)
         self._keyed = Acceptor(Link(database, clock, "submit keyed"), clock)
-        self._admitter = Admitter(link=Link(database, clock, "admit"), clock=clock, lanes=lanes)
+        self._admitter = Admitter(database=database, clock=clock, name="admit", lanes=lanes)
         self._pending: list[Pending] = []
         self._gathering: asyncio.Task[None] | None = None
         self._accepting: set[asyncio.Future[list[UUID]]] = set()

@@ -20,6 +20,7 @@ from mainspring.store import notify
 from mainspring.store.connection import transaction
 from mainspring.store.failures import ALL_DATABASE_ERRORS
 from mainspring.store.limits import rule_of
+from mainspring.store.link import Link
 from mainspring.store.statements import load
 
 if TYPE_CHECKING:
@@ -29,13 +30,13 @@ if TYPE_CHECKING:
     from mainspring.clock import Clock
     from mainspring.model.concurrency import LimitRule
     from mainspring.store.connection import Connection, Record
-    from mainspring.store.link import Link
+    from mainspring.store.database import Database
 
 log = structlog.get_logger()
 
 MOST_GATES = 500  # per transaction: it locks a lane
 MOST_RUNS = 1_000
-MOST_HINTS = 100_000  # beyond, the keeper finds them
+MOST_HINTS = 20_000  # in one lane; beyond, the keeper finds them
 
 
 class Admitted(NamedTuple):
@@ -139,17 +140,20 @@ def _unfinished(waiting: Iterable[Turn], chosen: Sequence[Turn], free: Mapping[s
 class Admitter:
     """Releases runs where somebody hinted that it may be their turn; one transaction after the other."""
 
-    def __init__(self, *, link: Link, clock: Clock, lanes: int) -> None:
-        self._link = link
+    def __init__(self, *, database: Database, clock: Clock, name: str, lanes: int) -> None:
+        # Nothing is promised by a release. Whoever claims what was released writes after it, and waits for both.
+        self._link = Link(database, clock, name, settings={"synchronous_commit": "off"})
         self._lanes = lanes
         self._quietener = notify.Quietener(clock)
-        self._hinted: dict[str, None] = {}
+        self._hinted: dict[int, dict[str, None]] = {}  # gates, by the lane that has to be locked for them
         self._working: asyncio.Task[None] | None = None
 
     def hint(self, gates: Iterable[str]) -> None:
         """It may be somebody's turn at these gates. Nobody waits for it, and nobody hears of a failure."""
-        if len(self._hinted) < MOST_HINTS:
-            self._hinted.update(dict.fromkeys(gates))
+        for gate in gates:
+            own = self._hinted.setdefault(home_of_gate(gate, self._lanes), {})
+            if len(own) < MOST_HINTS:
+                own[gate] = None
         if self._hinted and self._working is None:
             # In a context of its own: it is none of the attempts whose end it follows.
             self._working = asyncio.create_task(self._work(), context=Context())
@@ -157,12 +161,18 @@ class Admitter:
     async def _work(self) -> None:
         try:
             while self._hinted:
-                gates = list(self._hinted)[:MOST_GATES]
-                for gate in gates:
-                    del self._hinted[gate]
-                await self._admit(gates)
+                await self._admit(self._next())
         finally:
             self._working = None
+
+    def _next(self) -> list[str]:
+        """The gates of one lane; the others' turn comes after it."""
+        home, own = next(iter(self._hinted.items()))
+        del self._hinted[home]
+        gates = list(own)
+        if len(gates) > MOST_GATES:
+            self._hinted[home] = dict.fromkeys(gates[MOST_GATES:])
+        return gates[:MOST_GATES]
 
     async def _admit(self, gates: Sequence[str]) -> None:
         try:
@@ -174,7 +184,7 @@ class Admitter:
             await self._link.mend(error)
             return
         notify.send(connection, self._quietener.pass_on(admitted.wake_ups))
-        self._hinted.update(dict.fromkeys(admitted.gates))
+        self.hint(admitted.gates)
 
     async def close(self) -> None:
         """Finish what was hinted at: then nobody has to wait for the keeper."""

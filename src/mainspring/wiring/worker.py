@@ -114,7 +114,9 @@ class WorkerAssembly:
         performer = self._performer(reporter)
         leases, statistics, has_room = ActiveLeases(), LineStatistics(self.worker.id), asyncio.Event()
         attempt_log = AttemptLog(clock=self.worker.clock, leases=leases)
-        admitter = Admitter(link=self._link("admit"), clock=self.worker.clock, lanes=self.worker.lanes)
+        admitter = Admitter(
+            database=self.database, clock=self.worker.clock, name="worker admit", lanes=self.worker.lanes
+        )
         gating = Gating(worker=self.worker, lines=self.registered.lines)
         settlements = SettlementLog(
             attempts=attempt_log,
