@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import Counter
 from datetime import timedelta
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from mainspring import Context, Mainspring, RetryPolicy, RunFilter, State
+from mainspring import Context, Limit, Mainspring, RetryPolicy, RunFilter, State
 from mainspring.control.doctor import examine
 from mainspring.control.findings import Finding, Level
 from mainspring.control.overview import overview
@@ -57,6 +59,35 @@ async def test_runs_of_all_lanes_are_listed_and_acted_on(citus_app: Mainspring) 
     assert await finished(citus_app, "requeue", RunFilter(jobs=("pay",))) == 30
     [summary] = [each for each in await citus_app.jobs.list() if each.name == "pay"]
     assert summary.counts[State.READY] == 30
+
+
+async def test_limits_hold_over_all_nodes(citus_app: Mainspring, coordinator: Connection) -> None:
+    """By key, in all together, for runs whose idempotency keys spread them over all lanes, and in order."""
+    running: Counter[str] = Counter()
+    most: Counter[str] = Counter()
+    posted: list[int] = []
+
+    @citus_app.job(limit=[Limit(1, key="customer"), Limit(3)])
+    async def bill(customer: str) -> None:
+        for name in (customer, "all"):
+            running[name] += 1
+            most[name] = max(most[name], running[name])
+        await asyncio.sleep(0.01)
+        running.subtract((customer, "all"))
+
+    @citus_app.job(limit=Limit(1, order="strict"))
+    async def post(number: int) -> None:
+        posted.append(number)
+
+    await bill.submit_many([{"customer": f"c{n % 5}"} for n in range(30)])
+    for n in range(10):
+        await bill.options(key=f"order-{n}").submit(customer="c1")
+        await post.submit(number=n)
+    await run_until_idle(citus_app)
+
+    assert (most.pop("all") <= 3, set(most.values()), posted) == (True, {1}, list(range(10)))
+    assert await coordinator.fetchval("select count(*) from attempt where state = 'succeeded'") == 50
+    assert await coordinator.fetchval("select (select count(*) from held) + (select count(*) from slot)") == 0
 
 
 async def test_runs_that_a_row_of_history_stands_for_are_found_on_their_nodes(

@@ -557,6 +557,7 @@ async def _is_waiting(connection: Connection) -> bool:
     return bool(await connection.fetchval("select exists (select from pg_locks where not granted)"))
 
 
+@pytest.mark.invariant(13)
 async def test_two_who_release_at_one_gate_take_turns(
     frozen_app: Mainspring,
     crowd: Crowd,

@@ -39,6 +39,16 @@ pytestmark = on_citus
 # A value for each parameter that test_plans has none for.
 MORE_SAMPLES = {
     "action": "'schedule.change'",
+    "declared": "null",
+    "halting": "'{false,false,false}'",
+    "halts_on_dead": "false",
+    "have_gates": "'{true,true,true}'",
+    "is_spread": "false",
+    "is_strict": "false",
+    "key": "''",
+    "reasons": "'{limit,limit,limit}'",
+    "scope": "'queue'",
+    "strict": "'{false,false,false}'",
     "at_least": "1000",
     "attempts": "'{1,1,1}'",
     "beat": "null",
@@ -127,6 +137,9 @@ MORE_SAMPLES = {
 ONE_LANE = {"lanes": "'{0}'"}  # asked lane by lane: see control/looking.py
 INSTANTS = "array_fill(clock_now(), array[3])"
 OTHER_SAMPLES_HERE = {
+    "limits/put": {"id": "1"},
+    "limits/rules_of_gates": {"ids": "'{1,2}'"},
+    "limits/spread": {"ids": "'{1,2}'"},
     "calendars/edited": {"since": "0"},
     **{f"leases/{verb}": {"starts": INSTANTS} for verb in ("bury", "give_back", "retry")},
     "leases/complete": {"starts": "'{0}'", "ends": "'{0}'"},

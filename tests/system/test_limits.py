@@ -6,6 +6,8 @@ import random
 import signal
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from .faulty_app import UNTIL_TOLD
 from .machinery import SHORT_LEASE_TIME
 
@@ -27,6 +29,7 @@ OVERLAPS = """
         and one.started <= other.started and other.started < one.ended"""
 
 
+@pytest.mark.invariant(13)
 async def test_a_lost_worker_s_slots_come_back_with_its_runs_and_nobody_overtakes_them(
     system: System, jobs: Any
 ) -> None:

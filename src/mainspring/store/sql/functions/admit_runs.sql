@@ -9,6 +9,9 @@ language plpgsql set search_path = mainspring, pg_temp as $$
 declare
     found_ids uuid[];
     blocked text[];
+    moved_ids uuid[];
+    next_gates text[];
+    next_turns bigint[];
 begin
     found_ids := array(
         select held.id from held
@@ -47,12 +50,21 @@ begin
         where held.lane = admit_runs.lane and held.id = any (found_ids) and gate_after(held.gates, held.gate) is null
         returning held.id, held.line_id, held.priority)
     select gone.id, gone.line_id, gone.priority, null::text from gone;
+    select array_agg(held.id), array_agg(gate_after(held.gates, held.gate)),
+           array_agg(coalesce(   -- if it kept its slot there, it comes before all others
+                        (select 0::bigint from slot
+                         where slot.lane = admit_runs.lane and slot.run_id = held.id
+                           and slot.gate is not distinct from gate_after(held.gates, held.gate) limit 1),
+                        turn_of(gate_after(held.gates, held.gate), held.priority, held.submitted_at)))
+    into moved_ids, next_gates, next_turns
+    from held where held.lane = admit_runs.lane and held.id = any (found_ids);   -- those that are still there
+    if moved_ids is null then
+        return;
+    end if;
+    update held set gate = moved.gate, turn = moved.turn
+    from unnest(moved_ids, next_gates, next_turns) as moved (id, gate, turn)
+    where held.lane = admit_runs.lane and held.id = moved.id;
     return query
-    with moved as (
-        update held set gate = gate_after(held.gates, held.gate),
-                        turn = turn_again(held.lane, held.id, gate_after(held.gates, held.gate), held.priority,
-                                           held.submitted_at)
-        where held.lane = admit_runs.lane and held.id = any (found_ids)
-        returning held.id, held.line_id, held.priority, held.gate)
-    select moved.id, moved.line_id, moved.priority, moved.gate from moved;
+    select held.id, held.line_id, held.priority, held.gate
+    from held where held.lane = admit_runs.lane and held.id = any (moved_ids);
 end $$;

@@ -55,11 +55,14 @@ begin
         from unnest(from_ready || from_later || from_gates) as run);   -- those that have a rank first
     insert into ready (lane, {run}, rank, ready_at, gates)
     select change_runs.lane, {run of run}, least(run.rank, rank_now()), least(run.ready_at, clock_now()),
-           gates_of(change_runs.lane, run.id)   -- whoever claims it sees whether they are still the right ones
+           (select string_agg(slot.gate, E'\n' order by slot.place) from slot
+            where slot.lane = change_runs.lane and slot.run_id = run.id)   -- still the right ones? Whoever claims it sees
     from rows from (unnest(were_ranked), unnest(changed)) as run (rank)   -- it may have been staged
     where run.due_at <= clock_now();
     insert into later (lane, {run}, gates)
-    select change_runs.lane, {run of run}, case when change_runs.new_payload is null then gates_of(change_runs.lane, run.id) end
+    select change_runs.lane, {run of run}, case when change_runs.new_payload is null then
+           (select string_agg(slot.gate, E'\n' order by slot.place) from slot
+            where slot.lane = change_runs.lane and slot.run_id = run.id) end
     from unnest(changed) as run where run.due_at > clock_now();
     perform free_slots(change_runs.lane, array(select run.id from unnest(changed) as run where run.due_at > clock_now()),
                        'scheduled');

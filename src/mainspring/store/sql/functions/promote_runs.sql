@@ -29,7 +29,11 @@ begin
     if in_line < cardinality(picked) then
         insert into held (lane, {run}, reason, gates, gate, turn)
         select lane, {run}, 'limit', gates, split_part(gates, E'\n', 1),
-               turn_again(lane, id, split_part(gates, E'\n', 1), priority, submitted_at)
+               -- If it kept its slot of that gate, it comes before all others.
+               coalesce((select 0::bigint from slot
+                         where slot.lane = promote_runs.lane and slot.run_id = later.id
+                           and slot.gate is not distinct from split_part(later.gates, E'\n', 1) limit 1),
+                        turn_of(split_part(later.gates, E'\n', 1), priority, submitted_at))
         from later where later.lane = promote_runs.lane and later.id = any (picked) and later.gates is not null;
     end if;
     return query

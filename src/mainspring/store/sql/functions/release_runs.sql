@@ -25,7 +25,10 @@ begin
     end if;
 
     insert into ready (lane, {run}, gates)
-    select lane, {run}, gates_of(release_runs.lane, held.id) from held where held.lane = release_runs.lane and held.id = any (picked);
+    select lane, {run}, 
+           (select string_agg(slot.gate, E'\n' order by slot.place) from slot
+            where slot.lane = release_runs.lane and slot.run_id = held.id)
+    from held where held.lane = release_runs.lane and held.id = any (picked);
     return query
     with gone as (
         delete from held where held.lane = release_runs.lane and held.id = any (picked)

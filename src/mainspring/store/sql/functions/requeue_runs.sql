@@ -25,7 +25,9 @@ begin
                                expires_at, retry_until},
            run.revision + 1, coalesce(requeue_runs.codec, run.codec), coalesce(requeue_runs.payload, run.payload),
            clock_now() + requeue_runs.max_age * interval '1 second',
-           clock_now() + requeue_runs.max_age * interval '1 second', gates_of(requeue_runs.lane, run.id)
+           clock_now() + requeue_runs.max_age * interval '1 second',
+           (select string_agg(slot.gate, E'\n' order by slot.place) from slot
+            where slot.lane = requeue_runs.lane and slot.run_id = run.id)
     from unnest(taken) as run;
     insert into audit (lane, tenant_id, actor, action, subject, detail)
     select requeue_runs.lane, run.tenant_id, requeue_runs.actor, 'run.requeue', run.id::text, requeue_runs.detail

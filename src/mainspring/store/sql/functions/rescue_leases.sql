@@ -61,7 +61,8 @@ begin
     insert into ready (lane, {run except expires_at, first_started_at}, expires_at, first_started_at, rank, gates)
     select rescue_leases.lane, {run of run except expires_at, first_started_at}, run.retry_until,
            coalesce(run.first_started_at, run.claimed_at), (date_part('epoch', run.ready_at) * 1000000)::bigint,
-           gates_of(rescue_leases.lane, run.id)   -- its slots come back in line with it
+           (select string_agg(slot.gate, E'\n' order by slot.place) from slot
+            where slot.lane = rescue_leases.lane and slot.run_id = run.id)   -- its slots come back in line with it
     from rows from (unnest(states), unnest(claims), unnest(unfinished)) as run (state, claimed_at)
     where run.state = 'ready';
     insert into dead (lane, {run except expires_at, first_started_at}, expires_at, first_started_at)

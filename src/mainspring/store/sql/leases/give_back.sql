@@ -4,7 +4,9 @@ insert into ready (lane, {run except expires_at, first_started_at}, expires_at, 
 select lease.lane, {run of run except expires_at, first_started_at},
        case when back.started_at is null then run.expires_at else run.retry_until end,
        coalesce(run.first_started_at, back.started_at), (date_part('epoch', run.ready_at) * 1000000)::bigint,
-       case when back.has_gates then gates_of(:lane::smallint, run.id) end
+       case when back.has_gates then
+       (select string_agg(slot.gate, E'\n' order by slot.place) from slot
+        where slot.lane = :lane::smallint and slot.run_id = run.id) end
 from lease
 cross join lateral unnest(lease.runs) with ordinality as run
 join unnest(:leases::uuid[], :positions::int[], :starts::timestamptz[], :have_gates::boolean[])

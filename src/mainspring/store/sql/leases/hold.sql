@@ -3,7 +3,11 @@
 insert into held (lane, {run}, reason, gates, gate, turn)
 select lease.lane, {run of run}, back.reason, back.gates, split_part(back.gates, E'\n', 1),
        case when back.gates is not null
-            then turn_again(:lane::smallint, run.id, split_part(back.gates, E'\n', 1), run.priority, run.submitted_at) end
+            -- If it kept its slot of that gate, it comes before all others.
+            then coalesce((select 0::bigint from slot
+                         where slot.lane = :lane::smallint and slot.run_id = run.id
+                           and slot.gate is not distinct from split_part(back.gates, E'\n', 1) limit 1),
+                        turn_of(split_part(back.gates, E'\n', 1), run.priority, run.submitted_at)) end
 from lease
 cross join lateral unnest(lease.runs) with ordinality as run
 join unnest(:leases::uuid[], :positions::int[], :reasons::text[], :gates::text[]) as back (lease, position, reason, gates)

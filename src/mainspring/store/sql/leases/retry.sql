@@ -5,7 +5,9 @@ insert into later (lane, {run except attempt, due_at, expires_at, first_started_
 select lease.lane, {run of run except attempt, due_at, expires_at, first_started_at},
        run.attempt + back.spent, greatest(back.not_before, clock_now() + back.delay * interval '1 second'),
        run.retry_until, coalesce(run.first_started_at, back.started_at),
-       case when back.has_gates then gates_of(:lane::smallint, run.id) end   -- before its slots are given back
+       case when back.has_gates then
+       (select string_agg(slot.gate, E'\n' order by slot.place) from slot
+        where slot.lane = :lane::smallint and slot.run_id = run.id) end   -- before its slots are given back
 from lease
 cross join lateral unnest(lease.runs) with ordinality as run
 join unnest(:leases::uuid[], :positions::int[], :delays::double precision[],

@@ -9,7 +9,7 @@ with written as (
     set id = case when limit_rule.is_strict = excluded.is_strict then limit_rule.id else excluded.id end,
         most = excluded.most, is_strict = excluded.is_strict, halts_on_dead = excluded.halts_on_dead,
         is_spread = limit_rule.is_spread or excluded.is_spread, declared = excluded.declared,
-        changed_at = clock_now(), changed_by = excluded.changed_by, reason = excluded.reason
+        changed_at = excluded.changed_at, changed_by = excluded.changed_by, reason = excluded.reason
     returning id
 ), audited as (
     insert into audit (lane, tenant_id, actor, action, subject, detail)

@@ -5,4 +5,5 @@ select (select held.id from held
        (select held.turn from held
         where held.lane = :lane::smallint and held.gate = :gate::text order by held.gate, held.turn limit 1) as first_turn,
        (select count(*) from (
-            select from held where held.lane = :lane::smallint and held.gate = :gate::text limit :bound::int) as few) as waiting
+            select from held where held.lane = :lane::smallint and held.gate = :gate::text limit :bound::int) as few)
+       as waiting

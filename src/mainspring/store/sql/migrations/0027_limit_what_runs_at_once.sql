@@ -3,7 +3,7 @@
 -- Programs of before do not know limits: their workers execute what they claim, and slots that they leave behind are found
 -- by the keepers of newer ones.
 -- serves: 12
--- functions: 4a1fb8dd95257658
+-- functions: 60399563d6a6fda0
 
 -- What limits how many runs may execute at once: of a job, a queue or a tenant, all together or by what their key says.
 create table limit_rule (
@@ -61,32 +61,16 @@ language sql stable parallel safe as $$
                 else (priority::bigint << 56) + mainspring.rank_now() end
 $$;
 
--- The same for a run that was there before: if it kept its slot of that gate, it comes before all others.
-create function turn_again(lane smallint, run uuid, gate text, priority smallint, submitted_at timestamptz) returns bigint
-language sql stable parallel safe set search_path = mainspring, pg_temp as $$
-    select coalesce(
-        (select 0::bigint from slot
-         where slot.lane = turn_again.lane and slot.run_id = turn_again.run
-           and slot.gate is not distinct from turn_again.gate limit 1),
-        turn_of(turn_again.gate, turn_again.priority, turn_again.submitted_at))
-$$;
-
 -- The gate that follows another one; null after the last.
 create function gate_after(gates text, gate text) returns text language sql immutable parallel safe as $$
     select (string_to_array(gates, E'\n'))[array_position(string_to_array(gates, E'\n'), gate) + 1]
 $$;
 
--- The gates of which a run holds slots.
-create function gates_of(lane smallint, run uuid) returns text
-language sql stable parallel safe set search_path = mainspring, pg_temp as $$
-    select string_agg(slot.gate, E'\n' order by slot.place) from slot
-    where slot.lane = gates_of.lane and slot.run_id = gates_of.run
-$$;
-
 -- What sets a run apart, and after a line break the gates of which it holds slots.
 create function special_of(crashes smallint, first_started_at timestamptz, overrides jsonb, gates text)
 returns text language sql immutable parallel safe as $$
-    select nullif(coalesce(mainspring.special_of(crashes, first_started_at, overrides), '') || coalesce(E'\n' || gates, ''), '')
+    select nullif(coalesce(mainspring.special_of(crashes, first_started_at, overrides), '')
+                  || coalesce(E'\n' || gates, ''), '')
 $$;
 
 -- Finish a run on a connection of its handler's: success, if the lease is still this worker's and nobody asked the run to
