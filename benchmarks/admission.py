@@ -44,12 +44,15 @@ FIELDS = (
     "max_running_per_strict_key",
     "out_of_order",
     "release_cost_ratio",
+    "paced_jobs_per_s",
+    "paced_window_share",
     "lost",
     "duplicated",
 )
 ROUNDS = 7  # of the comparison, in turns
 WARM_UP = 2.0
 FEW, MANY, HOT_LIMIT, RELEASES = 1_000, 100_000, 10, 200
+RATE, BURST = 2_000, 50  # of limited_jobs.paced
 
 _RUNNING = """
     select max(running) from (
@@ -64,6 +67,12 @@ _OUT_OF_ORDER = """
         select submitted_at < lag(submitted_at) over (
             partition by convert_from(payload, 'UTF8')::jsonb ->> 'customer' order by started_at, fence) as is_late
         from attempt where started_at is not null) as each where is_late"""
+# When runs came in line is when they were released.
+_WINDOW = """
+    select max(runs) from (
+        select count(*) over (order by ready_at range between current row and interval '99999 microseconds' following)
+            as runs
+        from attempt where state = 'succeeded') as counted"""
 _WAIT = """
     insert into held (lane, id, tenant_id, job_id, job_version, line_id, priority, due_at, payload, reason, gates,
                       gate, turn)
@@ -79,6 +88,8 @@ async def run(seconds: float, *, rounds: int = ROUNDS) -> Numbers:
         keyed = await _limited(server, seconds, "keyed")
         say("the same in the order of acceptance")
         serial = await _limited(server, seconds, "serial")
+        say(f"{RATE:,} starts per second, {BURST} at once")
+        paced = await _limited(server, seconds, "paced")
         say(f"one key with {HOT_LIMIT} slots, for which {FEW:,} or {MANY:,} runs wait")
         release = await _release_cost(server)
     return {
@@ -89,8 +100,9 @@ async def run(seconds: float, *, rounds: int = ROUNDS) -> Numbers:
         "max_running_per_strict_key": serial["running"],
         "out_of_order": serial["out_of_order"],
         "release_cost_ratio": release,
-        "lost": keyed["lost"] + serial["lost"],
-        "duplicated": keyed["duplicated"] + serial["duplicated"],
+        "paced_jobs_per_s": paced["jobs_per_s"],
+        "paced_window_share": paced["window"] / (0.15 * RATE + BURST),
+        **{name: keyed[name] + serial[name] + paced[name] for name in ("lost", "duplicated")},
     }
 
 
@@ -147,6 +159,7 @@ async def _limited(server: EmbeddedServer, seconds: float, job: str) -> Numbers:
                 "jobs_per_s": per_second,
                 "running": float(await connection.fetchval(_RUNNING)),
                 "out_of_order": float(await connection.fetchval(_OUT_OF_ORDER)),
+                "window": float(await connection.fetchval(_WINDOW)),
                 **found,
             }
 
@@ -215,6 +228,8 @@ def show(numbers: Numbers) -> str:
             f" in order {numbers['max_running_per_strict_key']:.0f}"
             f" · out of order {numbers['out_of_order']:.0f} · lost {numbers['lost']:.0f}"
             f" · duplicated {numbers['duplicated']:.0f}",
+            f"  {RATE:,} starts per second: {numbers['paced_jobs_per_s']:,.0f};"
+            f" the fullest tenth of a second had {numbers['paced_window_share']:.2f} of what it may",
             f"  a run without limits costs {numbers['unlimited_cost_ratio']:.3f} times as much with limits for others;"
             f" a release with {MANY:,} waiting {numbers['release_cost_ratio']:.2f} times as much as with {FEW:,}",
         ]

@@ -18,3 +18,9 @@ async def keyed(customer: int, plan: str, note: str) -> None:
 async def serial(customer: int, plan: str, note: str) -> None:
     """The same, in the order of acceptance."""
     executed[0] += 1
+
+
+@app.job(queue="bench", limit=Limit(rate=2_000, burst=50))
+async def paced(customer: int, plan: str, note: str) -> None:
+    """So many per second, and no more."""
+    executed[0] += 1

@@ -32,6 +32,7 @@ JOBS = {
     "stranger": stranger,
     "keyed": limited_jobs.keyed,
     "serial": limited_jobs.serial,
+    "paced": limited_jobs.paced,
 }
 KEYS = 10_000
 RANDOM_CALLS = 20_000  # so many different ones, again and again: as many as wait in line
@@ -44,7 +45,7 @@ class Orders(msgspec.Struct, frozen=True, kw_only=True):
     most_waiting: int | None = 20_000  # how long the line may get
     per_second: float | None = None  # one by one, evenly over time, instead of in batches
     priority: int = 5
-    job: Literal["noop", "noop_in_chunks", "sleeper", "stranger", "keyed", "serial"] = "noop"
+    job: Literal["noop", "noop_in_chunks", "sleeper", "stranger", "keyed", "serial", "paced"] = "noop"
     payload: Literal["constant", "random", "keyed"] = "constant"
 
 

@@ -87,7 +87,8 @@ union all
 select 'runs in line that lack a slot', ready.id
 from ready cross join lateral unnest(string_to_array(ready.gates, E'\n')) as wanted (gate)
 where not exists (select from slot where slot.run_id = ready.id and slot.gate = wanted.gate)
-  and exists (select from limit_rule where limit_rule.id = rtrim(split_part(wanted.gate, ':', 1), '!')::int)
+  and exists (select from limit_rule
+              where limit_rule.id = rtrim(split_part(wanted.gate, ':', 1), '!')::int and limit_rule.most is not null)
 union all
 select 'leases left behind after their last run', id from lease where bit_count(done) = bit_length(done)
 union all

@@ -48,7 +48,7 @@ READING = """
 # Whoever submits or ends runs with limits releases those whose turn it is.
 ADMITTING = """
     limits/admit limits/book limits/counts limits/lock_gates limits/next_turns limits/revision limits/rules_of_gates
-    limits/spread
+    limits/spend limits/spread limits/tokens
 """
 # An application declares limits beside its jobs.
 LIMITING = " limits/list limits/lock limits/put limits/remove limits/spread_all"
@@ -83,7 +83,8 @@ WATCHING_THE_TIME = """
     schedules/note_tzdata schedules/of_older_tzdata schedules/set_aside
 """
 WORKING = """
-    history/add_partitions limits/end_runs limits/free_leaked limits/free_slots limits/lanes_with_gates
+    history/add_partitions limits/end_runs limits/forget_full_buckets limits/free_leaked
+    limits/free_slots limits/lanes_with_gates
     limits/waiting_gates
     leases/bury leases/close leases/complete leases/find leases/give_back leases/hold leases/of_worker
     leases/record_stale leases/recorded_before leases/rescue leases/retry leases/settle queues/add_samples queues/depths

@@ -415,6 +415,92 @@ async def test_a_slot_that_no_run_can_hold_is_given_back_and_reported(
     assert await places(connection) == {"ready": 1, "slot": 1}
 
 
+# ── rates ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_as_many_start_as_there_are_tokens_and_the_next_when_there_are_more(
+    frozen_app: Mainspring, connection: Connection, clock: FrozenClock, crowd: Crowd
+) -> None:
+    send = limited(frozen_app, crowd, Limit(rate="2/s", burst=3, key="customer"))
+    await send.submit_many([{"customer": customer} for customer in "aaaaaaaaab"])
+    await release(connection, clock)
+    assert await places(connection) == {"held": 6, "ready": 4}, "no slot is taken, as any number may run at once"
+
+    await clock.advance(1)
+    await release(connection, clock)
+    assert await places(connection) == {"held": 4, "ready": 6}
+    await clock.advance(60)
+    await release(connection, clock)
+    assert await places(connection) == {"held": 1, "ready": 9}, "it fills up to the burst, and no further"
+
+
+async def test_a_rate_and_a_number_at_once_hold_together(
+    frozen_app: Mainspring, connection: Connection, clock: FrozenClock, crowd: Crowd
+) -> None:
+    send = limited(frozen_app, crowd, Limit(2, rate="1/s", burst=1))
+    await send.submit_many([{"number": number} for number in range(6)])
+    for seconds, passed in ((0, 1), (1, 2), (1, 2)):
+        await clock.advance(seconds)
+        await release(connection, clock)
+        assert (await places(connection))["slot"] == passed
+    crowd.may_end.set()
+    await run_until_idle(frozen_app, travel=True)
+
+    assert (len(crowd.order), await places(connection)) == (6, {})
+
+
+async def test_runs_start_at_their_rate_while_workers_work(
+    app: Mainspring, connection: Connection, crowd: Crowd
+) -> None:
+    crowd.may_end.set()
+    send = limited(app, crowd, Limit(rate="200/s", burst=5))
+    async with working(app, keeper=True, slots=50):
+        for handle in await send.submit_many([{"number": number} for number in range(60)]):
+            await handle.result()
+    rows = await connection.fetch("select date_part('epoch', ready_at) as at from attempt order by 1")
+    released = [row["at"] for row in rows]
+    windows = [sum(1 for at in released if began <= at < began + 0.1) for began in released]
+
+    assert len(released) == 60
+    assert max(windows) <= 0.15 * 200 + 5
+
+
+async def test_a_run_that_waits_for_a_token_says_so(
+    frozen_app: Mainspring, connection: Connection, clock: FrozenClock, crowd: Crowd
+) -> None:
+    send = limited(frozen_app, crowd, Limit(rate="30/minute"))
+    await send.submit()
+    await release(connection, clock)
+    handles = []
+    for number in range(3):
+        handles.append(await send.submit(number=number))
+        await clock.advance(0.001)
+    await release(connection, clock)
+
+    found = await handles[2].explain()
+
+    assert (found.gate, found.ahead, found.is_estimate) == (Gate.RATE, 2, True)
+    assert found.says == "at most 30/minute of job send may start; 2 come before it"
+    assert found.earliest_at == found.at + timedelta(seconds=6)
+
+
+async def test_a_retry_needs_a_token_of_its_own(frozen_app: Mainspring, connection: Connection) -> None:
+    starts: list[int] = []
+
+    @frozen_app.job(limit=Limit(rate="1/s"), retry=AT_ONCE)
+    async def post(context: Context, number: int) -> None:
+        starts.append(number)
+        if context.attempt == 1:
+            raise ValueError("once more")
+
+    await post.submit(number=0)
+    await run_until_idle(frozen_app)
+    assert starts == [0]
+    await run_until_idle(frozen_app, travel=True)
+
+    assert (starts, await places(connection)) == ([0, 0], {})
+
+
 # ── live ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -461,7 +547,7 @@ async def _gated(app: Mainspring, job: Job[..., None]) -> bool:
 
 
 async def test_what_the_code_declares_takes_effect_once_and_somebody_s_decision_stays(url: str) -> None:
-    async def deployed(limit: Limit | None) -> list[int]:
+    async def deployed(limit: Limit | None) -> list[int | None]:
         async with Mainspring(url, submitted_by="deploy") as app:
 
             @app.job(limit=limit)
@@ -663,6 +749,9 @@ async def test_limits_for_what_does_not_exist_are_refused(frozen_app: Mainspring
             await act()
     wrong: dict[str, dict[str, Any]] = {
         "invalid-limit": {"most": 0, "job": "send"},
+        "limit-of-nothing": {"job": "send"},
+        "order-without-number": {"job": "send", "rate": "1/s", "order": "strict"},
+        "invalid-rate": {"job": "send", "rate": "fast"},
         "limit-of-two": {"most": 1, "job": "send", "queue": "default"},
         "invalid-limit-key": {"most": 1, "job": "send", "key": "a()"},
     }

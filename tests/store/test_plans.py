@@ -78,6 +78,8 @@ FILL = """
     from generate_series(1, 20000) as n;
     insert into slot (lane, run_id, rule_id, gate, place, is_strict, halts_on_dead)
     select n % 8, gen_random_uuid(), 7, '7:' || n % 200, 1, n % 2 = 0, false from generate_series(1, 2000) as n;
+    insert into bucket (lane, gate, tokens, at, full_at)
+    select n % 8, '7:' || n, 0, 0, 9e9 + n from generate_series(1, 2000) as n;
     insert into idempotency (lane, tenant_id, key, run_id, digest)
     select n % 8, 1, n::text, gen_random_uuid(), '' from generate_series(1, 2000) as n;
     insert into audit (lane, tenant_id, actor, action, subject)

@@ -38,8 +38,8 @@ async def test_limits_are_listed_and_shown_for_people_and_for_programs(url: str)
         "limit", "show", "--job", "send", "--key", "customer", "--database-url", url, "-o", "json"
     ).document
 
-    assert listed.out.splitlines()[0].split()[:4] == ["limit", "by", "at", "most"]
-    assert listed.out.splitlines()[1].split()[:6] == ["job", "send", "customer", "1", "priority", "2"]
+    assert listed.out.splitlines()[0].split()[:4] == ["limit", "by", "at", "once"]
+    assert listed.out.splitlines()[1].split()[:6] == ["job", "send", "customer", "1", "–", "priority"]
     assert (limit["scope"], limit["most"], limit["holding"], limit["waiting"]) == ("job", 1, 2, 2)
     assert (limit["is_declared"], limit["is_as_declared"]) == (True, True)
     assert "at most 1 at once for each value of customer; 2 hold a slot, 2 wait" in shown.out

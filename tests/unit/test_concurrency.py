@@ -57,6 +57,10 @@ def turn(number: int, gate: str = "1") -> Turn:
         ({"most": 1, "order": None}, "invalid-order"),
         ({"most": 1, "on_dead": "panic"}, "invalid-on-dead"),
         ({"most": 1, "on_dead": "halt"}, "halt-without-order"),
+        ({}, "limit-of-nothing"),
+        ({"rate": "1/s", "order": "strict"}, "order-without-number"),
+        ({"rate": "fast"}, "invalid-rate"),
+        ({"most": 1, "burst": 5}, "burst-without-rate"),
     ],
 )
 def test_a_limit_that_makes_no_sense_is_refused(values: dict[str, Any], code: str) -> None:

@@ -64,7 +64,9 @@ commands.command(operations)
 queues = App(name="queue", sort_key=2, help="See queues; pause and resume them.", help_epilogue="")
 commands.command(queues)
 
-limits = App(name="limit", sort_key=2, help="Say how many runs may execute at once.", help_epilogue="")
+limits = App(
+    name="limit", sort_key=2, help="Say how many runs may execute at once, or start in a while.", help_epilogue=""
+)
 commands.command(limits)
 
 # Where each command is, what help says about it, and in which order.
@@ -100,7 +102,7 @@ for parent, name, place, summary, order in (
     (queues, "resume", "queues:resume", "Claim from a queue again.", 2),
     (limits, "list", "limits:list_limits", "List limits: who holds a slot, who waits.", 0),
     (limits, "show", "limits:show", "Show a limit: each value of its key.", 0),
-    (limits, "set", "limits:set_limit", "Let at most so many runs execute at once.", 1),
+    (limits, "set", "limits:set_limit", "Let at most so many runs execute at once, or start.", 1),
     (limits, "remove", "limits:remove", "Remove a limit.", 2),
     (schedules, "create", "schedule_create:create", "Make a schedule, or replace one.", 0),
     (schedules, "update", "schedule_update:update", "Change some of a schedule.", 0),

@@ -1,4 +1,4 @@
-"""`mainspring limit`: how many runs may execute at once; who holds what, and who waits."""
+"""`mainspring limit`: how many runs may execute at once or start in a while; who holds what, and who waits."""
 
 from collections.abc import Sequence
 from typing import Annotated, Literal
@@ -11,11 +11,13 @@ from mainspring.cli.command import Invocation, command
 from mainspring.cli.tables import Column, fitted
 from mainspring.cli.text import as_instant, safe
 from mainspring.model.concurrency import GateStatus, LimitScope, LimitStatus, OnDead, Order
+from mainspring.model.rate import Rate, rate_text
 
 COLUMNS = (
     Column("limit", least=16),
     Column("by", least=8),
-    Column("at most", is_number=True),
+    Column("at once", is_number=True),
+    Column("starts", is_number=True),
     Column("order"),
     Column("holding", is_number=True),
     Column("waiting", is_number=True),
@@ -74,7 +76,7 @@ async def show(*, job: Job = None, queue: Queue = None, key: Key = None, invocat
 
 @command("set")
 async def set_limit(
-    most: Annotated[int, Parameter(help="At most so many at once.")],
+    most: Annotated[int | None, Parameter(help="At most so many at once.")] = None,
     /,
     *,
     job: Job = None,
@@ -84,10 +86,12 @@ async def set_limit(
     on_dead: Annotated[
         Literal["continue", "halt"], Parameter(help="With strict order: whether a dead letter stops those behind it.")
     ] = "continue",
+    rate: Annotated[str | None, Parameter(help="So many starts: 100/s, 30/minute, 5/hour.")] = None,
+    burst: Annotated[int | None, Parameter(help="With a rate: so many at once after a pause, 1 unless told.")] = None,
     reason: Annotated[str, Parameter(help="Why; kept in the audit.")] = "",
     invocation: Invocation,
 ) -> None:
-    """Let at most so many runs execute at once.
+    """Let at most so many runs execute at once, or start in a while, or both.
 
     In force within a second, also for what waits already; what runs goes on.
 
@@ -95,10 +99,19 @@ async def set_limit(
       mainspring limit set 3 --job send
       mainspring limit set 1 --job send --key customer --order strict
       mainspring limit set 50 --queue mail --reason "the server is small"
+      mainspring limit set --job send --rate 100/s --burst 20
     """
     async with invocation.client() as client:
         limit = await client.limits.set(
-            most, job=job, queue=queue, key=key, order=Order(order), on_dead=OnDead(on_dead), reason=reason
+            most,
+            job=job,
+            queue=queue,
+            key=key,
+            order=Order(order),
+            on_dead=OnDead(on_dead),
+            rate=rate,
+            burst=burst,
+            reason=reason,
         )
     if invocation.wants_json:
         invocation.print_json({"limit": to_builtins(limit)})
@@ -132,7 +145,18 @@ def _sentence(limit: LimitStatus) -> str:
     by = f" for each value of {safe(limit.key)}" if limit.key else ""
     order = ", in the order of acceptance" if limit.order is Order.STRICT else ""
     halts = ", stopping behind dead letters" if limit.on_dead is OnDead.HALT else ""
-    return f"{_of(limit)}: at most {limit.most:,} at once{by}{order}{halts}; {_count(limit)}"
+    return f"{_of(limit)}: at most {_how_many(limit)}{by}{order}{halts}; {_count(limit)}"
+
+
+def _how_many(limit: LimitStatus) -> str:
+    at_once = [] if limit.most is None else [f"{limit.most:,} at once"]
+    return " and ".join([*at_once, *([] if limit.rate is None else [f"{_rate(limit)} started"])])
+
+
+def _rate(limit: LimitStatus) -> str:
+    if limit.rate is None:
+        return "–"
+    return rate_text(Rate(limit.rate, limit.burst or 1)) + (f" (+{limit.burst})" if limit.burst != 1 else "")
 
 
 def _of(limit: LimitStatus) -> str:
@@ -150,7 +174,8 @@ def _row(limit: LimitStatus) -> list[Text]:
     return [
         Text(_of(limit)),
         Text(safe(limit.key or "–")),
-        Text(f"{limit.most:,}"),
+        Text("–" if limit.most is None else f"{limit.most:,}"),
+        Text(_rate(limit)),
         Text(limit.order.value),
         Text(f"{more}{limit.holding:,}"),
         Text(f"{more}{limit.waiting:,}", style="yellow" if limit.waiting else ""),

@@ -58,7 +58,7 @@ def _lines_about(found: Explanation) -> Iterator[tuple[str, str | Text]]:
 
 
 def _where(found: Explanation) -> str:
-    return "at its limit" if found.gate is Gate.LIMIT else "in its line"
+    return "at its limit" if found.gate in (Gate.LIMIT, Gate.RATE) else "in its line"
 
 
 def _holders(holders: list[Holder]) -> Iterator[tuple[str, str]]:
@@ -68,8 +68,12 @@ def _holders(holders: list[Holder]) -> Iterator[tuple[str, str]]:
         yield "", f"and {len(holders) - HOLDERS_SHOWN} more"
 
 
+def _pace(found: Explanation) -> str:
+    return "its rate" if found.gate is Gate.RATE else "how fast its line moves"
+
+
 def _earliest(found: Explanation) -> str:
     assert found.earliest_at is not None
     wait = max(0.0, (found.earliest_at - found.at).total_seconds())
-    how = ", by how fast its line moves" if found.is_estimate else ""
+    how = f", by {_pace(found)}" if found.is_estimate else ""
     return f"{as_instant(found.earliest_at)}, in {as_span(wait)}{how}" if wait else "at once"

@@ -83,22 +83,24 @@ class Limits:
     async def set(
         self,
         actor: Actor,
-        most: int,
+        most: int | None = None,
         *,
         job: str | None = None,
         queue: str | None = None,
         key: str | None = None,
         order: Order | str = Order.PRIORITY,
         on_dead: OnDead | str = OnDead.CONTINUE,
+        rate: str | float | None = None,
+        burst: int | None = None,
         reason: str = "",
     ) -> LimitStatus:
-        """Let at most so many runs execute at once: of a job, of a queue, or of the whole tenant.
+        """Let at most so many runs execute at once, or start per second: of a job, of a queue, or of the whole tenant.
 
         In force within a second, also for what waits already; what runs goes on. With a key each of its values has a
         limit of its own.
         """
         subject = _subject(job, queue, key)
-        limit = Limit(most, key=key, order=order, on_dead=on_dead)
+        limit = Limit(most, key=key, order=order, on_dead=on_dead, rate=rate, burst=burst)
         await uncancelled(self._set(actor, subject, limit, checked_reason(reason)))
         return (await self.show(actor, job=job, queue=queue, key=key))[0]
 
@@ -153,20 +155,21 @@ class Limits:
     async def _status(self, connection: Connection, row: Record) -> LimitStatus:
         rule, declared = store.rule_of(row), store.declared_limit(row["declared"])
         counted = [await store.counts(connection, lane, rule) for lane in range(self._lanes)]
-        order = Order.STRICT if rule.is_strict else Order.PRIORITY
-        on_dead = OnDead.HALT if rule.halts_on_dead else OnDead.CONTINUE
+        limit = _limit_of(rule)
         return LimitStatus(
             scope=rule.scope,
             name=rule.name,
             key=rule.key or None,
             most=rule.most,
-            order=order,
-            on_dead=on_dead,
+            rate=None if rule.rate is None else rule.rate.per_second,
+            burst=None if rule.rate is None else rule.rate.burst,
+            order=limit.order,
+            on_dead=limit.on_dead,
             holding=sum(holding for holding, _ in counted),
             waiting=sum(waiting for _, waiting in counted),
             counts_are_exact=all(count < store.COUNTED for each in counted for count in each),
             is_declared=declared is not None,
-            is_as_declared=declared == Limit(rule.most, key=rule.key or None, order=order, on_dead=on_dead),
+            is_as_declared=declared == _limit_of(rule),
             changed_at=row["changed_at"],
             changed_by=row["changed_by"],
             reason=row["reason"],
@@ -193,6 +196,17 @@ class Limits:
             waiting=sum(row["waiting"] for row in found),
             first_waiting=None if first is None else first["first_id"],
         )
+
+
+def _limit_of(rule: LimitRule) -> Limit:
+    return Limit(
+        rule.most,
+        key=rule.key or None,
+        order=Order.STRICT if rule.is_strict else Order.PRIORITY,
+        on_dead=OnDead.HALT if rule.halts_on_dead else OnDead.CONTINUE,
+        rate=None if rule.rate is None else rule.rate.per_second,
+        burst=None if rule.rate is None else rule.rate.burst,
+    )
 
 
 def _subject(job: str | None, queue: str | None, key: str | None) -> Subject:

@@ -211,6 +211,10 @@ class Submitter:
             if run.gates is not None and run.at is None and run.delay is None
         )
 
+    async def until_admitted(self) -> None:
+        """Wait until those of the accepted runs whose turn it is have passed their limits."""
+        await self._admitter.until_idle()
+
     async def close(self) -> None:
         """Close after whatever is being accepted: closing under it would cancel its COMMIT."""
         if self._gathering is not None:

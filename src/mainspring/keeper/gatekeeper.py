@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from mainspring.model.rate import TICK_SECONDS
 from mainspring.store import limits, notify
 from mainspring.store.admission import MOST_GATES, admit
 
 if TYPE_CHECKING:
     from mainspring.clock import Clock
+    from mainspring.store.admission import Admitted
     from mainspring.store.connection import Connection
 
 log = structlog.get_logger()
@@ -31,6 +33,7 @@ class Gatekeeper:
         self._after: dict[int, str] = {}  # up to where the gates of each lane were looked at
         self._recount_at = clock.monotonic() + RECOUNT_EVERY
         self._quietener = notify.Quietener(clock)
+        self.tokens_in: float | None = None  # in so many seconds somebody may pass who waits for no more than that
 
     def forget(self) -> None:
         self._after.clear()
@@ -39,22 +42,25 @@ class Gatekeeper:
         began = self._clock.monotonic()
         if began >= self._recount_at:
             await self._recount(connection)
-        released = 0
-        for lane in await limits.lanes_with_gates(connection, self._lanes):
-            released += await self._look_at(connection, lane)
-        if released:
+        looks = [
+            await self._look_at(connection, lane) for lane in await limits.lanes_with_gates(connection, self._lanes)
+        ]
+        self.tokens_in = min((seconds for admitted in looks for seconds in admitted.later.values()), default=None)
+        if any(admitted.gates for admitted in looks):
             return 0.0
-        return max(EVERY, (self._clock.monotonic() - began) / SHARE)
+        pause = max(EVERY, (self._clock.monotonic() - began) / SHARE)
+        return pause if self.tokens_in is None else min(pause, max(TICK_SECONDS, self.tokens_in))
 
-    async def _look_at(self, connection: Connection, lane: int) -> int:
+    async def _look_at(self, connection: Connection, lane: int) -> Admitted:
         gates = await limits.waiting_gates(connection, lane, self._after.get(lane, ""), MOST_GATES)
         self._after[lane] = gates[-1] if len(gates) == MOST_GATES else ""
         admitted = await admit(connection, gates, self._lanes)
         notify.send(connection, self._quietener.pass_on(admitted.wake_ups))
-        return admitted.runs
+        return admitted
 
     async def _recount(self, connection: Connection) -> None:
         self._recount_at = self._clock.monotonic() + RECOUNT_EVERY
         for lane in connection.reach.lanes(range(self._lanes)):
+            await limits.forget_full_buckets(connection, lane)
             for run_id, gate in await limits.free_leaked(connection, lane):
                 log.error("a slot was held by no run and was given back", run_id=str(run_id), gate=gate, lane=lane)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from mainspring.model.concurrency import LimitScope
 from mainspring.model.lifecycle import State
 from mainspring.model.payload import printable
+from mainspring.model.rate import rate_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,6 +34,7 @@ class Gate(StrEnum):
     NOT_DUE = "not-due"
     BACK_OFF = "back-off"
     LIMIT = "limit"
+    RATE = "rate"
     QUEUE_PAUSED = "queue-paused"
     NO_WORKER = "no-worker"
     NO_LABELS = "no-labels"
@@ -71,7 +73,7 @@ class Holder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitReached:
-    """The limit at whose gate a run waits; one that was removed meanwhile has no `most`."""
+    """The limit at whose gate a run waits, if it was not removed meanwhile."""
 
     rule: LimitRule | None
     value: str | None  # of its key
@@ -127,7 +129,10 @@ def earliest_start(run: Waiting) -> tuple[datetime | None, bool]:
     """Before when the run cannot start, and whether that is an estimate. None where somebody has to act first."""
     if run.due_at > run.now:
         return run.due_at, False
-    if reasons(run)[0].gate is not Gate.WORKERS_BUSY:
+    gate = reasons(run)[0].gate
+    if gate is Gate.RATE and run.limit is not None and run.limit.rule is not None and run.limit.rule.rate is not None:
+        return run.now + timedelta(seconds=(run.limit.ahead + 1) / run.limit.rule.rate.per_second), True
+    if gate is not Gate.WORKERS_BUSY:
         return None, False
     if not run.ahead:
         return run.now, False
@@ -155,16 +160,18 @@ def _limit(run: Waiting) -> Reason | None:
         return Reason(gate=Gate.LIMIT, says="its limit was removed, and it goes in line within a second")
     by = "" if run.limit.value is None else f" for {rule.key} {printable(run.limit.value, SHOWN_LENGTH)}"
     of = "all runs" if rule.scope is LimitScope.TENANT else f"{rule.scope} {rule.name}"
-    limit = f"at most {rule.most:,} of {of} may execute at once{by}"
     remedy = " ".join(["mainspring limit show", *_options(rule)])
-    if len(run.limit.holders) < rule.most:
-        return Reason(
-            gate=Gate.LIMIT, says=f"{limit}; a slot is free, and it is released within a second", remedy=remedy
-        )
-    first = f"run {run.limit.holders[0]}"
-    held = f"{first} does" if rule.most == 1 else f"{first} and others do"
     before = f"; {run.limit.ahead:,} come{'s' if run.limit.ahead == 1 else ''} before it" if run.limit.ahead else ""
-    return Reason(gate=Gate.LIMIT, says=f"{limit}, and {held}{before}", remedy=remedy)
+    if rule.most is not None and len(run.limit.holders) >= rule.most:
+        first = f"run {run.limit.holders[0]}"
+        held = f"{first} does" if rule.most == 1 else f"{first} and others do"
+        says = f"at most {rule.most:,} of {of} may execute at once{by}, and {held}{before}"
+        return Reason(gate=Gate.LIMIT, says=says, remedy=remedy)
+    if rule.rate is not None:
+        says = f"at most {rate_text(rule.rate)} of {of} may start{by}{before}"
+        return Reason(gate=Gate.RATE, says=says, remedy=remedy)
+    says = f"at most {rule.most:,} of {of} may execute at once{by}; a slot is free, and it is released within a second"
+    return Reason(gate=Gate.LIMIT, says=says, remedy=remedy)
 
 
 def _options(rule: LimitRule) -> list[str]:

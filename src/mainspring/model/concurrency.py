@@ -1,4 +1,4 @@
-"""How many runs may execute at once: limits as they are declared and set, and the gates at which their runs wait.
+"""How many runs may execute at once, and start per second: limits as they are declared and set, and their gates.
 
 A *gate* is a limit with one value of its key. Its name is the limit's number, then the value: `7`, `7:acme`; with an
 exclamation mark where order is strict, so that whoever puts a run there knows its place: `7!:acme`. The gates of a run
@@ -20,6 +20,7 @@ from mainspring.errors import InvalidInput
 from mainspring.model.ids import lane_of_key
 from mainspring.model.limit_key import limit_key
 from mainspring.model.payload import quoted
+from mainspring.model.rate import Rate, rate_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -57,34 +58,58 @@ class LimitScope(StrEnum):
 
 @dataclass(frozen=True, slots=True, init=False)
 class Limit:
-    """At most so many runs at once: `Limit(3)`, `Limit(1, key="customer")`, `Limit(1, key="customer", order="strict")`.
+    """At most so many runs at once, or so many starts per second, or both.
 
-    With a key, each of its values has a limit of its own. `order="strict"` executes runs in the order in which they
-    were accepted, retries included; `on_dead="halt"` then stops behind a dead letter until somebody has
-    decided about it.
+    `Limit(3)`, `Limit(1, key="customer")`, `Limit(rate="100/s", burst=20)`, `Limit(5, rate="2/minute")`. With a key,
+    each of its values has a limit of its own. `order="strict"` executes runs in the order in which they were accepted,
+    retries included; `on_dead="halt"` then stops behind a dead letter until somebody has decided about it.
     """
 
-    most: int
+    most: int | None = None
     key: str | None = None
     order: Order = Order.PRIORITY
     on_dead: OnDead = OnDead.CONTINUE
+    rate: float | None = None  # per second
+    burst: int | None = None
 
     def __init__(
         self,
-        most: int,
+        most: int | None = None,
         *,
         key: str | None = None,
         order: Order | str = Order.PRIORITY,
         on_dead: OnDead | str = OnDead.CONTINUE,
+        rate: str | float | None = None,
+        burst: int | None = None,
     ) -> None:
-        # Written out, because words are given as text.
+        # Written out, because words and rates are given as text.
         keep = partial(object.__setattr__, self)
-        if not isinstance(most, int) or isinstance(most, bool) or not 1 <= most <= MAX_LIMIT:
+        if most is not None and (not isinstance(most, int) or isinstance(most, bool) or not 1 <= most <= MAX_LIMIT):
             raise _invalid("limit", most, f"must be a whole number from 1 to {MAX_LIMIT:,}")
         keep("most", most)
         keep("key", None if key is None else limit_key(key).source)
         keep("order", _word(Order, "order", order))
         keep("on_dead", _word(OnDead, "on_dead", on_dead))
+        found = rate_of(rate, burst)
+        keep("rate", None if found is None else found.per_second)
+        keep("burst", None if found is None else found.burst)
+        self._check_together()
+
+    def _check_together(self) -> None:
+        if self.most is None and self.rate is None:
+            raise InvalidInput(
+                "A limit says how many runs execute at once, or how many start in a while; this one says neither.",
+                code="limit-of-nothing",
+                hint='Give a number, or rate="100/s".',
+                field="limit",
+            )
+        if self.order is Order.STRICT and self.most is None:
+            raise InvalidInput(
+                "order is strict, but any number may execute at once: there is no order then.",
+                code="order-without-number",
+                hint='Give a number: Limit(1, order="strict").',
+                field="order",
+            )
         if self.on_dead is OnDead.HALT and self.order is not Order.STRICT:
             raise InvalidInput(
                 "on_dead is 'halt', but order is not strict: nothing has its place behind a dead letter.",
@@ -123,10 +148,11 @@ class LimitRule(NamedTuple):
     scope: LimitScope
     name: str  # of the job or queue; empty for a tenant
     key: str  # empty: all together
-    most: int
+    most: int | None  # at once; None: any number
     is_strict: bool = False
     halts_on_dead: bool = False
     is_spread: bool = False  # some of its runs are not in the lane of their gate
+    rate: Rate | None = None
 
     @property
     def number(self) -> str:
@@ -203,11 +229,12 @@ class Turn(NamedTuple):
 
 
 def free_slots(gates: Iterable[str], rules: Mapping[int, LimitRule], used: Mapping[str, int]) -> dict[str, int]:
-    """How many runs may pass each gate: as many as the limit leaves; any number where the limit is gone."""
-    return {
-        gate: MAX_LIMIT if (rule := rules.get(rule_id(gate))) is None else max(0, rule.most - used.get(gate, 0))
-        for gate in gates
-    }
+    """How many runs may pass each gate: as many as the limit leaves; any number where it is gone, or only a rate."""
+    return {gate: _free(rules.get(rule_id(gate)), used.get(gate, 0)) for gate in gates}
+
+
+def _free(rule: LimitRule | None, used: int) -> int:
+    return MAX_LIMIT if rule is None or rule.most is None else max(0, rule.most - used)
 
 
 def next_in_turn(waiting: Iterable[Turn], free: Mapping[str, int], most: int) -> list[Turn]:
@@ -226,7 +253,9 @@ class LimitStatus:
     scope: LimitScope
     name: str
     key: str | None
-    most: int
+    most: int | None
+    rate: float | None
+    burst: int | None
     order: Order
     on_dead: OnDead
     holding: int

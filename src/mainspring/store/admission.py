@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import structlog
 
 from mainspring.model.concurrency import Turn, free_slots, home_of_gate, next_in_turn, rule_id
+from mainspring.model.rate import TICK_SECONDS, Bucket, whole_tokens
 from mainspring.store import notify
 from mainspring.store.connection import transaction
 from mainspring.store.failures import ALL_DATABASE_ERRORS
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from mainspring.clock import Clock
     from mainspring.model.concurrency import LimitRule
+    from mainspring.model.rate import Rate
     from mainspring.store.connection import Connection, Record
     from mainspring.store.database import Database
 
@@ -44,7 +46,11 @@ class Admitted(NamedTuple):
 
     wake_ups: list[notify.WakeUp]
     gates: set[str]  # to look at next: the following ones of runs that passed, and those where more may pass
+    later: dict[str, float]  # to look at in so many seconds: gates that wait for tokens
     runs: int
+
+
+NOBODY = Admitted([], set(), {}, 0)
 
 
 async def admit(connection: Connection, gates: Iterable[str], lanes: int) -> Admitted:
@@ -52,34 +58,92 @@ async def admit(connection: Connection, gates: Iterable[str], lanes: int) -> Adm
     homes: defaultdict[int, list[str]] = defaultdict(list)
     for gate in gates:
         homes[home_of_gate(gate, lanes)].append(gate)
-    wake_ups: list[notify.WakeUp] = []
-    following: set[str] = set()
-    runs = 0
+    together = NOBODY
     for home, own in homes.items():
         async with transaction(connection):
-            admitted = await _admit(connection, home, own, lanes)
-        wake_ups += admitted.wake_ups
-        following |= admitted.gates
-        runs += admitted.runs
-    return Admitted(wake_ups, following, runs)
+            found = await _admit(connection, home, own, lanes)
+        together = Admitted(
+            together.wake_ups + found.wake_ups,
+            together.gates | found.gates,
+            together.later | found.later,
+            together.runs + found.runs,
+        )
+    return together
 
 
 async def _admit(connection: Connection, home: int, gates: Sequence[str], lanes: int) -> Admitted:
-    await load("limits/lock_gates").fetchrow(connection, lane=home)
+    now = float(await load("limits/lock_gates").fetchval(connection, lane=home))
     rules = await _rules(connection, gates)
+    buckets = await _buckets(connection, home, gates, rules, now)
+    may_pass = [gate for gate in gates if gate not in buckets or whole_tokens(buckets[gate])]
     places = range(lanes) if any(rule.is_spread for rule in rules.values()) else [home]
-    free = free_slots(gates, rules, await _used(connection, places, gates))
-    open_gates = {gate: min(count, MOST_RUNS) for gate, count in free.items() if count}
-    if not open_gates:
-        return Admitted([], set(), 0)
-    waiting = [turn for lane in places for turn in await _waiting(connection, lane, open_gates)]
+    free = free_slots(may_pass, rules, await _used(connection, places, may_pass))
+    free |= {gate: min(free[gate], whole_tokens(bucket)) for gate, bucket in buckets.items() if gate in free}
+    waiting = [turn for lane in places for turn in await _waiting(connection, lane, free)]
     chosen = next_in_turn(waiting, free, MOST_RUNS)
     rows = [row for lane in places for row in await _pass(connection, lane, chosen, rules)]
+    passed = _passed(chosen, rows)
+    await _spend(connection, home, buckets, passed, rules)
     return Admitted(
         _wake_ups(chosen, rows),
         {row["next_gate"] for row in rows if row["next_gate"] is not None} | _unfinished(waiting, chosen, free),
+        _later(buckets, passed, rules),
         len(rows),
     )
+
+
+async def _buckets(
+    connection: Connection, home: int, gates: Iterable[str], rules: Mapping[int, LimitRule], now: float
+) -> dict[str, Bucket]:
+    """The tokens of those gates that have a rate, as they are now."""
+    rates = {gate: rule.rate for gate in gates if (rule := rules.get(rule_id(gate))) and rule.rate}
+    if not rates:
+        return {}
+    rows = await load("limits/tokens").fetch(connection, lane=home, gates=list(rates))
+    known = {row["gate"]: Bucket(row["tokens"], row["at"]) for row in rows}
+    return {gate: rate.filled(known.get(gate), now) for gate, rate in rates.items()}
+
+
+async def _spend(
+    connection: Connection,
+    home: int,
+    buckets: Mapping[str, Bucket],
+    passed: Counter[str],
+    rules: Mapping[int, LimitRule],
+) -> None:
+    left = {gate: bucket._replace(tokens=bucket.tokens - passed[gate]) for gate, bucket in buckets.items()}
+    spent = [gate for gate in left if passed[gate]]
+    if spent:
+        full = [_rate(gate, rules).seconds_until(_rate(gate, rules).capacity, left[gate]) for gate in spent]
+        await load("limits/spend").execute(
+            connection,
+            lane=home,
+            gates=spent,
+            tokens=[left[gate].tokens for gate in spent],
+            instants=[left[gate].at for gate in spent],
+            full=[left[gate].at + seconds for gate, seconds in zip(spent, full, strict=True)],
+        )
+
+
+def _passed(chosen: Iterable[Turn], rows: Iterable[Record]) -> Counter[str]:
+    """How many passed each gate: of those who were chosen, somebody may have changed some just now."""
+    ids = {row["run_id"] for row in rows}
+    return Counter(each.gate for each in chosen if each.run_id in ids)
+
+
+def _later(buckets: Mapping[str, Bucket], passed: Counter[str], rules: Mapping[int, LimitRule]) -> dict[str, float]:
+    """When there is a token again, where all were taken: somebody may wait for it."""
+    return {
+        gate: _rate(gate, rules).seconds_until(1 + passed[gate], bucket)
+        for gate, bucket in buckets.items()
+        if not whole_tokens(bucket) or passed[gate] == whole_tokens(bucket)
+    }
+
+
+def _rate(gate: str, rules: Mapping[int, LimitRule]) -> Rate:
+    rate = rules[rule_id(gate)].rate
+    assert rate is not None
+    return rate
 
 
 async def _rules(connection: Connection, gates: Iterable[str]) -> dict[int, LimitRule]:
@@ -91,13 +155,16 @@ async def _rules(connection: Connection, gates: Iterable[str]) -> dict[int, Limi
 
 async def _used(connection: Connection, places: Iterable[int], gates: Sequence[str]) -> Counter[str]:
     used: Counter[str] = Counter()
-    for lane in places:
+    for lane in places if gates else ():
         rows = await load("limits/counts").fetch(connection, lane=lane, gates=gates)
         used.update({row["gate"]: row["held"] for row in rows})
     return used
 
 
-async def _waiting(connection: Connection, lane: int, counts: Mapping[str, int]) -> list[Turn]:
+async def _waiting(connection: Connection, lane: int, free: Mapping[str, int]) -> list[Turn]:
+    counts = {gate: min(count, MOST_RUNS) for gate, count in free.items() if count}
+    if not counts:
+        return []
     rows = await load("limits/next_turns").fetch(
         connection, lane=lane, gates=list(counts), counts=list(counts.values())
     )
@@ -116,7 +183,7 @@ async def _pass(
         lane=lane,
         runs=[each.run_id for each in ours],
         gates=[each.gate for each in ours],
-        takes_slot=[rule is not None for rule in known],
+        takes_slot=[rule is not None and rule.most is not None for rule in known],
         strict=[rule is not None and rule.is_strict for rule in known],
         halting=[rule is not None and rule.halts_on_dead for rule in known],
     )
@@ -146,6 +213,7 @@ class Admitter:
         self._lanes = lanes
         self._quietener = notify.Quietener(clock)
         self._hinted: dict[int, dict[str, None]] = {}  # gates, by the lane that has to be locked for them
+        self._later: dict[str, asyncio.TimerHandle] = {}  # gates that wait for tokens
         self._working: asyncio.Task[None] | None = None
 
     def hint(self, gates: Iterable[str]) -> None:
@@ -157,6 +225,15 @@ class Admitter:
         if self._hinted and self._working is None:
             # In a context of its own: it is none of the attempts whose end it follows.
             self._working = asyncio.create_task(self._work(), context=Context())
+
+    @property
+    def is_idle(self) -> bool:
+        return self._working is None
+
+    async def until_idle(self) -> None:
+        """Wait until whoever was hinted at has passed, or cannot."""
+        if self._working is not None:
+            await self._working
 
     async def _work(self) -> None:
         try:
@@ -185,9 +262,22 @@ class Admitter:
             return
         notify.send(connection, self._quietener.pass_on(admitted.wake_ups))
         self.hint(admitted.gates)
+        for gate, seconds in admitted.later.items():
+            self._look_later(gate, seconds)
+
+    def _look_later(self, gate: str, seconds: float) -> None:
+        """When there are tokens again; once, however often it is said."""
+        if gate not in self._later and len(self._later) < MOST_HINTS:
+            delay = max(TICK_SECONDS, seconds)
+            self._later[gate] = asyncio.get_running_loop().call_later(delay, self._look_now, gate)
+
+    def _look_now(self, gate: str) -> None:
+        del self._later[gate]
+        self.hint([gate])
 
     async def close(self) -> None:
-        """Finish what was hinted at: then nobody has to wait for the keeper."""
-        if self._working is not None:
-            await self._working
+        """Finish what was hinted at: then nobody has to wait for the keeper. What waits for tokens is left to it."""
+        for timer in self._later.values():
+            timer.cancel()
+        await self.until_idle()
         await self._link.close()

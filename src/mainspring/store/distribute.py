@@ -20,6 +20,7 @@ MOVING = (
     "later",
     "held",
     "slot",
+    "bucket",
     "dead",
     "lease",
     "attempt",

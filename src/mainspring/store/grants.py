@@ -75,6 +75,7 @@ TABLES = {
         client="select, update (tzdata)",
         reader="select",
     ),
+    "bucket": Needs(worker=ALL, client="select, insert, update"),
     "slot": Needs(worker=ALL, client=ALL, reader="select"),
     "ready": Needs(worker=ALL, scheduler="select, insert, delete", client="select, insert, delete", reader="select"),
     "later": Needs(worker=ALL, scheduler="select, delete", client="select, insert, delete", reader="select"),
@@ -133,7 +134,7 @@ _RERUNNING = "smallint, uuid[], uuid[], timestamp with time zone, integer, small
 # A client that changes a schedule first fires what is overdue, as a scheduler would have.
 FUNCTIONS = {
     "clock_now()": tuple(RoleKind),
-    "statement_now()": (RoleKind.SCHEDULER, RoleKind.CLIENT, RoleKind.READER),
+    "statement_now()": tuple(RoleKind),
     "rank_now()": (RoleKind.WORKER, RoleKind.CLIENT, RoleKind.SCHEDULER),
     "rank_bound()": tuple(RoleKind),
     f"run_of({_RUN}, timestamp with time zone, timestamp with time zone, jsonb)": (RoleKind.WORKER, RoleKind.CLIENT),

@@ -12,6 +12,7 @@ import structlog
 from mainspring.model.admission import LimitReached
 from mainspring.model.concurrency import NO_KEY, Limit, LimitRule, LimitScope, OnDead, Order, RuleBook, rule_id
 from mainspring.model.ids import lane_of
+from mainspring.model.rate import Rate
 from mainspring.store import jobs, notify
 from mainspring.store.connection import transaction
 from mainspring.store.failures import ALL_DATABASE_ERRORS
@@ -68,6 +69,7 @@ def rule_of(row: Record) -> LimitRule:
         is_strict=row["is_strict"],
         halts_on_dead=row["halts_on_dead"],
         is_spread=row["is_spread"],
+        rate=None if row["rate"] is None else Rate(row["rate"], row["burst"]),
     )
 
 
@@ -101,6 +103,10 @@ async def waiting_gates(connection: Connection, lane: int, after: str, count: in
 async def lanes_with_gates(connection: Connection, lanes: int) -> list[int]:
     rows = await load("limits/lanes_with_gates").fetch(connection, lanes=connection.reach.lanes(range(lanes)))
     return sorted(row["lane"] for row in rows)
+
+
+async def forget_full_buckets(connection: Connection, lane: int) -> None:
+    await load("limits/forget_full_buckets").execute(connection, lane=lane)
 
 
 async def free_leaked(connection: Connection, lane: int) -> list[tuple[UUID, str]]:
@@ -154,6 +160,8 @@ async def put(
         name=subject.name,
         key=subject.key,
         most=limit.most,
+        rate=limit.rate,
+        burst=limit.burst or 1,
         is_strict=limit.order is Order.STRICT,
         halts_on_dead=limit.on_dead is OnDead.HALT,
         is_spread=subject.scope is not LimitScope.JOB,

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from mainspring.app.mainspring import Mainspring
+    from mainspring.control.submitter import Submitter
     from mainspring.store.connection import Connection
     from mainspring.worker.running import RunningWorker
 
@@ -70,7 +71,8 @@ def frozen_clock_of(app: Mainspring) -> FrozenClock:
 @asynccontextmanager
 async def working(app: Mainspring, queues: Iterable[str] | None) -> AsyncIterator[WaitingWork]:
     """A worker that works when told to, and is gone afterwards."""
-    store = (await app.services()).store
+    services = await app.services()
+    store, submitter = services.store, services.submitter
     settings = WorkerSettings(
         queues=tuple(queues or app.registry.queues),
         labels=await _all_labels(app, store),
@@ -82,7 +84,7 @@ async def working(app: Mainspring, queues: Iterable[str] | None) -> AsyncIterato
         ending.push_async_callback(worker.drain, grace=0.0)
         connection = await store.database.connect("run until idle")
         ending.push_async_callback(connection.close)
-        yield WaitingWork(app, worker, connection, store.lanes)
+        yield WaitingWork(app, worker, connection, store.lanes, submitter)
 
 
 async def _all_labels(app: Mainspring, store: wiring.Store) -> tuple[str, ...]:
@@ -108,7 +110,10 @@ async def _wait_on() -> None:
 class WaitingWork:
     """What is left to do for one worker."""
 
-    def __init__(self, app: Mainspring, worker: RunningWorker, connection: Connection, lanes: int) -> None:
+    def __init__(
+        self, app: Mainspring, worker: RunningWorker, connection: Connection, lanes: int, submitter: Submitter
+    ) -> None:
+        self._submitter = submitter
         self._clock = app.clock
         self._tenant_id = app.actor.tenant
         self._worker = worker
@@ -141,14 +146,15 @@ class WaitingWork:
 
     async def go_on(self) -> bool:
         """Let the worker finish what it has, then look for more; answers whether there may be more."""
+        await self._submitter.until_admitted()
         await self._until_quiet()
         done = self._worker.parts.flusher.accepted
+        has_passed = await self._gatekeeper.step(self._connection) == 0.0
         is_due = await self._promote()
         await self._releaser.step(self._connection)
-        is_due |= await self._gatekeeper.step(self._connection) == 0.0
         is_waiting = await self._stir()
         await self._until_quiet()  # it may have claimed something between the looks, and finished it
-        return is_due or is_waiting or self._worker.parts.flusher.accepted != done
+        return has_passed or is_due or is_waiting or self._worker.parts.flusher.accepted != done
 
     async def _promote(self) -> bool:
         """Put what is due in line; answers whether there was something."""
@@ -200,7 +206,8 @@ class WaitingWork:
 
     @property
     def _is_quiet(self) -> bool:
-        return self._worker.parts.executor.is_idle and not self._worker.parts.claimer.under_way
+        parts = self._worker.parts
+        return parts.executor.is_idle and not parts.claimer.under_way and parts.admitter.is_idle
 
     # ── moving the clock ────────────────────────────────────────────────────────────────────────────────────
 
@@ -233,4 +240,7 @@ class WaitingWork:
             [priority for _, priority in places],
             [runs.LONG_AGO] * len(places),
         )
-        return min((row["due_at"] for row in rows), default=None)
+        due = [row["due_at"] for row in rows]
+        if self._gatekeeper.tokens_in is not None:
+            due.append(instant(self._clock) + timedelta(seconds=self._gatekeeper.tokens_in, milliseconds=1))
+        return min(due, default=None)

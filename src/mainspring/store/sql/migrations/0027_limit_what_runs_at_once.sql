@@ -5,14 +5,17 @@
 -- serves: 12
 -- functions: 60399563d6a6fda0
 
--- What limits how many runs may execute at once: of a job, a queue or a tenant, all together or by what their key says.
+-- What limits how many runs may execute at once, or start per second: of a job, a queue or a tenant, all together or by
+-- what their key says.
 create table limit_rule (
     id int primary key,                         -- given out under the lock of limit_revision
     tenant_id int not null,
     scope text not null constraint limits_are_for_something_known check (scope in ('job', 'queue', 'tenant')),
     name text not null,                         -- of the job or queue; empty for a tenant
     key text not null default '',               -- what runs are told apart by; empty: all together
-    most int not null constraint a_limit_is_positive check (most > 0),
+    most int constraint a_limit_is_positive check (most > 0),   -- at once; null: any number
+    rate double precision constraint a_rate_is_positive check (rate > 0),   -- per second; null: any
+    burst int not null default 1 constraint a_burst_is_positive check (burst > 0),
     is_strict boolean not null default false,   -- one after the other in the order of acceptance, retries too
     halts_on_dead boolean not null default false,
     is_spread boolean not null default false,   -- some of its runs are not in the lane of their gate
@@ -20,7 +23,8 @@ create table limit_rule (
     changed_at timestamptz not null default clock_now(),
     changed_by text not null,
     reason text not null default '',
-    constraint limits_are_unique unique (tenant_id, scope, name, key)
+    constraint limits_are_unique unique (tenant_id, scope, name, key),
+    constraint a_limit_limits_something check (most is not null or rate is not null)
 );
 
 -- One row: how often limits were written. Who writes one locks it until COMMIT: see `calendar_revision`.
@@ -44,6 +48,17 @@ create table slot (
     primary key (lane, run_id, rule_id)
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000);
 create index slot_gate_idx on slot (lane, gate) where gate is not null;
+
+-- How many tokens a gate with a rate had, and when: in the lane of the gate, written by whoever releases runs there. One that
+-- nobody has used for long is full, and needs no row.
+create table bucket (
+    lane smallint not null,
+    gate text collate "C" not null,
+    tokens double precision not null,
+    at double precision not null,               -- seconds since 1970
+    full_at double precision not null,
+    primary key (lane, gate)
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 
 -- The gates of a run, one per line, in the order in which it passes them.
 alter table ready add column gates text;        -- of which it holds slots
