@@ -47,8 +47,8 @@ READING = """
 """
 # Whoever submits or ends runs with limits releases those whose turn it is.
 ADMITTING = """
-    limits/admit limits/book limits/counts limits/lock_gates limits/next_turns limits/revision limits/rules_of_gates
-    limits/spend limits/spread limits/tokens
+    limits/admit limits/book limits/counts limits/lock_gates limits/next_turns limits/now limits/revision
+    limits/rules_of_gates limits/spend limits/spread limits/tokens
 """
 # An application declares limits beside its jobs.
 LIMITING = " limits/list limits/lock limits/put limits/remove limits/spread_all"

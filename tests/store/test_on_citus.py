@@ -47,6 +47,11 @@ MORE_SAMPLES = {
     "is_strict": "false",
     "key": "''",
     "reasons": "'{limit,limit,limit}'",
+    "rate": "null",
+    "burst": "1",
+    "released_at": "0",
+    "tokens": "'{1,1,1}'",
+    "full": "'{1,1,1}'",
     "scope": "'queue'",
     "strict": "'{false,false,false}'",
     "at_least": "1000",
@@ -138,6 +143,7 @@ ONE_LANE = {"lanes": "'{0}'"}  # asked lane by lane: see control/looking.py
 INSTANTS = "array_fill(clock_now(), array[3])"
 OTHER_SAMPLES_HERE = {
     "limits/put": {"id": "1"},
+    "limits/spend": {"instants": "'{1,1,1}'"},
     "limits/rules_of_gates": {"ids": "'{1,2}'"},
     "limits/spread": {"ids": "'{1,2}'"},
     "calendars/edited": {"since": "0"},

@@ -72,7 +72,8 @@ async def admit(connection: Connection, gates: Iterable[str], lanes: int) -> Adm
 
 
 async def _admit(connection: Connection, home: int, gates: Sequence[str], lanes: int) -> Admitted:
-    now = float(await load("limits/lock_gates").fetchval(connection, lane=home))
+    await load("limits/lock_gates").execute(connection, lane=home)
+    now = float(await load("limits/now").fetchval(connection))
     rules = await _rules(connection, gates)
     buckets = await _buckets(connection, home, gates, rules, now)
     may_pass = [gate for gate in gates if gate not in buckets or whole_tokens(buckets[gate])]
@@ -81,7 +82,7 @@ async def _admit(connection: Connection, home: int, gates: Sequence[str], lanes:
     free |= {gate: min(free[gate], whole_tokens(bucket)) for gate, bucket in buckets.items() if gate in free}
     waiting = [turn for lane in places for turn in await _waiting(connection, lane, free)]
     chosen = next_in_turn(waiting, free, MOST_RUNS)
-    rows = [row for lane in places for row in await _pass(connection, lane, chosen, rules)]
+    rows = [row for lane in places for row in await _pass(connection, lane, chosen, rules, now)]
     passed = _passed(chosen, rows)
     await _spend(connection, home, buckets, passed, rules)
     return Admitted(
@@ -172,7 +173,7 @@ async def _waiting(connection: Connection, lane: int, free: Mapping[str, int]) -
 
 
 async def _pass(
-    connection: Connection, lane: int, chosen: Iterable[Turn], rules: Mapping[int, LimitRule]
+    connection: Connection, lane: int, chosen: Iterable[Turn], rules: Mapping[int, LimitRule], now: float
 ) -> list[Record]:
     ours = [each for each in chosen if each.lane == lane]
     if not ours:
@@ -186,6 +187,7 @@ async def _pass(
         takes_slot=[rule is not None and rule.most is not None for rule in known],
         strict=[rule is not None and rule.is_strict for rule in known],
         halting=[rule is not None and rule.halts_on_dead for rule in known],
+        released_at=now,
     )
 
 

@@ -145,7 +145,10 @@ FUNCTIONS = {
     "gate_after(text, text)": (RoleKind.WORKER, RoleKind.CLIENT),
     "free_slots(smallint, uuid[], mainspring.run_state)": (RoleKind.WORKER, RoleKind.CLIENT),
     "end_runs(smallint, uuid[])": (RoleKind.WORKER, RoleKind.CLIENT),
-    "admit_runs(smallint, uuid[], text[], boolean[], boolean[], boolean[])": (RoleKind.WORKER, RoleKind.CLIENT),
+    "admit_runs(smallint, uuid[], text[], boolean[], boolean[], boolean[], double precision)": (
+        RoleKind.WORKER,
+        RoleKind.CLIENT,
+    ),
     "claim_runs(smallint, integer, smallint[], bigint[], integer, uuid, uuid, integer[], integer)": (RoleKind.WORKER,),
     "cancel_runs(smallint, uuid[], integer, text, text, jsonb)": (RoleKind.CLIENT,),
     f"change_runs({_CHANGING})": (RoleKind.CLIENT,),

@@ -1,8 +1,10 @@
 -- Let runs of one lane pass the gates at which they wait: each takes a slot there, unless the limit is gone, and goes on to
 -- its next gate, or in line. Whoever calls holds the lock of the gates, and has counted. A run that somebody is changing
--- just now stays; where order is strict, so do those behind it. Answers with what passed, and to where.
+-- just now stays; where order is strict, so do those behind it. `released_at` is the instant by which tokens were counted.
+-- Answers with what passed, and to where.
 create or replace function admit_runs(
-    lane smallint, runs uuid[], passed text[], takes_slot boolean[], strict boolean[], halting boolean[]
+    lane smallint, runs uuid[], passed text[], takes_slot boolean[], strict boolean[], halting boolean[],
+    released_at double precision
 ) returns table (run_id uuid, line_id int, priority smallint, next_gate text)
 language plpgsql set search_path = mainspring, pg_temp as $$
 #variable_conflict use_column
@@ -41,8 +43,8 @@ begin
     on conflict (lane, run_id, rule_id) do update   -- it kept the slot while it waited for another attempt
     set gate = excluded.gate, place = excluded.place;
 
-    insert into ready (lane, {run}, gates)
-    select lane, {run}, gates from held
+    insert into ready (lane, {run}, gates, ready_at)
+    select lane, {run}, gates, to_timestamp(admit_runs.released_at) from held
     where held.lane = admit_runs.lane and held.id = any (found_ids) and gate_after(held.gates, held.gate) is null;
     return query
     with gone as (

@@ -2,4 +2,4 @@
 -- Moves: release.  See the function.
 select run_id, line_id, priority, next_gate
 from admit_runs(:lane::smallint, :runs::uuid[], :gates::text[], :takes_slot::boolean[], :strict::boolean[],
-                :halting::boolean[])
+                :halting::boolean[], :released_at::double precision)

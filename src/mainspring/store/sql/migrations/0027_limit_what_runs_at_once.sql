@@ -3,7 +3,7 @@
 -- Programs of before do not know limits: their workers execute what they claim, and slots that they leave behind are found
 -- by the keepers of newer ones.
 -- serves: 12
--- functions: 60399563d6a6fda0
+-- functions: 65da79b323878e7e
 
 -- What limits how many runs may execute at once, or start per second: of a job, a queue or a tenant, all together or by
 -- what their key says.
