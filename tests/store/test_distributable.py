@@ -34,6 +34,7 @@ SEVERAL_LANES = {
     "lists/running_counts": "for people: leases are few",
     "lists/ended": "for people: history by job, of all lanes or one",
     "lists/placed": "for people: each lane by its own index scan",
+    "lists/placed_of_jobs": "for people: each lane by its own index scan",
     "lists/ready_of_jobs": "for people: each lane by its own index scan",
     "lists/running": "for people: leases are few",
     "lists/unsuccessful": "for people: history by job, of all lanes or one",

@@ -8,9 +8,11 @@ from uuid import UUID
 
 import pytest
 
-from mainspring.model.admission import Gate, Pause, Waiting, earliest_start, reasons
+from mainspring.model.admission import Gate, LimitReached, Pause, WaitingRun, earliest_start, reasons
+from mainspring.model.concurrency import LimitRule, LimitScope
 from mainspring.model.lifecycle import State
 from mainspring.model.line import Line
+from mainspring.model.rate import Rate
 from mainspring.model.worker import Server
 
 NOW = datetime(2031, 1, 1, tzinfo=UTC)
@@ -22,14 +24,34 @@ def server(*, queue: str = "mail", labels: tuple[str, ...] = (), handlers: tuple
     return Server(frozenset({queue}), frozenset(labels), frozenset(handlers))
 
 
-FREE = Waiting(
+FREE = WaitingRun(
     id=UUID(int=7), job="send", line=Line("mail"), state=State.READY, due_at=NOW, now=NOW, servers=[server()]
 )
+
+
+RULE = LimitRule(7, LimitScope.JOB, "send", "customer", 1)
+
+
+def limited(rule: LimitRule | None, *, holders: int = 0, ahead: int = 0) -> WaitingRun:
+    held_by = [UUID(int=100 + number) for number in range(holders)]
+    return replace(FREE, limit=LimitReached(rule=rule, value="acme", holders=held_by, ahead=ahead))
 
 
 @pytest.mark.parametrize(
     ("run", "gate", "says", "remedy"),
     [
+        (limited(RULE, holders=1), Gate.LIMIT, f"run {UUID(int=100)} does", "--job send --key customer"),
+        (limited(RULE._replace(most=2), holders=2), Gate.LIMIT, "and others do", "limit show"),
+        (limited(RULE, holders=1, ahead=7), Gate.LIMIT, "7 come before it", "limit show"),
+        (limited(RULE), Gate.LIMIT, "a slot is free", "limit show"),
+        (limited(None), Gate.LIMIT, "its limit was removed", None),
+        (
+            limited(RULE._replace(most=None, rate=Rate(0.5, 1))),
+            Gate.RATE,
+            "at most 30/minute of job send",
+            "limit show",
+        ),
+        (limited(RULE._replace(scope=LimitScope.TENANT, name=""), holders=1), Gate.LIMIT, "of all runs", "limit show"),
         (replace(FREE, due_at=SOON), Gate.NOT_DUE, "due at 2031-01-01 00:05:00 UTC", "--at 2031-01-01T00:00:00Z"),
         (replace(FREE, due_at=SOON, attempts_spent=1), Gate.BACK_OFF, "after 1 attempt it backs off", "run change"),
         (replace(FREE, due_at=SOON, attempts_spent=2), Gate.BACK_OFF, "after 2 attempts", str(FREE.id)),
@@ -51,7 +73,7 @@ FREE = Waiting(
     ],
 )
 def test_the_gate_that_is_closed_is_named_with_what_opens_it(
-    run: Waiting, gate: Gate, says: str, remedy: str | None
+    run: WaitingRun, gate: Gate, says: str, remedy: str | None
 ) -> None:
     (reason,) = reasons(run)
 
@@ -88,6 +110,6 @@ def test_a_worker_that_has_the_labels_but_not_the_handler_is_not_enough() -> Non
     ],
 )
 def test_the_earliest_start_is_told_where_anybody_can_know_it(
-    run: Waiting, at: datetime | None, is_estimate: bool
+    run: WaitingRun, at: datetime | None, is_estimate: bool
 ) -> None:
     assert earliest_start(run) == (at, is_estimate)

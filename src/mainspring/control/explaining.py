@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mainspring.model.admission import Explanation, Waiting, earliest_start, reasons
+from mainspring.model.admission import Explanation, WaitingRun, earliest_start, reasons
 from mainspring.model.lifecycle import WAITING, State
 from mainspring.model.line import Line
 from mainspring.store import jobs, limits, queues, schedules, workers
@@ -82,7 +82,7 @@ async def _waiting(connection: Connection, actor: Actor, run: Run, lanes: int) -
     ahead = (
         await store.count_ahead(connection, run.id, COUNTED, tenant_id=actor.tenant) if limit is None else limit.ahead
     )
-    waiting = Waiting(
+    waiting = WaitingRun(
         id=run.id,
         job=run.job,
         line=line,

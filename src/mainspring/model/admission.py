@@ -43,7 +43,7 @@ class Gate(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reason:
+class ClosedGate:
     """One gate that is closed, said as a clause, and what opens it: a command, or what to do."""
 
     gate: Gate
@@ -82,7 +82,7 @@ class LimitReached:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class WaitingRun:
     """A run that waits, and all that decides when it may start."""
 
     id: UUID
@@ -111,7 +111,7 @@ class Explanation:
     says: str
     remedy: str | None = None
     gate: Gate | None = None  # none: nothing keeps it, it was claimed or has ended
-    then: list[Reason] = field(default_factory=list)  # what would keep it next
+    then: list[ClosedGate] = field(default_factory=list)  # what would keep it next
     ahead: int | None = None  # so many runs of its line come before it
     ahead_is_exact: bool = True
     holders: list[Holder] = field(default_factory=list)
@@ -119,13 +119,13 @@ class Explanation:
     is_estimate: bool = False  # of that instant, from how fast its line moves
 
 
-def reasons(run: Waiting) -> list[Reason]:
+def reasons(run: WaitingRun) -> list[ClosedGate]:
     """Everything that keeps a waiting run from starting, in the order in which it is met. Never empty."""
     asked = (_time(run), _limit(run), _pause(run), objection_of_workers(run.job, run.line, run.servers))
     return [each for each in asked if each is not None] or [_turn(run)]
 
 
-def earliest_start(run: Waiting) -> tuple[datetime | None, bool]:
+def earliest_start(run: WaitingRun) -> tuple[datetime | None, bool]:
     """Before when the run cannot start, and whether that is an estimate. None where somebody has to act first."""
     if run.due_at > run.now:
         return run.due_at, False
@@ -141,7 +141,7 @@ def earliest_start(run: Waiting) -> tuple[datetime | None, bool]:
     return run.now + timedelta(seconds=run.ahead / run.finished_per_s), True
 
 
-def _time(run: Waiting) -> Reason | None:
+def _time(run: WaitingRun) -> ClosedGate | None:
     if run.due_at <= run.now:
         return None
     if run.attempts_spent:
@@ -149,15 +149,15 @@ def _time(run: Waiting) -> Reason | None:
         gate, says = Gate.BACK_OFF, f"after {tried} it backs off until {_at(run.due_at)}"
     else:
         gate, says = Gate.NOT_DUE, f"it is due at {_at(run.due_at)}"
-    return Reason(gate=gate, says=says, remedy=f"mainspring run change {run.id} --at {run.now:%Y-%m-%dT%H:%M:%SZ}")
+    return ClosedGate(gate=gate, says=says, remedy=f"mainspring run change {run.id} --at {run.now:%Y-%m-%dT%H:%M:%SZ}")
 
 
-def _limit(run: Waiting) -> Reason | None:
+def _limit(run: WaitingRun) -> ClosedGate | None:
     if run.limit is None:
         return None
     rule = run.limit.rule
     if rule is None:
-        return Reason(gate=Gate.LIMIT, says="its limit was removed, and it goes in line within a second")
+        return ClosedGate(gate=Gate.LIMIT, says="its limit was removed, and it goes in line within a second")
     by = "" if run.limit.value is None else f" for {rule.key} {printable(run.limit.value, SHOWN_LENGTH)}"
     of = "all runs" if rule.scope is LimitScope.TENANT else f"{rule.scope} {rule.name}"
     remedy = " ".join(["mainspring limit show", *_options(rule)])
@@ -166,12 +166,12 @@ def _limit(run: Waiting) -> Reason | None:
         first = f"run {run.limit.holders[0]}"
         held = f"{first} does" if rule.most == 1 else f"{first} and others do"
         says = f"at most {rule.most:,} of {of} may execute at once{by}, and {held}{before}"
-        return Reason(gate=Gate.LIMIT, says=says, remedy=remedy)
+        return ClosedGate(gate=Gate.LIMIT, says=says, remedy=remedy)
     if rule.rate is not None:
         says = f"at most {rate_text(rule.rate)} of {of} may start{by}{before}"
-        return Reason(gate=Gate.RATE, says=says, remedy=remedy)
+        return ClosedGate(gate=Gate.RATE, says=says, remedy=remedy)
     says = f"at most {rule.most:,} of {of} may execute at once{by}; a slot is free, and it is released within a second"
-    return Reason(gate=Gate.LIMIT, says=says, remedy=remedy)
+    return ClosedGate(gate=Gate.LIMIT, says=says, remedy=remedy)
 
 
 def _options(rule: LimitRule) -> list[str]:
@@ -179,35 +179,35 @@ def _options(rule: LimitRule) -> list[str]:
     return [*named, *(["--key", shlex.quote(rule.key)] if rule.key else [])]
 
 
-def _pause(run: Waiting) -> Reason | None:
+def _pause(run: WaitingRun) -> ClosedGate | None:
     if run.pause is None:
         return None
     why = f": {printable(run.pause.reason, SHOWN_LENGTH)}" if run.pause.reason else ""
-    return Reason(
+    return ClosedGate(
         gate=Gate.QUEUE_PAUSED,
         says=f"queue {run.line.queue} was paused by {run.pause.by} at {_at(run.pause.at)}{why}",
         remedy=f"mainspring queue resume {run.line.queue}",
     )
 
 
-def objection_of_workers(job: str, line: Line, servers: Sequence[Server]) -> Reason | None:
+def objection_of_workers(job: str, line: Line, servers: Sequence[Server]) -> ClosedGate | None:
     """Why none of these workers starts runs of a job in a line."""
     serving = [each for each in servers if line.queue in each.queues]
     if not serving:
-        return Reason(
+        return ClosedGate(
             gate=Gate.NO_WORKER,
             says=f"no live worker serves queue {line.queue}",
             remedy=f"mainspring worker --app MODULE:APP --queues {line.queue}",
         )
     able = [each for each in serving if line.is_served_by(each.queues, each.labels)]
     if not able:
-        return Reason(
+        return ClosedGate(
             gate=Gate.NO_LABELS,
             says=f"no live worker of queue {line.queue} has labels {', '.join(line.labels)}",
             remedy=f"mainspring worker --app MODULE:APP --queues {line.queue} --labels {','.join(line.labels)}",
         )
     if not any(job in each.handlers for each in able):
-        return Reason(
+        return ClosedGate(
             gate=Gate.NO_HANDLER,
             says=f"no live worker of queue {line.queue} has a handler for job {job}",
             remedy="start a worker with the application that defines it",
@@ -215,14 +215,14 @@ def objection_of_workers(job: str, line: Line, servers: Sequence[Server]) -> Rea
     return None
 
 
-def _turn(run: Waiting) -> Reason:
+def _turn(run: WaitingRun) -> ClosedGate:
     if run.state is State.HELD:
         says = "a worker knows its job by now, and it goes back in line within seconds"
     elif run.ahead:
         says = f"its workers are busy; {run.ahead:,} run{'s come' if run.ahead > 1 else ' comes'} before it"
     else:
         says = "it is next, and starts as soon as a worker has a free slot"
-    return Reason(gate=Gate.WORKERS_BUSY, says=says)
+    return ClosedGate(gate=Gate.WORKERS_BUSY, says=says)
 
 
 def _at(instant: datetime) -> str:

@@ -79,11 +79,9 @@ async def placed(
     }
     if not scope.is_narrow:
         return await load("lists/placed").fetch(connection, lanes=scope.lanes, bound=scope.bound, **values)
-    rows: list[Record] = []
-    for lane in scope.lanes:
-        rows += await load("lists/placed_of_jobs").fetch(
-            connection, lane=lane, jobs=scope.jobs, lines=scope.lines, bound=scope.bound, **values
-        )
+    rows = await load("lists/placed_of_jobs").fetch(
+        connection, lanes=scope.lanes, jobs=scope.jobs, lines=scope.lines, bound=scope.bound, **values
+    )
     if not {State.READY, State.SCHEDULED}.isdisjoint(states):
         rows += await _in_line(connection, scope, values)
     return rows
