@@ -77,7 +77,9 @@ where get_bit(lease.done, member.position::int - 1) = 0 group by member.id havin
 union all
 select 'slots held by no run', slot.run_id
 from slot left join placed on placed.id = slot.run_id
-where placed.id is null or placed.state = 'scheduled' and not slot.is_strict
+where placed.id is null
+   or placed.state = 'scheduled' and not exists (
+       select from slot as kept where kept.run_id = slot.run_id and kept.is_strict and kept.place >= slot.place)
    or placed.state = 'dead' and not slot.halts_on_dead
 union all
 select 'runs that hold a slot beyond the limit', held.run_id

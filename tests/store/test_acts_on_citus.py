@@ -72,7 +72,7 @@ async def test_limits_hold_over_all_nodes(citus_app: Mainspring, coordinator: Co
         for name in (customer, "all"):
             running[name] += 1
             most[name] = max(most[name], running[name])
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0)
         running.subtract((customer, "all"))
 
     @citus_app.job(limit=Limit(1, order="strict"))

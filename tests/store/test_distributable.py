@@ -29,6 +29,8 @@ SEVERAL_LANES = {
     "leases/of_worker": "a worker has leases in all lanes, and asks once per beat",
     "restoring/running": "for people, before all lanes are restored",
     "queues/depths": "one look that saves a look per lane and line",
+    "limits/follow_on_dead": "for people, who change a limit: slots are few",
+    "limits/free_dead": "for people, who change a limit: slots are few",
     "limits/lanes_with_gates": "one look that saves a look per lane",
     "lists/counts": "for people: each lane by its own index scan",
     "lists/running_counts": "for people: leases are few",

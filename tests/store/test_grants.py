@@ -47,11 +47,13 @@ READING = """
 """
 # Whoever submits or ends runs with limits releases those whose turn it is.
 ADMITTING = """
-    limits/admit limits/book limits/counts limits/lock_gates limits/next_turns limits/now limits/revision
-    limits/rules_of_gates limits/spend limits/spread limits/tokens
+    limits/admit limits/book limits/counts limits/lock_gates limits/next_turns limits/now limits/paused_lines
+    limits/revision limits/rules_of_gates limits/spend limits/spread limits/tokens
 """
 # An application declares limits beside its jobs.
-LIMITING = " limits/list limits/lock limits/put limits/remove limits/spread_all"
+LIMITING = (
+    " limits/follow_on_dead limits/free_dead limits/list limits/lock limits/put limits/remove limits/spread_broad"
+)
 DEFINING = """
     jobs/add_version jobs/find_version jobs/lines jobs/open_line jobs/open_line_with_number jobs/register
     jobs/register_with_number
@@ -83,7 +85,7 @@ WATCHING_THE_TIME = """
     schedules/note_tzdata schedules/of_older_tzdata schedules/set_aside
 """
 WORKING = """
-    history/add_partitions limits/end_runs limits/forget_full_buckets limits/free_leaked
+    history/add_partitions limits/end_runs limits/forget_full_buckets limits/free_leaked limits/hold_slots
     limits/free_slots limits/lanes_with_gates
     limits/waiting_gates
     leases/bury leases/close leases/complete leases/find leases/give_back leases/hold leases/of_worker

@@ -231,6 +231,8 @@ SAMPLES = {
     "gate": "'7:8'",
     "counts": "'{1,2,3}'",
     "number": "'7'",
+    "paused": "'{99}'",
+    "strict": "'{false,false,false}'",
     "turn": "10000",
     "changed": "null",
     "kept_held": "null",

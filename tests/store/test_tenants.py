@@ -44,6 +44,8 @@ WITHOUT = {
     "reports/lines_of_run": "rows by the id of a run that the caller has found as its tenant's",
     "limits/ahead": "the gate at which a run waits that the caller has found as its tenant's",
     "limits/count_of_rule": "the gates of a limit that the caller has found as its tenant's",
+    "limits/follow_on_dead": "the slots of a limit that the caller has found as its tenant's",
+    "limits/free_dead": "the slots of a limit that the caller has found as its tenant's",
     "limits/holders": "the gates of a limit that the caller has found as its tenant's",
     "limits/waiting": "a gate of a limit that the caller has found as its tenant's",
     "limits/waiting_gates": "the names of gates: those of the caller's own limit are shown, by its number",

@@ -134,11 +134,13 @@ async def remove(
       mainspring limit remove --job send --key customer
     """
     async with invocation.client() as client:
-        await client.limits.remove(job=job, queue=queue, key=key, reason=reason)
+        is_gone = await client.limits.remove(job=job, queue=queue, key=key, reason=reason)
     if invocation.wants_json:
-        invocation.print_json({"removed": True})
+        invocation.print_json({"removed": True, "declared": not is_gone})
     else:
-        invocation.print("removed")
+        invocation.print(
+            "removed" if is_gone else "removed; the code declares it, so it comes back with the next start"
+        )
 
 
 def _sentence(limit: LimitStatus) -> str:

@@ -41,14 +41,17 @@ class LimitsInForce:
     def __init__(self, *, database: Database, books: store.RuleBooks) -> None:
         self._database = database
         self._books = books
+        self._marked: set[int] = set()  # limits that know that some of their runs are elsewhere
 
     async def of(self, actor: Actor, job: str, queue: str, *, has_own_lane: bool) -> tuple[LimitRule, ...]:
         """Narrowest first. `has_own_lane`: an idempotency key decides in which lane the run is, and no limit."""
         rules = (await self._books.of(actor.tenant)).of(job, queue)
-        if has_own_lane and not all(rule.is_spread for rule in rules):
+        unmarked = {rule.id for rule in rules if has_own_lane and not rule.is_spread} - self._marked
+        if unmarked:
             # In a transaction of our own, before the run is there: a caller's may be open for long.
             async with self._database.acquire() as connection:
-                await store.mark_spread(connection, (rule.id for rule in rules))
+                await store.mark_spread(connection, unmarked)
+            self._marked |= unmarked
         return rules
 
 
@@ -127,21 +130,24 @@ class Limits:
         queue: str | None = None,
         key: str | None = None,
         reason: str = "",
-    ) -> None:
-        """Remove a limit. Whoever waits for it goes on."""
-        subject = _subject(job, queue, key)
-        await uncancelled(self._remove(actor, subject, checked_reason(reason)))
+    ) -> bool:
+        """Remove a limit; whoever waits for it goes on. Answers whether it is gone for good: the code may declare it.
 
-    async def _remove(self, actor: Actor, subject: Subject, reason: str) -> None:
+        Then it comes back with the next start of an application that does.
+        """
+        subject = _subject(job, queue, key)
+        return await uncancelled(self._remove(actor, subject, checked_reason(reason)))
+
+    async def _remove(self, actor: Actor, subject: Subject, reason: str) -> bool:
         async with self._database.acquire() as connection:
-            if await self._declared(connection, actor, subject) is not None:
-                raise _is_declared(subject)
+            is_declared = await self._declared(connection, actor, subject) is not None
             async with transaction(connection):
                 is_removed = await store.remove(
                     connection, subject, tenant_id=actor.tenant, actor=actor.name, reason=reason
                 )
             if not is_removed:
                 raise _not_found(subject, await store.listed(connection, tenant_id=actor.tenant))
+            return not is_declared
 
     # ── inside ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -180,8 +186,8 @@ class Limits:
         for lane in range(self._lanes):
             for row in await store.holders(connection, lane, rule, HOLDERS_SHOWN):
                 held[row["gate"]].append(row["run_id"])
-            for gate in await store.waiting_gates(connection, lane, rule.number, GATES_SHOWN):
-                if gate == rule.number or gate.startswith(f"{rule.number}:"):
+            for gate in await store.waiting_gates(connection, lane, f"{rule.number}:", GATES_SHOWN):
+                if gate.startswith(f"{rule.number}:"):
                     held[gate] += []
         if rule.key == NO_KEY:
             held[rule.number] += []
@@ -229,16 +235,6 @@ async def _check_exists(connection: Connection, actor: Actor, subject: Subject) 
         await jobs.find(connection, subject.name, tenant_id=actor.tenant)
     elif subject.scope is LimitScope.QUEUE:
         jobs.line_of(await jobs.lines_of(connection, tenant_id=actor.tenant), subject.name)
-
-
-def _is_declared(subject: Subject) -> InvalidInput:
-    return InvalidInput(
-        f"The limit for {subject} is declared in the application's code, and would come back with its next start.",
-        code="limit-declared",
-        hint="Set it to what you need, or remove it from the code.",
-        field="limit",
-        value=str(subject),
-    )
 
 
 def _not_found(subject: Subject, rows: Sequence[Record]) -> LimitNotFound:

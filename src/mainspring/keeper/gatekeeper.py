@@ -15,6 +15,8 @@ from mainspring.store import limits, notify
 from mainspring.store.admission import MOST_GATES, admit
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from mainspring.clock import Clock
     from mainspring.store.admission import Admitted
     from mainspring.store.connection import Connection
@@ -33,6 +35,7 @@ class Gatekeeper:
         self._after: dict[int, str] = {}  # up to where the gates of each lane were looked at
         self._recount_at = clock.monotonic() + RECOUNT_EVERY
         self._quietener = notify.Quietener(clock)
+        self._hinted: set[str] = set()
         self.tokens_in: float | None = None  # in so many seconds somebody may pass who waits for no more than that
 
     def forget(self) -> None:
@@ -42,19 +45,31 @@ class Gatekeeper:
         began = self._clock.monotonic()
         if began >= self._recount_at:
             await self._recount(connection)
-        looks = [
-            await self._look_at(connection, lane) for lane in await limits.lanes_with_gates(connection, self._lanes)
-        ]
+        looks = [await self._look_at_hinted(connection)] if self._hinted else []
+        lanes = await limits.lanes_with_gates(connection, self._lanes)
+        looks += [await self._look_at(connection, lane) for lane in lanes]
         self.tokens_in = min((seconds for admitted in looks for seconds in admitted.later.values()), default=None)
         if any(admitted.gates for admitted in looks):
             return 0.0
         pause = max(EVERY, (self._clock.monotonic() - began) / SHARE)
         return pause if self.tokens_in is None else min(pause, max(TICK_SECONDS, self.tokens_in))
 
+    def hint(self, gates: Iterable[str]) -> None:
+        """It may be somebody's turn at these: look there first."""
+        self._hinted.update(gates)
+
+    async def _look_at_hinted(self, connection: Connection) -> Admitted:
+        gates, self._hinted = self._hinted, set()
+        return await self._admit(connection, gates)
+
     async def _look_at(self, connection: Connection, lane: int) -> Admitted:
         gates = await limits.waiting_gates(connection, lane, self._after.get(lane, ""), MOST_GATES)
         self._after[lane] = gates[-1] if len(gates) == MOST_GATES else ""
+        return await self._admit(connection, gates)
+
+    async def _admit(self, connection: Connection, gates: Iterable[str]) -> Admitted:
         admitted = await admit(connection, gates, self._lanes)
+        self._hinted |= admitted.gates
         notify.send(connection, self._quietener.pass_on(admitted.wake_ups))
         return admitted
 

@@ -12,7 +12,7 @@ from mainspring.model.run import PRIORITIES
 from mainspring.store import notify, runs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from datetime import datetime
 
     from mainspring.clock import Clock
@@ -26,12 +26,14 @@ FRONT_AT_LEAST_EVERY = 2.0
 LanePriority = tuple[int, int]  # lane, priority
 
 
-def tell_nobody() -> None:
+def tell_nobody(gates: Iterable[str]) -> None:
     """Whoever looks at gates does so without being told."""
 
 
 class Promoter:
-    def __init__(self, *, lanes: int, clock: Clock, heard_of_gates: Callable[[], None] = tell_nobody) -> None:
+    def __init__(
+        self, *, lanes: int, clock: Clock, heard_of_gates: Callable[[Iterable[str]], None] = tell_nobody
+    ) -> None:
         self._lanes = lanes
         self._clock = clock
         self._heard_of_gates = heard_of_gates
@@ -79,8 +81,9 @@ class Promoter:
         for group in groups:
             place = (lane, group["priority"])
             self._fronts[place] = max(self._fronts[place], group["due_at"])
-        if any(group["line_id"] is None for group in groups):
-            self._heard_of_gates()  # some wait there now
+        gates = [gate for group in groups for gate in group["gates"] or ()]
+        if gates:
+            self._heard_of_gates(gates)  # some wait there now
         in_line = [group for group in groups if group["line_id"] is not None]
         wake_ups = [notify.ready(lane, group["line_id"], group["priority"]) for group in in_line]
         notify.send(connection, self._quietener.pass_on(wake_ups))

@@ -200,8 +200,17 @@ def gates_of(rules: Sequence[LimitRule], payload: bytes, *, is_accepted: bool = 
     """The gates of a run, one per line; None if it has none."""
     if not rules:
         return None
-    arguments = msgspec.json.decode(payload) if any(rule.key for rule in rules) else None
+    arguments = _arguments(payload, is_accepted=is_accepted) if any(rule.key for rule in rules) else None
     return "\n".join(rule.gate_for(arguments, is_accepted=is_accepted) for rule in rules)
+
+
+def _arguments(payload: bytes, *, is_accepted: bool) -> Any:
+    try:
+        return msgspec.json.decode(payload)
+    except msgspec.MsgspecError:
+        if not is_accepted:
+            raise
+        return None  # its handler will say what is wrong with it
 
 
 def covers(held: str | None, wanted: str) -> bool:
@@ -235,6 +244,13 @@ def free_slots(gates: Iterable[str], rules: Mapping[int, LimitRule], used: Mappi
 
 def _free(rule: LimitRule | None, used: int) -> int:
     return MAX_LIMIT if rule is None or rule.most is None else max(0, rule.most - used)
+
+
+def fair_counts(free: Mapping[str, int], most: int) -> dict[str, int]:
+    """How many to look for at each open gate, so that all together are not much more than may pass."""
+    open_gates = {gate: count for gate, count in free.items() if count}
+    share = max(1, -(-most // max(1, len(open_gates))))
+    return {gate: min(count, share) for gate, count in open_gates.items()}
 
 
 def next_in_turn(waiting: Iterable[Turn], free: Mapping[str, int], most: int) -> list[Turn]:

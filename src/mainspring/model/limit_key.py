@@ -64,11 +64,15 @@ class LimitKey:
         return "".join(_escaped(letter) for letter in text)
 
 
-@lru_cache(1_000)
-def limit_key(source: str) -> LimitKey:
+def limit_key(source: Any) -> LimitKey:
     """Understand an expression, or say why not."""
-    if not isinstance(source, str) or not 0 < len(source) <= MAX_EXPRESSION_LENGTH:
-        raise _invalid(source, f"must be a string of 1 to {MAX_EXPRESSION_LENGTH} characters")
+    if not isinstance(source, str) or not 0 < len(source) <= MAX_EXPRESSION_LENGTH or not source.isprintable():
+        raise _invalid(source, f"must be a string of 1 to {MAX_EXPRESSION_LENGTH} printable characters")
+    return _understood(source)
+
+
+@lru_cache(1_000)
+def _understood(source: str) -> LimitKey:
     if _WHOLE.fullmatch(source):
         return LimitKey(source, (_path(source, source),))
     parts: list[str | Path] = []
@@ -80,7 +84,7 @@ def limit_key(source: str) -> LimitKey:
         end = match.end()
     parts.append(source[end:])
     texts = "".join(part for part in parts if isinstance(part, str))
-    if end == 0 or "{" in texts or "}" in texts or not texts.isprintable():
+    if end == 0 or "{" in texts or "}" in texts:
         raise _invalid(source, "must be a path into the arguments, or a text with such paths in braces")
     if len(parts) // 2 > MAX_PATHS:
         raise _invalid(source, f"must have at most {MAX_PATHS} paths")
@@ -116,7 +120,9 @@ def _escaped(letter: str) -> str:
     """A key is one line, and reads as what it is."""
     if letter == "\\":
         return "\\\\"
-    return letter if letter.isprintable() else f"\\u{ord(letter):04x}"
+    if letter.isprintable():
+        return letter
+    return f"\\u{ord(letter):04x}" if ord(letter) <= 0xFFFF else f"\\U{ord(letter):08x}"
 
 
 def _invalid(source: object, rule: str) -> InvalidInput:

@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
-from mainspring.model.concurrency import Turn, free_slots, home_of_gate, next_in_turn, rule_id
+from mainspring.model.concurrency import (
+    Turn,
+    fair_counts,
+    free_slots,
+    home_of_gate,
+    next_in_turn,
+    rule_id,
+)
 from mainspring.model.rate import TICK_SECONDS, Bucket, whole_tokens
 from mainspring.store import notify
 from mainspring.store.connection import transaction
@@ -36,6 +43,8 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 
+# A process that stops in the middle keeps a lane locked, and the others wait for it to be ended.
+SETTINGS = {"synchronous_commit": "off", "idle_in_transaction_session_timeout": "5s"}
 MOST_GATES = 500  # per transaction: it locks a lane
 MOST_RUNS = 1_000
 MOST_HINTS = 20_000  # in one lane; beyond, the keeper finds them
@@ -72,25 +81,39 @@ async def admit(connection: Connection, gates: Iterable[str], lanes: int) -> Adm
 
 
 async def _admit(connection: Connection, home: int, gates: Sequence[str], lanes: int) -> Admitted:
-    await load("limits/lock_gates").execute(connection, lane=home)
+    if await load("limits/lock_gates").fetchrow(connection, lane=home) is None:
+        # Somebody else is at it, and may have looked before what we know of was committed.
+        return NOBODY._replace(later=dict.fromkeys(gates, TICK_SECONDS))
     now = float(await load("limits/now").fetchval(connection))
     rules = await _rules(connection, gates)
     buckets = await _buckets(connection, home, gates, rules, now)
     may_pass = [gate for gate in gates if gate not in buckets or whole_tokens(buckets[gate])]
-    places = range(lanes) if any(rule.is_spread for rule in rules.values()) else [home]
-    free = free_slots(may_pass, rules, await _used(connection, places, may_pass))
+    places = _places(may_pass, rules, home, lanes)
+    free = free_slots(may_pass, rules, await _used(connection, places))
     free |= {gate: min(free[gate], whole_tokens(bucket)) for gate, bucket in buckets.items() if gate in free}
-    waiting = [turn for lane in places for turn in await _waiting(connection, lane, free)]
-    chosen = next_in_turn(waiting, free, MOST_RUNS)
+    wanted = fair_counts(free, MOST_RUNS)
+    waiting = await _waiting(connection, places, wanted, rules)
+    chosen = next_in_turn(waiting, wanted, MOST_RUNS)
     rows = [row for lane in places for row in await _pass(connection, lane, chosen, rules, now)]
     passed = _passed(chosen, rows)
     await _spend(connection, home, buckets, passed, rules)
     return Admitted(
         _wake_ups(chosen, rows),
-        {row["next_gate"] for row in rows if row["next_gate"] is not None} | _unfinished(waiting, chosen, free),
+        {row["next_gate"] for row in rows if row["next_gate"] is not None} | _unfinished(free, passed, wanted),
         _later(buckets, passed, rules),
         len(rows),
     )
+
+
+def _places(gates: Iterable[str], rules: Mapping[int, LimitRule], home: int, lanes: int) -> dict[int, list[str]]:
+    """In which lanes runs may wait at which gates: their own, unless their limit says that some are elsewhere.
+
+    Of a limit that was removed nobody knows.
+    """
+    spread = [gate for gate in gates if (rule := rules.get(rule_id(gate))) is None or rule.is_spread]
+    places = {lane: list(spread) for lane in range(lanes)} if spread else {home: []}
+    places[home] = list(gates)
+    return places
 
 
 async def _buckets(
@@ -154,22 +177,38 @@ async def _rules(connection: Connection, gates: Iterable[str]) -> dict[int, Limi
     return {row["id"]: rule_of(row) for row in rows}
 
 
-async def _used(connection: Connection, places: Iterable[int], gates: Sequence[str]) -> Counter[str]:
+async def _used(connection: Connection, places: Mapping[int, list[str]]) -> Counter[str]:
     used: Counter[str] = Counter()
-    for lane in places if gates else ():
-        rows = await load("limits/counts").fetch(connection, lane=lane, gates=gates)
-        used.update({row["gate"]: row["held"] for row in rows})
+    for lane, gates in places.items():
+        if gates:
+            rows = await load("limits/counts").fetch(connection, lane=lane, gates=gates)
+            used.update({row["gate"]: row["held"] for row in rows})
     return used
 
 
-async def _waiting(connection: Connection, lane: int, free: Mapping[str, int]) -> list[Turn]:
-    counts = {gate: min(count, MOST_RUNS) for gate, count in free.items() if count}
-    if not counts:
+async def _waiting(
+    connection: Connection,
+    places: Mapping[int, list[str]],
+    wanted: Mapping[str, int],
+    rules: Mapping[int, LimitRule],
+) -> list[Turn]:
+    if not wanted:
         return []
-    rows = await load("limits/next_turns").fetch(
-        connection, lane=lane, gates=list(counts), counts=list(counts.values())
-    )
-    return [Turn(row["turn"], row["id"], lane, row["gate"]) for row in rows]
+    paused = [row["id"] for row in await load("limits/paused_lines").fetch(connection)]
+    found = []
+    for lane, gates in places.items():
+        open_gates = [gate for gate in gates if gate in wanted]
+        if open_gates:
+            rows = await load("limits/next_turns").fetch(
+                connection,
+                lane=lane,
+                gates=open_gates,
+                counts=[wanted[gate] for gate in open_gates],
+                strict=[(rule := rules.get(rule_id(gate))) is not None and rule.is_strict for gate in open_gates],
+                paused=paused,
+            )
+            found += [Turn(row["turn"], row["id"], lane, row["gate"]) for row in rows]
+    return found
 
 
 async def _pass(
@@ -184,6 +223,7 @@ async def _pass(
         lane=lane,
         runs=[each.run_id for each in ours],
         gates=[each.gate for each in ours],
+        is_known=[rule is not None for rule in known],
         takes_slot=[rule is not None and rule.most is not None for rule in known],
         strict=[rule is not None and rule.is_strict for rule in known],
         halting=[rule is not None and rule.halts_on_dead for rule in known],
@@ -198,12 +238,9 @@ def _wake_ups(chosen: Iterable[Turn], rows: Iterable[Record]) -> list[notify.Wak
     ]
 
 
-def _unfinished(waiting: Iterable[Turn], chosen: Sequence[Turn], free: Mapping[str, int]) -> set[str]:
-    """Where runs were left though there was room: there were more than fit into one transaction."""
-    if len(chosen) < MOST_RUNS:
-        return set()
-    passed = Counter(each.gate for each in chosen)
-    return {each.gate for each in waiting if passed[each.gate] < free[each.gate]}
+def _unfinished(free: Mapping[str, int], passed: Counter[str], wanted: Mapping[str, int]) -> set[str]:
+    """Where as many passed as were wanted, and there is room for more: not all fitted into one transaction."""
+    return {gate for gate, count in wanted.items() if passed[gate] == count < free[gate]}
 
 
 class Admitter:
@@ -211,7 +248,7 @@ class Admitter:
 
     def __init__(self, *, database: Database, clock: Clock, name: str, lanes: int) -> None:
         # Nothing is promised by a release. Whoever claims what was released writes after it, and waits for both.
-        self._link = Link(database, clock, name, settings={"synchronous_commit": "off"})
+        self._link = Link(database, clock, name, settings=SETTINGS)
         self._lanes = lanes
         self._quietener = notify.Quietener(clock)
         self._hinted: dict[int, dict[str, None]] = {}  # gates, by the lane that has to be locked for them
@@ -258,8 +295,8 @@ class Admitter:
             connection = await self._link.get()
             admitted = await admit(connection, gates, self._lanes)
         except ALL_DATABASE_ERRORS as error:
+            # The keeper looks at all gates.
             log.warning("releasing runs at their limits waits for the database", gates=len(gates), cause=str(error))
-            self._hinted.clear()  # the keeper looks at all gates
             await self._link.mend(error)
             return
         notify.send(connection, self._quietener.pass_on(admitted.wake_ups))

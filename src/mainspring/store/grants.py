@@ -144,8 +144,9 @@ FUNCTIONS = {
     "turn_of(text, smallint, timestamp with time zone)": (RoleKind.WORKER, RoleKind.CLIENT),
     "gate_after(text, text)": (RoleKind.WORKER, RoleKind.CLIENT),
     "free_slots(smallint, uuid[], mainspring.run_state)": (RoleKind.WORKER, RoleKind.CLIENT),
+    "hold_slots(smallint, uuid[], text[])": (RoleKind.WORKER,),
     "end_runs(smallint, uuid[])": (RoleKind.WORKER, RoleKind.CLIENT),
-    "admit_runs(smallint, uuid[], text[], boolean[], boolean[], boolean[], double precision)": (
+    "admit_runs(smallint, uuid[], text[], boolean[], boolean[], boolean[], boolean[], double precision)": (
         RoleKind.WORKER,
         RoleKind.CLIENT,
     ),

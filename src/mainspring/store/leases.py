@@ -155,6 +155,7 @@ async def settle(connection: Connection, worker_id: UUID, batch: Sequence[Settle
     """Settle a batch in one transaction over all its lanes. Sending the same batch again changes nothing more."""
     settlement = Settlement()
     async with transaction(connection):
+        await _mark_spread(connection, batch)
         records: list[tuple[Any, ...]] = []
         over: list[tuple[int, list[UUID]]] = []
         for lane, of_lane in in_order_of_lanes(batch):
@@ -218,7 +219,8 @@ def _cancelled_if_asked(settled: Settled, cancelled: str | None, settlement: Set
     )
     if not settled.is_traced:
         record = record._replace(attempt=0)
-    return settled._replace(fate=Fate.END, record=tuple(record), is_traced=True)
+    gates = settled.gates if settled.hold is None else settled.hold.gates  # of which it may hold slots
+    return settled._replace(fate=Fate.END, record=tuple(record), is_traced=True, gates=gates, hold=None)
 
 
 async def _look_at_refused(
@@ -289,7 +291,6 @@ async def _send_back(connection: Connection, lane: int, accepted: list[Settled])
         if fate is Fate.HOLD:
             values["reasons"] = [_hold_reason(each).value for each in some]
             values["gates"] = [None if each.hold is None else each.hold.gates for each in some]
-            await _mark_spread(connection, some)
         await load(f"leases/{fate.value}").execute(connection, **values)
 
 
@@ -297,8 +298,9 @@ def _hold_reason(settled: Settled) -> HoldReason:
     return HoldReason.NO_HANDLER if settled.hold is None else HoldReason.LIMIT
 
 
-async def _mark_spread(connection: Connection, holding: Iterable[Settled]) -> None:
-    strangers = {rule for each in holding if each.hold is not None for rule in each.hold.strangers}
+async def _mark_spread(connection: Connection, batch: Iterable[Settled]) -> None:
+    """First of all and at once, so that nobody waits in a circle."""
+    strangers = {rule for each in batch if each.hold is not None for rule in each.hold.strangers}
     if strangers:
         await load("limits/spread").execute(connection, ids=sorted(strangers))
 
@@ -309,7 +311,17 @@ _WAITS = {Fate.RETRY: State.SCHEDULED, Fate.HOLD: State.HELD, Fate.BURY: State.D
 
 async def _free_slots(connection: Connection, lane: int, accepted: list[Settled]) -> None:
     """Whoever leaves gives back the slots it need not keep. Back in line, a run keeps them all."""
-    gated = [each for each in accepted if each.gates is not None and each.fate is not Fate.GIVE_BACK]
+    going_to_gates = [each for each in accepted if each.hold is not None]
+    if going_to_gates:
+        await load("limits/hold_slots").execute(
+            connection,
+            lane=lane,
+            runs=[each.run_id for each in going_to_gates],
+            gates=[each.hold.gates for each in going_to_gates if each.hold is not None],
+        )
+    gated = [
+        each for each in accepted if each.gates is not None and each.fate is not Fate.GIVE_BACK and each.hold is None
+    ]
     if not gated:
         return
     ended = [each.run_id for each in gated if each.fate is Fate.END]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 
-REMEMBERED_SECONDS = 1.0
+REMEMBERED_SECONDS, STALE_SECONDS = 1.0, 5.0
 COUNTED = 10_000  # of each limit, in each lane
 HOLDERS_SHOWN = 1_000
 NOBODY = RuleBook()
@@ -152,7 +152,7 @@ async def put(
 ) -> None:
     """Set a limit, inside a transaction. In force at its COMMIT."""
     revision = int(await load("limits/lock").fetchval(connection))
-    await load("limits/put").execute(
+    number = await load("limits/put").fetchval(
         connection,
         id=revision,  # no limit ever had it: numbers are part of the gates that runs carry
         tenant=tenant_id,
@@ -171,8 +171,10 @@ async def put(
         subject=str(subject),
         detail=msgspec.json.encode({**msgspec.to_builtins(limit), "reason": reason}).decode(),
     )
-    if subject.scope is LimitScope.JOB:
-        await load("limits/spread_all").execute(connection, tenant=tenant_id, name=subject.name)
+    await load("limits/spread_broad").execute(connection, tenant=tenant_id)
+    halts = limit.on_dead is OnDead.HALT
+    await load("limits/follow_on_dead").execute(connection, rule=number, halts_on_dead=halts)
+    await load("limits/free_dead").execute(connection, rule=number)
     notify.send(connection, [notify.limits()])
 
 
@@ -263,12 +265,15 @@ class RuleBooks:
         self._looking: dict[int, asyncio.Task[RuleBook]] = {}
 
     async def of(self, tenant_id: int) -> RuleBook:
-        """The first one who asks waits for it; later, whoever finds it old has it looked at anew for the next."""
+        """Whoever is the first in a while waits for it; else whoever finds it old has it read anew for the next."""
         found = self._books.get(tenant_id)
         if found is None:
             return await asyncio.shield(self._look(tenant_id))
         known, looked_at = found
-        if self._clock.monotonic() - looked_at > REMEMBERED_SECONDS:
+        age = self._clock.monotonic() - looked_at
+        if age > STALE_SECONDS:
+            return await asyncio.shield(self._look(tenant_id))
+        if age > REMEMBERED_SECONDS:
             self._look(tenant_id)
         return known
 

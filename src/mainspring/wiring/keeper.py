@@ -18,7 +18,7 @@ from mainspring.keeper.sweeper import Sweeper
 from mainspring.store.link import Link
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from mainspring.clock import Clock
     from mainspring.keeper.keeper import Duty
@@ -28,7 +28,12 @@ if TYPE_CHECKING:
 def keeper(database: Database, lanes: int, clock: Clock) -> tuple[Keeper, Callable[[], None]]:
     """A keeper, and whom to tell that a run was put off: it may be due before the next look."""
     gatekeeper = Gatekeeper(lanes=lanes, clock=clock)
-    promoter = Promoter(lanes=lanes, clock=clock, heard_of_gates=lambda: keeping.wake(gatekeeper))
+
+    def hint(gates: Iterable[str]) -> None:
+        gatekeeper.hint(gates)
+        keeping.wake(gatekeeper)
+
+    promoter = Promoter(lanes=lanes, clock=clock, heard_of_gates=hint)
     duties: list[Duty] = [
         Partitioner(),
         promoter,
@@ -41,5 +46,9 @@ def keeper(database: Database, lanes: int, clock: Clock) -> tuple[Keeper, Callab
         Sweeper(lanes=lanes),
         Pruner(lanes=lanes),
     ]
-    keeping = Keeper(link=Link(database, clock, "keeper"), clock=clock, duties=duties)
+    keeping = Keeper(
+        link=Link(database, clock, "keeper", settings={"idle_in_transaction_session_timeout": "10s"}),
+        clock=clock,
+        duties=duties,
+    )
     return keeping, lambda: keeping.wake(promoter)

@@ -27,7 +27,7 @@ begin
         delete from held where held.lane = change_runs.lane and held.id = any (change_runs.runs)
           and held.tenant_id = change_runs.tenant and held.revision = coalesce(change_runs.seen, held.revision)
           and held.line_id = coalesce(change_runs.present_line, held.line_id) and held.gate is not null
-          and num_nonnulls(change_runs.line, change_runs.new_priority, change_runs.new_payload) > 0
+          and num_nonnulls(change_runs.line, change_runs.new_priority, change_runs.new_payload, change_runs.due) > 0
         returning run_of({run by name}, ready_at => null) as run)
     select array_agg(gone.run) into from_gates from gone;
     with touched as (
@@ -53,6 +53,9 @@ begin
         select changed_run(run, change_runs.line, change_runs.new_priority, change_runs.due, change_runs.max_age,
                            change_runs.new_codec, change_runs.new_payload, change_runs.new_tags)
         from unnest(from_ready || from_later || from_gates) as run);   -- those that have a rank first
+    if num_nonnulls(change_runs.line, change_runs.new_payload) > 0 then   -- they may be under other limits by now
+        perform free_slots(change_runs.lane, array(select run.id from unnest(changed) as run), 'succeeded');
+    end if;
     insert into ready (lane, {run}, rank, ready_at, gates)
     select change_runs.lane, {run of run}, least(run.rank, rank_now()), least(run.ready_at, clock_now()),
            (select string_agg(slot.gate, E'\n' order by slot.place) from slot
@@ -60,9 +63,9 @@ begin
     from rows from (unnest(were_ranked), unnest(changed)) as run (rank)   -- it may have been staged
     where run.due_at <= clock_now();
     insert into later (lane, {run}, gates)
-    select change_runs.lane, {run of run}, case when change_runs.new_payload is null then
+    select change_runs.lane, {run of run},
            (select string_agg(slot.gate, E'\n' order by slot.place) from slot
-            where slot.lane = change_runs.lane and slot.run_id = run.id) end
+            where slot.lane = change_runs.lane and slot.run_id = run.id)
     from unnest(changed) as run where run.due_at > clock_now();
     perform free_slots(change_runs.lane, array(select run.id from unnest(changed) as run where run.due_at > clock_now()),
                        'scheduled');

@@ -1,8 +1,8 @@
 -- Move runs of one lane that are due from `later` into the line, the most urgent first; within the batch they keep their
--- order. What has gates goes to wait there. Answers with the lines and priorities that got some; no line: with those
--- that wait at gates.
+-- order. What has gates goes to wait there. Answers with the lines and priorities that got some; no line: those that
+-- wait at gates, and at which.
 create or replace function promote_runs(lane smallint, priorities smallint[], fronts timestamptz[], count int)
-returns table (line_id int, priority smallint, runs bigint, due_at timestamptz)
+returns table (line_id int, priority smallint, runs bigint, due_at timestamptz, gates text[])
 language plpgsql set search_path = mainspring, pg_temp as $$
 #variable_conflict use_column
 declare
@@ -39,6 +39,9 @@ begin
     return query
     with gone as (
         delete from later where later.lane = promote_runs.lane and later.id = any (picked)
-        returning case when later.gates is null then later.line_id end as line_id, later.priority, later.due_at)
-    select gone.line_id, gone.priority, count(*), max(gone.due_at) from gone group by gone.line_id, gone.priority;
+        returning case when later.gates is null then later.line_id end as line_id, later.priority, later.due_at,
+                  split_part(later.gates, E'\n', 1) as gate)
+    select gone.line_id, gone.priority, count(*), max(gone.due_at),
+           array_agg(distinct gone.gate) filter (where gone.gate is not null)
+    from gone group by gone.line_id, gone.priority;
 end $$;

@@ -18,6 +18,9 @@ begin
         return;
     end if;
 
+    if requeue_runs.payload is not null then   -- it may be under other limits by now
+        perform free_slots(requeue_runs.lane, array(select run.id from unnest(taken) as run), 'succeeded');
+    end if;
     insert into ready (lane, {run except attempt, crashes, first_started_at, due_at, revision, codec, payload,
                               expires_at, retry_until},
                        revision, codec, payload, expires_at, retry_until, gates)

@@ -48,9 +48,10 @@ begin
                expires_at => item.due_at + least(item.max_age, item.start_within) * interval '1 second',
                codec => item.codec, payload => decode(item.payload, 'base64'), headers => item.headers,
                tags => item.tags, idempotency_key => item.key, submitted_by => item.submitted_by,
-               -- At gates with strict order they take turns by it: those of a batch in its order.
-               submitted_at => clock_now()
-                   + case when item.gates is null then 0 else item.ordinal end * interval '1 microsecond',
+               -- At gates with strict order they take turns by it: those of a batch in its order, and several batches of
+               -- one transaction in theirs.
+               submitted_at => case when item.gates is null then clock_now()
+                   else statement_now() + item.ordinal * interval '1 microsecond' end,
                ready_at => null,
                retry_until => item.due_at + item.max_age * interval '1 second', first_started_at => null,
                overrides => item.overrides))

@@ -5,8 +5,10 @@ delete from slot
 where slot.lane = :lane::smallint and slot.taken_at < clock_now() - interval '5 seconds'
   and not exists (select from ready where ready.lane = :lane::smallint and ready.id = slot.run_id)
   and not exists (select from held where held.lane = :lane::smallint and held.id = slot.run_id)
-  and not (slot.is_strict and exists (
-      select from later where later.lane = :lane::smallint and later.id = slot.run_id))
+  and not (exists (select from later where later.lane = :lane::smallint and later.id = slot.run_id)
+           and exists (select from slot as kept   -- see free_slots
+                       where kept.lane = :lane::smallint and kept.run_id = slot.run_id and kept.is_strict
+                         and kept.place >= slot.place))
   and not (slot.halts_on_dead and exists (
       select from dead where dead.lane = :lane::smallint and dead.id = slot.run_id))
   and not exists (

@@ -3,7 +3,7 @@
 -- Programs of before do not know limits: their workers execute what they claim, and slots that they leave behind are found
 -- by the keepers of newer ones.
 -- serves: 12
--- functions: 65da79b323878e7e
+-- functions: 8c19b6764b7fd3af
 
 -- What limits how many runs may execute at once, or start per second: of a job, a queue or a tenant, all together or by
 -- what their key says.
@@ -129,3 +129,6 @@ begin
     delete from lease
     where lane = finish_run.lane::smallint and id = finish_run.lease and bit_count(done) = bit_length(done);
 end $$;
+
+-- It answers with gates, too, now.
+drop function if exists promote_runs(smallint, smallint[], timestamptz[], int);
