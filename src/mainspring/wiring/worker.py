@@ -117,7 +117,7 @@ class WorkerAssembly:
         admitter = Admitter(
             database=self.database, clock=self.worker.clock, name="worker admit", lanes=self.worker.lanes
         )
-        gating = Gating(worker=self.worker, lines=self.registered.lines)
+        gating = Gating(worker=self.worker, lines=self.registered.lines, handlers=self.registered.handlers)
         settlements = SettlementLog(
             attempts=attempt_log,
             leases=leases,

@@ -119,7 +119,7 @@ class Executor:
             for position, row in enumerate(rows)
         ]
         gating = self._gating
-        free = works if gating is None or not gating.has_limits else self._without_gated(gating, works)
+        free = works if gating is None or not gating.has_limits(line) else self._without_gated(gating, works)
         if self._lines[line].is_claimed_singly:
             self._start_or_give_back(free)
             return works

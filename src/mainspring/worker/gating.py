@@ -14,24 +14,39 @@ from mainspring.store.columns import PAYLOAD
 from mainspring.store.leases import Hold
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from mainspring.store.connection import Connection
     from mainspring.worker.registration import Lines, WorkerIdentity
+    from mainspring.worker.registry import Handler
     from mainspring.worker.work import Work
 
 
 class Gating:
     """The limits as this worker knows them: since the last time it was told of a change, or looked."""
 
-    def __init__(self, *, worker: WorkerIdentity, lines: Lines) -> None:
+    def __init__(self, *, worker: WorkerIdentity, lines: Lines, handlers: Mapping[int, Handler]) -> None:
         self._tenant_id = worker.tenant_id
         self._lanes = worker.lanes
         self._lines = lines
+        self._handlers = handlers
         self._book = limits.NOBODY
+        self._has_limits: dict[int, bool] = {}
 
     async def refresh(self, connection: Connection) -> None:
-        self._book = await limits.book(connection, tenant_id=self._tenant_id, known=self._book)
+        known = self._book
+        self._book = await limits.book(connection, tenant_id=self._tenant_id, known=known)
+        if self._book is not known:
+            self._has_limits.clear()
+
+    def has_limits(self, line: int) -> bool:
+        """Whether runs of this line may be under any: asked for each claim, and seldom so."""
+        found = self._has_limits.get(line)
+        if found is None:
+            queue = self._lines[line].queue
+            found = any(self._book.of(handler.name, queue) for handler in self._handlers.values())
+            self._has_limits[line] = found
+        return found
 
     def sort(self, works: Iterable[Work]) -> tuple[list[Work], list[tuple[Work, Hold]]]:
         """Those that may start, and those that have to wait at their gates first."""
@@ -44,10 +59,6 @@ class Gating:
             else:
                 gated.append((work, hold))
         return free, gated
-
-    @property
-    def has_limits(self) -> bool:
-        return bool(self._book.rules)
 
     def _hold(self, work: Work) -> Hold | None:
         if work.handler is None:
