@@ -196,6 +196,7 @@ class WaitingWork:
                 await self.when_stuck()
                 glances = 0
         await self._worker.parts.flusher.drained()
+        await self._worker.parts.admitter.until_idle()  # what has ended may have let others pass their limits
         if failure := self._worker.failure():
             raise failure
 
