@@ -34,12 +34,14 @@ BENCHMARKS = {
     "schedulers": Benchmark("two and four schedulers, one of which is killed", 20),
     "herd": Benchmark("200,000 schedules due in the same second, at once and spread", 120),
     "admission": Benchmark("what limits cost, and how fast runs pass them", 6),
+    "flow": Benchmark("graphs of runs: how fast they are accepted, and a hop from one run to the next", 120),
     "citus": Benchmark("what a run costs the servers of the Citus cluster at MAINSPRING_CITUS_URL", 120),
     "lists": Benchmark("pages of runs out of a million ready ones and ten million attempts", 20),
 }
 ALL = "all"
 LONG = (
     "admission",
+    "flow",
     "peers",
     "schedules",
     "schedulers",
@@ -50,7 +52,7 @@ LONG = (
 WISHES = {
     "only": ("peers",),
     "jobs": ("peers",),
-    "rounds": ("peers", "herd", "throughput", "citus", "admission"),
+    "rounds": ("peers", "herd", "throughput", "citus", "admission", "flow"),
     "small": ("lists",),
     "count": ("schedules", "herd"),
     "due": ("schedules", "schedulers"),
@@ -73,7 +75,7 @@ def main() -> None:
     parser.add_argument("--only", action="append", metavar="PEER", help="peers: beside Mainspring, only this one")
     parser.add_argument("--jobs", type=_positive, metavar="N", help="peers: so many jobs for each, not by its speed")
     parser.add_argument(
-        "--rounds", type=_positive, metavar="N", help="peers, herd, throughput, citus: how many rounds, if not 3 or 5"
+        "--rounds", type=_positive, metavar="N", help="peers, herd, throughput and others: how many rounds"
     )
     parser.add_argument("--small", action="store_true", default=None, help="lists: a quick try on little data")
     parser.add_argument(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mainspring.app.chunk_job import ChunkJob
+    from mainspring.app.flow import Flow, FlowHandle, Node
     from mainspring.app.handle import Handle
     from mainspring.app.job import Job
     from mainspring.app.mainspring import Mainspring
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from mainspring.model.concurrency import Limit, LimitStatus
     from mainspring.model.context import Context
     from mainspring.model.filter import RunFilter
+    from mainspring.model.flow import FlowState, FlowStatus
     from mainspring.model.lifecycle import Outcome, State
     from mainspring.model.listing import Page, RunSummary
     from mainspring.model.occurrence import RunOccurrence
@@ -45,6 +47,10 @@ __all__ = [
     "Context",
     "Explanation",
     "Fail",
+    "Flow",
+    "FlowHandle",
+    "FlowState",
+    "FlowStatus",
     "Gate",
     "Handle",
     "Jitter",
@@ -54,6 +60,7 @@ __all__ = [
     "LogLine",
     "Mainspring",
     "MainspringError",
+    "Node",
     "OccurrenceRecord",
     "Outcome",
     "Page",
@@ -85,6 +92,10 @@ _HOMES = {
     "Context": "mainspring.model.context",
     "Explanation": "mainspring.model.admission",
     "Fail": "mainspring.model.steering",
+    "Flow": "mainspring.app.flow",
+    "FlowHandle": "mainspring.app.flow",
+    "FlowState": "mainspring.model.flow",
+    "FlowStatus": "mainspring.model.flow",
     "Gate": "mainspring.model.admission",
     "Handle": "mainspring.app.handle",
     "Jitter": "mainspring.model.policy",
@@ -94,6 +105,7 @@ _HOMES = {
     "LogLine": "mainspring.model.report",
     "Mainspring": "mainspring.app.mainspring",
     "MainspringError": "mainspring.errors",
+    "Node": "mainspring.app.flow",
     "OccurrenceRecord": "mainspring.model.scheduling",
     "Outcome": "mainspring.model.lifecycle",
     "Page": "mainspring.model.listing",

@@ -11,7 +11,7 @@
     │   └── ValueNotStorable               PostgreSQL cannot keep a value that was given
     ├── NotFound (LookupError)
     │   ├── JobNotFound · QueueNotFound · RunNotFound · WorkerNotFound · OperationNotFound · ScheduleNotFound
-    │   │   · CalendarNotFound · LimitNotFound
+    │   │   · CalendarNotFound · LimitNotFound · FlowNotFound
     ├── Conflict                           someone got there first
     │   ├── RunAlreadyStarted · RunAlreadyEnded · RunNotDead · RunNotEnded
     │   ├── RevisionConflict · IdempotencyConflict · KeyBusy · LeaseLost
@@ -136,6 +136,10 @@ class CalendarNotFound(NotFound):
 
 class LimitNotFound(NotFound):
     code = "limit-not-found"
+
+
+class FlowNotFound(NotFound):
+    code = "flow-not-found"
 
 
 class QueueNotFound(NotFound):

@@ -147,7 +147,7 @@ async def test_a_lease_all_of_whose_runs_succeeded_becomes_history_as_if_each_we
     await leases.settle(stage.first.raw, one_by_one[0].worker_id, [each.settled() for each in settled])
     found = await completions.complete(stage.first.raw, whole[0].worker_id, [WholeLease(completed).completion()])
 
-    assert found == {whole[0].claims[0].lease.id}
+    assert found.leases == {whole[0].claims[0].lease.id}
     assert await states(stage, [*one_by_one, *whole]) == [State.SUCCEEDED] * 6
     assert await history_of(stage, whole, completed) == await history_of(stage, one_by_one, settled)
     assert await stage.observer.fetchval("select count(*) from lease") == 0
@@ -194,7 +194,8 @@ async def test_a_whole_lease_that_is_sent_again_changes_nothing_and_is_known(sta
     await completions.complete(stage.first.raw, worker_id, [WholeLease(sent).completion()])
     before = await stage.contents()
 
-    assert await completions.complete(stage.second.raw, worker_id, [WholeLease(sent).completion()]) == set()
+    again = await completions.complete(stage.second.raw, worker_id, [WholeLease(sent).completion()])
+    assert again.leases == set()
     settlement = await leases.settle(stage.second.raw, worker_id, [each.settled() for each in sent])
 
     assert (settlement.accepted, settlement.before, settlement.stale) == (0, 3, 0)
@@ -214,7 +215,7 @@ async def test_a_lease_that_is_not_as_the_worker_thinks_is_not_completed(stage: 
         sent = sent._replace(lease=sent.lease._replace(size=2))
     before = await stage.contents()
 
-    assert await completions.complete(stage.first.raw, worker_id, [sent]) == set()
+    assert (await completions.complete(stage.first.raw, worker_id, [sent])).leases == set()
     assert await stage.contents() == before
 
 
@@ -227,8 +228,8 @@ async def test_of_several_leases_those_are_completed_that_can_be(stage: Stage) -
     sent = [WholeLease(successes(each)).completion() for each in (rescued, *others)]
     found = await completions.complete(stage.first.raw, worker_id, sent)
 
-    assert found == gone, "those that were there"
-    assert len(found) == 2
+    assert found.leases == gone, "those that were there"
+    assert len(found.leases) == 2
     assert await stage.observer.fetchval("select count(*) from lease") == 0
 
 

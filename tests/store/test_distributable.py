@@ -31,6 +31,7 @@ SEVERAL_LANES = {
     "queues/depths": "one look that saves a look per lane and line",
     "limits/follow_on_dead": "for people, who change a limit: slots are few",
     "limits/free_dead": "for people, who change a limit: slots are few",
+    "dependencies/lanes_to_look_at": "one look that saves a look per lane",
     "limits/lanes_with_gates": "one look that saves a look per lane",
     "lists/counts": "for people: each lane by its own index scan",
     "lists/running_counts": "for people: leases are few",

@@ -34,6 +34,7 @@ READING = """
     calendars/find calendars/list calendars/users health/schedules_paused_by health/settings health/workers
     history/attempts_of_run history/audit_of_run history/ends jobs/find jobs/ids jobs/lines jobs/list jobs/names
     jobs/names_of lists/begin lists/counts lists/ended lists/last_errors lists/placed lists/placed_of_jobs
+    dependencies/parents flows/ends flows/find flows/list
     limits/ahead limits/count_of_rule limits/gate_of_run limits/holders limits/list limits/rules_of_gates limits/waiting
     limits/waiting_gates lists/ready_along_lines lists/ready_counts lists/ready_of_jobs
     lists/running lists/running_counts lists/unsuccessful lists/whereabouts operations/find operations/list
@@ -59,7 +60,8 @@ DEFINING = """
     jobs/register_with_number
 """
 ACTING = """
-    connections/has_locked_tables jobs/objection_to
+    connections/has_locked_tables dependencies/add flows/add flows/audit flows/hold flows/lock flows/replace
+    jobs/objection_to
     leases/request_cancel operations/advance operations/lock_if_at operations/start queues/pause queues/resume
     runs/cancel_waiting runs/change runs/exists runs/purge runs/requeue runs/rerun runs/submit
     workers/request_drain
@@ -85,6 +87,9 @@ WATCHING_THE_TIME = """
     schedules/note_tzdata schedules/of_older_tzdata schedules/set_aside
 """
 WORKING = """
+    dependencies/cancel dependencies/check dependencies/ends dependencies/forget dependencies/inputs
+    dependencies/lanes_to_look_at dependencies/news dependencies/payloads dependencies/pending dependencies/release
+    dependencies/results dependencies/still_held dependencies/tell dependencies/told
     history/add_partitions limits/end_runs limits/forget_full_buckets limits/free_leaked limits/hold_slots
     limits/free_slots limits/lanes_with_gates
     limits/waiting_gates

@@ -87,7 +87,7 @@ class Mill:
     async def complete(self, *whole: completions.Completion) -> None:
         """All of them in one transaction, so at one instant."""
         completed = await completions.complete(self.connection, self._worker_id, whole)
-        assert completed == {each.lease.id for each in whole}
+        assert completed.leases == {each.lease.id for each in whole}
 
     async def grind(self, *groups: tuple[str, int], **claimed: Any) -> None:
         await self.complete(await self.claim(*groups, **claimed))

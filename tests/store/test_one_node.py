@@ -179,7 +179,7 @@ async def purge(connection: Connection) -> None:
 async def complete(connection: Connection) -> None:
     [lease] = await elsewhere("select id from lease where lane = $1 and worker_id = $2", LANE, LOST)
     whole = completions.Completion(leases.Lease(LANE, lease["id"], RUNS), [0] * RUNS, [0] * RUNS, [None] * RUNS, [])
-    assert await completions.complete(connection, LOST, [whole]) == {lease["id"]}
+    assert (await completions.complete(connection, LOST, [whole])).leases == {lease["id"]}
 
 
 async def fire(connection: Connection) -> None:

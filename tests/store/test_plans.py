@@ -80,6 +80,13 @@ FILL = """
     select n % 8, gen_random_uuid(), 7, '7:' || n % 200, 1, n % 2 = 0, false from generate_series(1, 2000) as n;
     insert into bucket (lane, gate, tokens, at, full_at)
     select n % 8, '7:' || n, 0, 0, 9e9 + n from generate_series(1, 2000) as n;
+    insert into dependency (lane, parent_id, child_id, lanes, condition, otherwise, inputs, check_at, is_news)
+    select n % 8, gen_random_uuid(), gen_random_uuid(), array[n % 8], 'success', 'cancel',
+           case when n % 2 = 0 then '[["rows"]]'::jsonb end,
+           case when n % 4 > 0 then clock_now() + (n - 10000) * interval '1 second' end, n % 4 = 0
+    from generate_series(1, 20000) as n;
+    insert into flow (lane, id, tenant_id, name, graph, submitted_by)
+    select n % 8, gen_random_uuid(), 1, '', '', '' from generate_series(1, 20000) as n;
     insert into idempotency (lane, tenant_id, key, run_id, digest)
     select n % 8, 1, n::text, gen_random_uuid(), '' from generate_series(1, 2000) as n;
     insert into audit (lane, tenant_id, actor, action, subject)
@@ -227,6 +234,20 @@ SAMPLES = {
     "from_gates": "null",
     "were_ranked": "null",
     "run_gates": "null",
+    "run_waits": "null",
+    "has_children": "true",
+    "child": f"'{IN_LANE_0[0]}'",
+    "children": f"'{{{','.join(IN_LANE_0)}}}'",
+    "parents": f"'{{{','.join(IN_LANE_0)}}}'",
+    "going_on": "'{}'",
+    "over": "'{}'",
+    "at_gates": f"'{{{','.join(IN_LANE_0)}}}'",
+    "payloads": "array_fill(''::bytea, array[3])",
+    "met": f"'{{{','.join(IN_LANE_0)}}}'",
+    "pairs": f"'{{{','.join(each * 2 for each in IN_LANE_0)}}}'",
+    "flow": f"'{IN_LANE_0[0]}'",
+    "graph": "''",
+    "detail": "'{}'",
     "gates": "'{7:1,7:2,7:3}'",
     "gate": "'7:8'",
     "counts": "'{1,2,3}'",
@@ -305,6 +326,7 @@ IN_HISTORY = {"before": "'2099-01-01'", "since": "'2020-01-01'"}
 OF_SCHEDULES = {"after": "''", "count": "51", "job": "1", "prefix": "'name-01'", "states": "null", "tags": "null"}
 OF_SCHEDULES |= {"until": "'~'", "scan": "51"}
 OTHER_SAMPLES: dict[str, dict[str, str]] = {
+    "flows/list": {"before": "'ffffffff-ffff-8fff-bfff-ffffffffffff'"},
     "submit_runs": {"runs": f"array[{A_RUN}]"},
     "schedules/resume": {"state": "'done'"},
     "schedules/find_many": {"names": "'{name-000008,name-000016}'"},
@@ -534,7 +556,7 @@ async def test_hot_statements_do_nothing_else(bench: Bench, steps: str) -> None:
 
     for statement in HOT:
         plan = await bench.plan_of(statement)
-        assert kinds(plan) == {"Index Scan"}, statement.name
+        assert kinds(plan) <= {"Index Scan", "Index Only Scan"}, statement.name
         assert bench.indexes_used(plan) == indexes_promised(statement), statement.name
         assert backlog_sorts(plan) == [], statement.name
         assert rows_read(plan) <= COUNT, statement.name

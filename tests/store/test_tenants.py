@@ -42,6 +42,7 @@ WITHOUT = {
     "runs/submit": "each item names the tenant of its run and of its key",
     "reports/find_progress": "a row by the id of a run that the caller has found as its tenant's",
     "reports/lines_of_run": "rows by the id of a run that the caller has found as its tenant's",
+    "flows/hold": "runs that the caller has made in this transaction, as its tenant's",
     "limits/ahead": "the gate at which a run waits that the caller has found as its tenant's",
     "limits/count_of_rule": "the gates of a limit that the caller has found as its tenant's",
     "limits/follow_on_dead": "the slots of a limit that the caller has found as its tenant's",
@@ -65,7 +66,7 @@ WITHOUT = {
 # Whose rows say by a column whose they are, or by the runs in them.
 OF_TENANTS = {"ready", "later", "held", "dead", "lease", "attempt", "idempotency", "audit", "job", "line", "queue"}
 OF_TENANTS |= {"operation", "log", "progress", "checkpoint", "schedule", "schedule_version", "cursor"}
-OF_TENANTS |= {"occurrence", "occurrence_past", "skipped", "calendar", "limit_rule", "slot"}
+OF_TENANTS |= {"occurrence", "occurrence_past", "skipped", "calendar", "limit_rule", "slot", "flow"}
 
 
 # ── statically ──────────────────────────────────────────────────────────────────────────────────────────────────

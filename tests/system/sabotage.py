@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from mainspring.keeper import rescuer
 from mainspring.keeper.rescuer import Rescuer
-from mainspring.store import admission, callers, completions, leases, workers
+from mainspring.store import admission, callers, completions, dependencies, leases, workers
+from mainspring.store.completions import Completed
 from mainspring.store.functions import all_functions
 from mainspring.store.statements import load
 from mainspring.worker import outcomes
@@ -24,7 +25,6 @@ from mainspring.worker.supervisor import Supervisor
 from mainspring.worker.time_limits import Timekeeper
 
 if TYPE_CHECKING:
-    from uuid import UUID
 
     from mainspring.store.connection import Connection
     from mainspring.worker.flusher import SentLease
@@ -68,13 +68,13 @@ def _no_replay() -> None:
             settlement = leases.Settlement(accepted=len(batch))
         self._note(batch, settlement)
 
-    async def completed_leases(self: Flusher, sent: list[SentLease]) -> tuple[list[SentLease], set[UUID]]:
+    async def completed_leases(self: Flusher, sent: list[SentLease]) -> tuple[list[SentLease], Completed]:
         whole = [each.completion for each in sent]
         try:
             return sent, await completions.complete(await self._link.get(), self._worker_id, whole)
         except Exception:
             await self._link.mend()
-            return sent, {each.lease.id for each in whole}
+            return sent, Completed({each.lease.id for each in whole}, set())
 
     Flusher._deliver = deliver  # type: ignore[method-assign]
     Flusher._completed_leases = completed_leases  # type: ignore[method-assign]
@@ -322,7 +322,17 @@ def _no_counting() -> None:
     admission._used = used  # type: ignore[assignment]
 
 
+def _no_resolving() -> None:
+    """Nobody sees to runs that wait for others."""
+
+    async def resolve(*_: Any) -> dependencies.Resolved:
+        return dependencies.NOTHING
+
+    dependencies.resolve = resolve  # type: ignore[assignment]
+
+
 _SABOTAGES = {
+    "resolving": _no_resolving,
     "counting": _no_counting,
     "hasty": _hasty,
     "looks": _looks,

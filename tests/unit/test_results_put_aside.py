@@ -86,7 +86,7 @@ class Bench:
     def _settled(self, batch: list[Settled], settlement: Settlement) -> None:
         self._tell(len(batch))
 
-    def _completed(self, whole: list[WholeLease]) -> None:
+    def _completed(self, whole: list[WholeLease], told: set[int]) -> None:
         self._tell(sum(len(each.successes) for each in whole))
 
     def _tell(self, count: int) -> None:

@@ -9,6 +9,7 @@ from mainspring.control.explaining import Explanations
 from mainspring.control.results import Results
 from mainspring.control.runs import Runs
 from mainspring.control.watching import Watching
+from mainspring.model.dependency import ResultOf
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -36,6 +37,14 @@ class Handle(Generic[R]):
     @property
     def leading(self) -> tuple[Actor, UUID]:
         return self._app.actor, self.id
+
+    @property
+    def output(self) -> R:
+        """What the handler will return, as an argument of another run: `await load.submit(rows=extracted.output)`.
+
+        That run waits until this one has succeeded. It is no value yet: to have it here, await `result`.
+        """
+        return ResultOf(self.id)  # type: ignore[return-value]  # it stands for one
 
     async def result(self, timeout: float | None = None) -> R:
         """What the handler returned, once it has; raises RunFailed, RunCancelled, RunExpired or ResultTimeout."""

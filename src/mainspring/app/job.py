@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, Unpack, overload
 
 from mainspring.errors import InvalidInput
+from mainspring.model.dependency import with_inputs
 from mainspring.model.event_loop import refuse_in_event_loop
 from mainspring.model.options import NO_OPTIONS, SubmitOptions
 from mainspring.store.callers import callers_connection
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from mainspring.app.scheduling import ScheduledJob
     from mainspring.control.schedule_requests import ScheduleKeywords
     from mainspring.model.context import Context
+    from mainspring.model.dependency import Condition, Otherwise
     from mainspring.model.job import JobDefinition
     from mainspring.model.line import Delivery
     from mainspring.model.policy import RetryPolicy
@@ -73,6 +76,9 @@ class Job(Generic[P, R]):
         run_timeout: timedelta | float | None = None,
         start_within: timedelta | float | None = None,
         headers: Mapping[str, str] | None = None,
+        after: object = None,
+        on: Condition | str | None = None,
+        otherwise: Otherwise | str | None = None,
         connection: object | None = None,
     ) -> Self:
         """The same job with other options for what is submitted through it.
@@ -81,6 +87,9 @@ class Job(Generic[P, R]):
         `"at_most_once"`, instead of what the job says.
         `retry`, `timeout`, `run_timeout`, `start_within` and `max_age` replace what the job says.
         `headers` are small texts that travel with the run; handlers find them in `context.headers`.
+        `after` are runs, by their handles or ids, that have to end before this one may start: `on` says how,
+        `"success"`, `"failure"` or `"end"`; if one ends otherwise, this one is cancelled, or with `otherwise="hold"`
+        waits on.
         `connection` is your own asyncpg, psycopg or SQLAlchemy connection: the run exists if and only if your
         transaction commits.
         """
@@ -99,6 +108,9 @@ class Job(Generic[P, R]):
             run_timeout=run_timeout,
             start_within=start_within,
             headers=headers,
+            after=after,
+            on=on,
+            otherwise=otherwise,
         )
         options.check_for(self.definition)
         callers = None if connection is None else callers_connection(connection)
@@ -118,13 +130,24 @@ class Job(Generic[P, R]):
     # ── submitting ──────────────────────────────────────────────────────────────────────────────────────────
 
     async def submit(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
-        """Accept one run with these arguments; when this returns, it is durable."""
-        return await self._app.submitting.submit(self, self.handler.arguments.encode(args, kwargs))
+        """Accept one run with these arguments; when this returns, it is durable.
+
+        An argument may be what another run will return, `handle.output`: the run then waits for that one.
+        """
+        return await self._app.submitting.submit(*self.with_inputs(args, kwargs))
 
     def submit_sync(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """`submit` for code that is not async."""
         refuse_in_event_loop("submit_sync", f"await {self.name}.submit(…)")
-        return self._app.submitting.submit_sync(self, self.handler.arguments.encode(args, kwargs))
+        return self._app.submitting.submit_sync(*self.with_inputs(args, kwargs))
+
+    def with_inputs(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Self, bytes]:
+        """The payload of a call, and the job to submit it through: it waits for runs whose results are arguments."""
+        payload, outputs = self.handler.arguments.encode_with_outputs(args, kwargs)
+        if not outputs:
+            return self, payload
+        options = replace(self._options, after=with_inputs(self._options.after or (), outputs))
+        return type(self)(self._app, self.handler, options, self._connection), payload
 
     async def submit_many(self, calls: Iterable[Mapping[str, Any]]) -> list[Handle[R]]:
         """Accept one run per mapping of arguments: all of them, or none."""

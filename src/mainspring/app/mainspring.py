@@ -18,6 +18,7 @@ from mainspring.app.collections import (
     RunCollection,
     WorkerCollection,
 )
+from mainspring.app.flow import Flow, FlowCollection
 from mainspring.app.job import Job, JobDecorator
 from mainspring.app.logs import log_through_logging
 from mainspring.app.running import running, running_sync
@@ -105,6 +106,7 @@ class Mainspring:
         self.jobs = JobCollection(self)
         self.queues = QueueCollection(self)
         self.limits = LimitCollection(self)
+        self.flows = FlowCollection(self)
         self.workers = WorkerCollection(self)
         self.operations = OperationCollection(self)
         self.schedules = ScheduleCollection(self)
@@ -223,6 +225,10 @@ class Mainspring:
         handler = replace(handler_of_command(JobDefinition(**_readied(options)), command), capture_level=kept)
         self.registry.add(handler)
         return Job(self, handler)
+
+    def flow(self, name: str) -> Flow:
+        """A graph of runs, to be drawn with `add` and submitted as one: see `Flow`."""
+        return Flow(self, name)
 
     # ── what surrounds handlers ─────────────────────────────────────────────────────────────────────────────
 

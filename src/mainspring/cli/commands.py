@@ -69,6 +69,9 @@ limits = App(
 )
 commands.command(limits)
 
+flows = App(name="flow", sort_key=2, help="See graphs of runs; cancel and retry them as one.", help_epilogue="")
+commands.command(flows)
+
 # Where each command is, what help says about it, and in which order.
 for parent, name, place, summary, order in (
     (commands, "up", "up:up", "Run the whole system in the foreground.", 0),
@@ -104,6 +107,11 @@ for parent, name, place, summary, order in (
     (limits, "show", "limits:show", "Show a limit: each value of its key.", 0),
     (limits, "set", "limits:set_limit", "Let at most so many runs execute at once, or start.", 1),
     (limits, "remove", "limits:remove", "Remove a limit.", 2),
+    (flows, "list", "flows:list_flows", "List flows, newest first.", 0),
+    (flows, "show", "flows:show", "Show a flow as a tree, or as Mermaid.", 0),
+    (flows, "wait", "flows:wait", "Wait until a flow is over.", 1),
+    (flows, "cancel", "flows:cancel", "Cancel all of a flow that waits or runs.", 2),
+    (flows, "retry", "flows:retry", "Run again what did not succeed.", 2),
     (schedules, "create", "schedule_create:create", "Make a schedule, or replace one.", 0),
     (schedules, "update", "schedule_update:update", "Change some of a schedule.", 0),
     (schedules, "apply", "scheduler:apply", "Let schedules in code take effect.", 0),

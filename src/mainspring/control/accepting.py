@@ -23,7 +23,7 @@ from mainspring.errors import (
     StoreError,
 )
 from mainspring.model.ids import lane_of
-from mainspring.store import submissions
+from mainspring.store import dependencies, flows, submissions
 from mainspring.store.confirming import confirm
 from mainspring.store.connection import patience, transaction
 from mainspring.store.database import end_connections
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from mainspring.clock import Clock
     from mainspring.model.run import NewRun
     from mainspring.store.connection import Connection
+    from mainspring.store.flows import NewFlow
     from mainspring.store.link import Link
 
 log = structlog.get_logger()
@@ -54,7 +55,10 @@ KEY_WAIT = "20ms"
 class RunBatch:
     """Runs on their way, and whether their COMMIT was ever sent: from then on nobody may say that it failed."""
 
-    def __init__(self, ids: list[UUID], runs: Sequence[NewRun], known: str, arrived_at: float) -> None:
+    def __init__(
+        self, ids: list[UUID], runs: Sequence[NewRun], known: str, arrived_at: float, flow: NewFlow | None = None
+    ) -> None:
+        self.flow = flow  # that they are all of
         self.ids = ids
         self.runs = runs
         self.known = known
@@ -124,7 +128,7 @@ class Acceptor:
             self._turn.release()
 
     async def _send(self, connection: Connection, batch: RunBatch) -> list[submissions.Verdict]:
-        if all(run.is_plain for run in batch.runs):
+        if batch.flow is None and all(run.is_plain for run in batch.runs):
             async with transaction(connection):
                 await self._copy(connection, batch)
             return []
@@ -167,6 +171,10 @@ class Acceptor:
 
 
 async def _submit_items(connection: Connection, batch: RunBatch) -> list[submissions.Verdict]:
+    if batch.flow is not None:
+        await flows.add(connection, batch.flow)
+    if any(run.after for run in batch.runs):
+        await dependencies.add(connection, batch.ids, batch.runs)
     key_wait = KEY_WAIT if batch.is_keyed else None
     verdicts = await submissions.submit_items(connection, batch.ids, batch.runs, batch.known, key_wait=key_wait)
     if len(verdicts) > 1:  # all or none; what was found about a single one is committed, so that the standby has it

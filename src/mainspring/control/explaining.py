@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mainspring.model.admission import Explanation, WaitingRun, earliest_start, reasons
-from mainspring.model.lifecycle import WAITING, State
+from mainspring.model.admission import Explanation, ParentStatus, WaitingRun, earliest_start, reasons
+from mainspring.model.lifecycle import WAITING, HoldReason, State
 from mainspring.model.line import Line
-from mainspring.store import jobs, limits, queues, schedules, workers
+from mainspring.store import dependencies, jobs, limits, lists, queues, schedules, workers
 from mainspring.store import runs as store
 
 if TYPE_CHECKING:
@@ -90,6 +90,7 @@ async def _waiting(connection: Connection, actor: Actor, run: Run, lanes: int) -
         due_at=run.due_at,
         attempts_spent=run.attempts_spent,
         now=await schedules.now(connection),
+        parents=await _parents(connection, actor, run, lanes),
         limit=limit,
         pause=await queues.find_pause(connection, run.queue, tenant_id=actor.tenant),
         servers=await workers.serving(connection, run.queue),
@@ -114,3 +115,15 @@ async def _waiting(connection: Connection, actor: Actor, run: Run, lanes: int) -
         earliest_at=earliest_at,
         is_estimate=is_estimate,
     )
+
+
+async def _parents(connection: Connection, actor: Actor, run: Run, lanes: int) -> list[ParentStatus]:
+    """Those that it waits for, and where they are."""
+    if run.held_for != HoldReason.PARENT:
+        return []
+    waited_for = await dependencies.waited_for(connection, run.id, lanes)
+    states = await lists.states_of(connection, list(waited_for), tenant_id=actor.tenant)
+    return [
+        ParentStatus(run_id=run_id, condition=condition, state=states.get(run_id))
+        for run_id, condition in waited_for.items()
+    ]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mainspring.control.accepting import check_verdicts
 from mainspring.control.definitions import document_of
+from mainspring.model.flow import with_parents
 from mainspring.model.options import NO_OPTIONS
 from mainspring.model.template import template_of
 from mainspring.store.notify import CALLERS_COMMIT_SECONDS
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from mainspring.control.limits import LimitsInForce
     from mainspring.control.submitter import Submitter
     from mainspring.model.actor import Actor
+    from mainspring.model.flow import NodeRequest
     from mainspring.model.job import JobDefinition
     from mainspring.model.options import SubmitOptions
     from mainspring.model.run import NewRun
@@ -127,6 +129,22 @@ class Submissions:
 
         return await self.definitions.again_if_replaced(submit)
 
+    async def built(
+        self, actor: Actor, nodes: Sequence[NodeRequest], ids: Mapping[UUID, UUID]
+    ) -> tuple[list[NewRun], frozenset[Known]]:
+        """The runs of a flow's nodes, each with what it waits for. Most have their job and options in common."""
+        templates: dict[tuple[int, int], tuple[Template, Known]] = {}
+        for node in nodes:
+            kind = (id(node.definition), id(node.options))
+            if kind not in templates:
+                templates[kind] = await self._template(actor, node.definition, node.options, has_own_lane=True)
+        found = [templates[id(node.definition), id(node.options)][0] for node in nodes]
+        built = [
+            template.waiting_for(with_parents(node.parents, ids)).filled(node.payload)
+            for template, node in zip(found, nodes, strict=True)
+        ]
+        return built, frozenset(known for _, known in templates.values())
+
     # ── inside a caller's transaction ───────────────────────────────────────────────────────────────────────
 
     async def submit_on(
@@ -171,14 +189,22 @@ class Submissions:
         )
 
     async def _template(
-        self, actor: Actor, definition: JobDefinition, options: SubmitOptions
+        self, actor: Actor, definition: JobDefinition, options: SubmitOptions, *, has_own_lane: bool = False
     ) -> tuple[Template, Known]:
         registered = await self.definitions.registered(actor, definition, options.checked_line_of(definition))
-        return await self._template_of(actor, definition, options, registered), registered.known
+        template = await self._template_of(actor, definition, options, registered, has_own_lane=has_own_lane)
+        return template, registered.known
 
     async def _template_of(
-        self, actor: Actor, definition: JobDefinition, options: SubmitOptions, registered: Registered
+        self,
+        actor: Actor,
+        definition: JobDefinition,
+        options: SubmitOptions,
+        registered: Registered,
+        *,
+        has_own_lane: bool = False,
     ) -> Template:
         queue = options.line_of(definition).queue
-        rules = await self._limits.of(actor, definition.name, queue, has_own_lane=options.key is not None)
+        elsewhere = has_own_lane or options.key is not None or options.after is not None
+        rules = await self._limits.of(actor, definition.name, queue, has_own_lane=elsewhere)
         return template_of(definition, options, registered.numbers, actor=actor, trace=current_trace(), rules=rules)

@@ -16,7 +16,7 @@ from mainspring.control.definitions import document_of
 from mainspring.errors import DatabaseBusy, InvalidInput, KeyBusy, NodeUnreachable, ValueNotStorable
 from mainspring.model.concurrency import home_of_gate
 from mainspring.model.ids import lane_of, lane_of_key
-from mainspring.store import notify, submissions
+from mainspring.store import dependencies, notify, submissions
 from mainspring.store.admission import Admitter
 from mainspring.store.connection import uncancelled
 from mainspring.store.link import Link
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from mainspring.control.definitions import Known
     from mainspring.model.run import NewRun
     from mainspring.store.database import Database
+    from mainspring.store.flows import NewFlow
     from mainspring.store.notify import WakeUp
 
 MAX_BATCH = 100_000
@@ -68,7 +69,7 @@ class Submitter:
 
     async def submit_one(self, run: NewRun, known: Known) -> UUID:
         """Accept one run, in one commit with others that arrive at the same time."""
-        if run.key is not None:
+        if run.key is not None or run.after is not None:
             return (await self.submit([run], known))[0]
         future: asyncio.Future[UUID] = asyncio.get_running_loop().create_future()
         self._pending.append(Pending(run, known, future, self._clock.monotonic()))
@@ -93,6 +94,25 @@ class Submitter:
         self._accepting.add(accepting)
         accepting.add_done_callback(self._accepting.discard)
         return await uncancelled(accepting)
+
+    def ids_in_one_lane(self, count: int) -> list[UUID]:
+        """Ids of runs that belong together, and of what they belong to; the next ones are in another lane."""
+        ids = submissions.new_run_ids(count, self._lane, instant(self._clock))
+        self._next_lane()
+        return ids
+
+    async def submit_flow(
+        self, flow: NewFlow, ids: list[UUID], runs: Sequence[NewRun], known: frozenset[Known]
+    ) -> None:
+        """Accept all runs of a flow, or none of them."""
+        batch = RunBatch(ids, runs, document_of(known), self._clock.monotonic(), flow)
+        await uncancelled(asyncio.ensure_future(self._accept_flow(batch)))
+
+    async def _accept_flow(self, batch: RunBatch) -> None:
+        wake_ups = self.wake_ups(batch.ids, batch.runs)
+        await self._accept_in_turn(self._plain, batch)
+        self._waker.wake(wake_ups)
+        self.hint_at_gates(batch.runs)
 
     async def _gather(self) -> None:
         while self._pending:
@@ -166,7 +186,7 @@ class Submitter:
             some = runs[start : start + COPY_ROWS]
             stretch = submissions.new_run_ids(len(some), self._lane, now)
             for at, run in enumerate(some):
-                if run.key is not None or run.gates is not None:
+                if run.key is not None or run.gates is not None or run.after is not None:
                     stretch[at] = submissions.new_run_ids(1, self._own_lane(run), now)[0]
             ids += stretch
             if len(some) == COPY_ROWS:
@@ -185,21 +205,26 @@ class Submitter:
         speakers = {
             (run.at is None and run.delay is None, run.line_id, run.priority): run_id
             for run_id, run in zip(ids, runs, strict=True)
-            if run.gates is None or run.at is not None or run.delay is not None  # else it waits at a gate
+            # Else it waits at a gate, or for others to end.
+            if (run.gates is None or run.at is not None or run.delay is not None) and run.after is None
         }
         wanted = [
             notify.ready(lane_of(run_id), line, priority) if is_ready else notify.later()
             for (is_ready, line, priority), run_id in speakers.items()
         ]
+        if dependencies.any_to_check(ids, runs):
+            wanted.append(notify.dependency())
         passed = self._quietener.pass_on(wanted)
         if passed:
             self._next_lane()
         return passed
 
     def _own_lane(self, run: NewRun) -> int:
-        """The lane that a run has to be in for its key, or had better be in for its narrowest limit."""
+        """The lane that a run has to be in for its key, or had better be in for its parents or narrowest limit."""
         if run.key is not None:
             return lane_of_key(run.tenant_id, run.key, self._lanes)
+        if run.after is not None:
+            return min(lane_of(run.after[0].run_id), self._lanes - 1)  # with its parent; an unknown one is refused
         assert run.gates is not None
         return home_of_gate(run.gates.partition("\n")[0], self._lanes)
 
@@ -208,7 +233,7 @@ class Submitter:
         self._admitter.hint(
             run.gates.partition("\n")[0]
             for run in runs
-            if run.gates is not None and run.at is None and run.delay is None
+            if run.gates is not None and run.at is None and run.delay is None and run.after is None
         )
 
     async def until_admitted(self) -> None:

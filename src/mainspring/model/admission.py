@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from mainspring.model.concurrency import LimitScope
+from mainspring.model.dependency import Condition
 from mainspring.model.lifecycle import State
 from mainspring.model.payload import printable
 from mainspring.model.rate import rate_text
@@ -31,6 +32,7 @@ SHOWN_LENGTH = 200
 class Gate(StrEnum):
     """What may stand between a run and its start."""
 
+    PARENT = "parent"
     NOT_DUE = "not-due"
     BACK_OFF = "back-off"
     LIMIT = "limit"
@@ -82,6 +84,15 @@ class LimitReached:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ParentStatus:
+    """A run that has to end before another one may start."""
+
+    run_id: UUID
+    condition: Condition
+    state: State | None  # None: it was taken back, or history has forgotten it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingRun:
     """A run that waits, and all that decides when it may start."""
 
@@ -92,6 +103,7 @@ class WaitingRun:
     due_at: datetime
     attempts_spent: int = 0
     now: datetime
+    parents: Sequence[ParentStatus] = ()  # those that it waits for, the first few
     limit: LimitReached | None = None
     pause: Pause | None = None
     servers: Sequence[Server] = ()
@@ -121,15 +133,17 @@ class Explanation:
 
 def reasons(run: WaitingRun) -> list[ClosedGate]:
     """Everything that keeps a waiting run from starting, in the order in which it is met. Never empty."""
-    asked = (_time(run), _limit(run), _pause(run), objection_of_workers(run.job, run.line, run.servers))
+    asked = (_parents(run), _time(run), _limit(run), _pause(run), objection_of_workers(run.job, run.line, run.servers))
     return [each for each in asked if each is not None] or [_turn(run)]
 
 
 def earliest_start(run: WaitingRun) -> tuple[datetime | None, bool]:
     """Before when the run cannot start, and whether that is an estimate. None where somebody has to act first."""
+    gate = reasons(run)[0].gate
+    if gate is Gate.PARENT:
+        return None, False
     if run.due_at > run.now:
         return run.due_at, False
-    gate = reasons(run)[0].gate
     if gate is Gate.RATE and run.limit is not None and run.limit.rule is not None and run.limit.rule.rate is not None:
         return run.now + timedelta(seconds=(run.limit.ahead + 1) / run.limit.rule.rate.per_second), True
     if gate is not Gate.WORKERS_BUSY:
@@ -139,6 +153,22 @@ def earliest_start(run: WaitingRun) -> tuple[datetime | None, bool]:
     if not run.finished_per_s:
         return None, False
     return run.now + timedelta(seconds=run.ahead / run.finished_per_s), True
+
+
+_SHOULD = {Condition.SUCCESS: "succeeds", Condition.FAILURE: "fails", Condition.END: "ends"}
+
+
+def _parents(run: WaitingRun) -> ClosedGate | None:
+    if not run.parents:
+        return None
+    first, others = run.parents[0], len(run.parents) - 1
+    more = "" if not others else f", and for {others:,} other{'s' if others > 1 else ''}"
+    if first.state is State.DEAD:
+        says = f"it waits until run {first.run_id} {_SHOULD[first.condition]}, which is a dead letter{more}"
+        return ClosedGate(gate=Gate.PARENT, says=says, remedy=f"mainspring dead-letter requeue {first.run_id}")
+    state = "" if first.state is None else f", which is {first.state}"
+    says = f"it waits until run {first.run_id} {_SHOULD[first.condition]}{state}{more}"
+    return ClosedGate(gate=Gate.PARENT, says=says, remedy=f"mainspring run explain {first.run_id}")
 
 
 def _time(run: WaitingRun) -> ClosedGate | None:
@@ -164,7 +194,7 @@ def _limit(run: WaitingRun) -> ClosedGate | None:
     before = f"; {run.limit.ahead:,} come{'s' if run.limit.ahead == 1 else ''} before it" if run.limit.ahead else ""
     if rule.most is not None and len(run.limit.holders) >= rule.most:
         first = f"run {run.limit.holders[0]}"
-        held = f"{first} does" if rule.most == 1 else f"{first} and others do"
+        held = f"{first} holds the slot" if rule.most == 1 else f"{first} and others hold the slots"
         says = f"at most {rule.most:,} of {of} may execute at once{by}, and {held}{before}"
         return ClosedGate(gate=Gate.LIMIT, says=says, remedy=remedy)
     if rule.rate is not None:

@@ -9,18 +9,21 @@ from __future__ import annotations
 import inspect
 import re
 from copy import copy
-from typing import TYPE_CHECKING, Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Self, get_args, get_type_hints
 
 import msgspec
 
 from mainspring.errors import InvalidArguments, InvalidInput, UnfitArguments, shortened
 from mainspring.model.context import Context
 from mainspring.model.conversion import decoder_of, from_json, has_sets, misfit_of, shown
+from mainspring.model.dependency import ResultOf, outputs_in
 from mainspring.model.payload import MAX_PAYLOAD_BYTES, encode
 from mainspring.model.resource import injected_into
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from mainspring.model.dependency import Path
 
 _PLACE = re.compile(r"\.([^.\[]+)(.*)")
 _UNKNOWN = re.compile(r"unknown field `([^`]+)`")
@@ -36,9 +39,9 @@ class Arguments:
         readable = readable_signature(inspect.signature(function), hints)
         self.injected = injected_into(job, readable)  # parameters that are given resources, and no part of the payload
         self.wants_context, signature = _without_context(job, without(readable, self.injected))
-        self._describe(signature, _struct_of(job, signature))
+        self.described(signature, _struct_of(job, signature))
 
-    def _describe(self, signature: inspect.Signature, struct: type[msgspec.Struct]) -> None:
+    def described(self, signature: inspect.Signature, struct: type[msgspec.Struct]) -> Self:
         """What a run's arguments are: as messages show it, and as they are read."""
         self._signature = signature
         self._struct = struct
@@ -49,6 +52,7 @@ class Arguments:
             for name, parameter in self._signature.parameters.items()
             if parameter.kind is inspect.Parameter.KEYWORD_ONLY
         )
+        return self
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -74,6 +78,28 @@ class Arguments:
         payload = encode(call, what="payload", limit=MAX_PAYLOAD_BYTES, sorts=self._has_sets)
         self._check(payload)
         return payload
+
+    def encode_with_outputs(
+        self, positional: tuple[Any, ...], named: Mapping[str, Any]
+    ) -> tuple[bytes, dict[Path, ResultOf]]:
+        """The same where arguments may stand for results of other runs: null until then, and where those go."""
+        try:
+            return self.encode(positional, named), {}
+        except InvalidInput:
+            arguments = {**dict(zip(self.names, positional, strict=False)), **named}
+            outputs = outputs_in(arguments)
+            if not outputs:
+                raise
+        to_come = frozenset(str(path[0]) for path in outputs)
+        known = {name: value for name, value in arguments.items() if name not in to_come}
+        document = msgspec.json.decode(self._lacking(to_come).encode((), known))
+        holes = {name: _without_outputs(arguments[name]) for name in to_come}
+        return encode({**document, **holes}, what="payload", limit=MAX_PAYLOAD_BYTES, sorts=self._has_sets), outputs
+
+    def _lacking(self, names: frozenset[str]) -> Arguments:
+        """These arguments without some, which are not known yet: the others are checked all the same."""
+        signature = without(self._signature, dict.fromkeys(names))
+        return copy(self).described(signature, _struct_of(self.job, signature))
 
     def encode_call(self, call: Any) -> bytes:
         """The payload for one of many calls: a mapping of its arguments."""
@@ -142,6 +168,12 @@ class Arguments:
             value=value,
             rule=rule,
         )
+
+
+def _without_outputs(value: Any) -> Any:
+    if isinstance(value, ResultOf):
+        return None
+    return [None if isinstance(each, ResultOf) else each for each in value]
 
 
 def unfit(error: InvalidArguments) -> UnfitArguments:

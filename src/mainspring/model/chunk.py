@@ -69,7 +69,7 @@ class ChunkArguments(Arguments):
         self._whole = whole if is_pydantic(self._item) else None
         fields = list(_fields_of(job, self._item))
         self._has_defaults = not all(each.is_required for each in fields)
-        self._describe(_signature_of(fields), _struct_of(job, fields))
+        self.described(_signature_of(fields), _struct_of(job, fields))
 
     def encode(self, positional: tuple[Any, ...], named: Mapping[str, Any]) -> bytes:
         """For an item, or for the arguments that one is made of, by name."""

@@ -72,8 +72,8 @@ def lane_of_key(tenant_id: int, key: str, lanes: int) -> Lane:
     return Lane(int.from_bytes(digest, "big") % lanes)
 
 
-def parse_run_id(text: str | UUID) -> RunId:
-    """A run id from what a person typed."""
+def parse_run_id(text: str | UUID, what: str = "run") -> RunId:
+    """The id of a run, or of something else that is made like one, from what a person typed."""
     try:
         run_id = text if isinstance(text, UUID) else UUID(str(text))
         made_at(run_id)  # 48 bits can say the year 10,000, which nothing else here can
@@ -81,9 +81,9 @@ def parse_run_id(text: str | UUID) -> RunId:
         run_id = None
     if run_id is None or run_id.version != 8:
         raise InvalidInput(
-            f"{shortened(text)} is not a run id.",
-            code="invalid-run-id",
-            hint="A run id is a UUID such as 0199a1b2-c3d4-8005-9f00-0123456789ab, as submit returned it.",
+            f"{shortened(text)} is not a {what} id.",
+            code=f"invalid-{what}-id",
+            hint=f"A {what} id is a UUID such as 0199a1b2-c3d4-8005-9f00-0123456789ab, as submit returned it.",
             field="id",
             value=shortened(text),
         )

@@ -63,6 +63,7 @@ class HoldReason(StrEnum):
 
     NO_HANDLER = "no-handler"
     LIMIT = "limit"  # it waits at a gate
+    PARENT = "parent"  # it waits until other runs have ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ MOVES = (
     #    verb         from                                                to
     move("submit", to=(_S.READY, _S.SCHEDULED, _S.HELD)),
     move("promote", _S.SCHEDULED, to=(_S.READY, _S.HELD)),
-    move("release", _S.HELD, to=_S.READY),
+    move("release", _S.HELD, to=(_S.READY, _S.SCHEDULED)),
     move("claim", _S.READY, to=_S.RUNNING),
     move("complete", _S.RUNNING, to=_S.SUCCEEDED),
     move("retry", _S.RUNNING, to=_S.SCHEDULED),

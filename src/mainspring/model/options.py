@@ -10,6 +10,7 @@ import msgspec
 
 from mainspring.errors import InvalidInput
 from mainspring.model import job as rules
+from mainspring.model.dependency import Parent, checked_parents
 from mainspring.model.headers import checked_headers
 from mainspring.model.line import Delivery, Line
 from mainspring.model.policy import NO_OVERRIDES, Overrides
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import timedelta
 
+    from mainspring.model.dependency import Condition, Otherwise
     from mainspring.model.job import JobDefinition
     from mainspring.model.policy import RetryPolicy
 
@@ -39,6 +41,9 @@ class SubmitKeywords(TypedDict, total=False):
     run_timeout: timedelta | float | None
     start_within: timedelta | float | None
     headers: Mapping[str, str] | None
+    after: object
+    on: Condition | str | None
+    otherwise: Otherwise | str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +62,7 @@ class SubmitOptions:
     max_age: float | None = None
     start_within: float | None = None
     overrides: Overrides = NO_OVERRIDES
+    after: tuple[Parent, ...] | None = None  # which runs have to end before
 
     @classmethod
     def checked(
@@ -76,6 +82,9 @@ class SubmitOptions:
         run_timeout: timedelta | float | None = None,
         start_within: timedelta | float | None = None,
         headers: Mapping[str, str] | None = None,
+        after: object = None,
+        on: Condition | str | None = None,
+        otherwise: Otherwise | str | None = None,
     ) -> SubmitOptions:
         """Options as they were given, or an error that names the one that breaks a rule."""
         if at is not None and delay is not None:
@@ -98,6 +107,7 @@ class SubmitOptions:
                 timeout=rules.checked_span(timeout, "timeout"),
                 run_timeout=rules.checked_span(run_timeout, "run_timeout"),
             ),
+            after=checked_parents(after, on, otherwise),
         )
 
     def as_document(self) -> dict[str, Any]:

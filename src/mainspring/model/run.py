@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
 
+    from mainspring.model.dependency import Parent
     from mainspring.model.lifecycle import Outcome, State
     from mainspring.model.report import Progress
 
@@ -39,6 +40,7 @@ class NewRun(NamedTuple):
     start_within: float | None = None  # seconds from when it is due; then it expires unless it has started
     overrides: str | None = None  # of its job's policies, as JSON
     gates: str | None = None  # at which it waits before it may start, one per line
+    after: tuple[Parent, ...] | None = None  # which runs have to end before
 
     @property
     def is_plain(self) -> bool:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from mainspring.model.actor import Actor
     from mainspring.model.concurrency import LimitRule
+    from mainspring.model.dependency import Parent
     from mainspring.model.job import JobDefinition
     from mainspring.model.line import Delivery, Line
     from mainspring.model.options import SubmitOptions
@@ -42,7 +43,17 @@ class Template(NamedTuple):
 
     def filled(self, payload: bytes) -> NewRun:
         digest = None if self.run.key is None else self._digest(payload)
-        return self.run._replace(payload=payload, digest=digest, gates=gates_of(self.rules, payload))
+        return self.run._replace(payload=payload, digest=digest, gates=self._gates(payload))
+
+    def _gates(self, payload: bytes) -> str | None:
+        """None where arguments are still to come that may decide about them: then whoever claims the run looks."""
+        if any(parent.inputs for parent in self.run.after or ()):
+            return None
+        return gates_of(self.rules, payload)
+
+    def waiting_for(self, parents: tuple[Parent, ...]) -> Template:
+        """The same for a run that waits for others."""
+        return self._replace(run=self.run._replace(after=parents)) if parents else self
 
     def filled_many(self, payloads: Iterable[bytes]) -> list[NewRun]:
         """One run without a key per payload. Cut and joined by hand: `_replace` costs a batch a microsecond per run."""
@@ -65,6 +76,8 @@ class Template(NamedTuple):
             yield {"start_within": self.run.start_within, "overrides": self.run.overrides}
         if self.delivery is not None:
             yield {"delivery": self.delivery.value}
+        if self.run.after is not None:
+            yield {"after": self.run.after}
 
 
 def template_of(
@@ -93,6 +106,7 @@ def template_of(
         key=options.key,
         start_within=options.start_within or _seconds(definition.start_within),
         overrides=options.overrides.as_json(),
+        after=options.after,
     )
     return Template(definition.name, options.line_of(definition), run, options.delivery, rules)
 

@@ -24,7 +24,7 @@ from mainspring.model.concurrency import (
     rule_id,
 )
 from mainspring.model.rate import TICK_SECONDS, Bucket, whole_tokens
-from mainspring.store import notify
+from mainspring.store import dependencies, notify
 from mainspring.store.connection import transaction
 from mainspring.store.failures import ALL_DATABASE_ERRORS
 from mainspring.store.limits import rule_of
@@ -244,7 +244,10 @@ def _unfinished(free: Mapping[str, int], passed: Counter[str], wanted: Mapping[s
 
 
 class Admitter:
-    """Releases runs where somebody hinted that it may be their turn; one transaction after the other."""
+    """Releases runs where somebody hinted that it may be their turn, or that those they wait for have ended.
+
+    One transaction after the other.
+    """
 
     def __init__(self, *, database: Database, clock: Clock, name: str, lanes: int) -> None:
         # Nothing is promised by a release. Whoever claims what was released writes after it, and waits for both.
@@ -252,6 +255,7 @@ class Admitter:
         self._lanes = lanes
         self._quietener = notify.Quietener(clock)
         self._hinted: dict[int, dict[str, None]] = {}  # gates, by the lane that has to be locked for them
+        self._with_news: dict[int, None] = {}  # lanes in which runs have ended that others wait for
         self._later: dict[str, asyncio.TimerHandle] = {}  # gates that wait for tokens
         self._working: asyncio.Task[None] | None = None
 
@@ -261,7 +265,15 @@ class Admitter:
             own = self._hinted.setdefault(home_of_gate(gate, self._lanes), {})
             if len(own) < MOST_HINTS:
                 own[gate] = None
-        if self._hinted and self._working is None:
+        self._begin()
+
+    def hint_at_parents(self, lanes: Iterable[int]) -> None:
+        """In these lanes, runs have ended that others may wait for."""
+        self._with_news.update(dict.fromkeys(lanes))
+        self._begin()
+
+    def _begin(self) -> None:
+        if (self._hinted or self._with_news) and self._working is None:
             # In a context of its own: it is none of the attempts whose end it follows.
             self._working = asyncio.create_task(self._work(), context=Context())
 
@@ -276,8 +288,11 @@ class Admitter:
 
     async def _work(self) -> None:
         try:
-            while self._hinted:
-                await self._admit(self._next())
+            while self._hinted or self._with_news:
+                if self._with_news:
+                    await self._resolve(self._with_news.popitem()[0])
+                else:
+                    await self._admit(self._next())
         finally:
             self._working = None
 
@@ -303,6 +318,21 @@ class Admitter:
         self.hint(admitted.gates)
         for gate, seconds in admitted.later.items():
             self._look_later(gate, seconds)
+
+    async def _resolve(self, lane: int) -> None:
+        try:
+            connection = await self._link.get()
+            resolved = await dependencies.resolve(connection, lane)
+        except ALL_DATABASE_ERRORS as error:
+            # The keeper looks at all lanes.
+            log.warning("releasing runs that wait for others waits for the database", lane=lane, cause=str(error))
+            await self._link.mend(error)
+            return
+        notify.send(connection, self._quietener.pass_on(resolved.wake_ups))
+        self.hint(resolved.gates)
+        self.hint_at_parents(resolved.lanes)
+        if resolved.is_busy:
+            asyncio.get_running_loop().call_later(TICK_SECONDS, self.hint_at_parents, [lane])
 
     def _look_later(self, gate: str, seconds: float) -> None:
         """When there are tokens again; once, however often it is said."""

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from mainspring.errors import InvalidInput, LeaseLost, MainspringError, RunCancelled
+from mainspring.store.dependencies import items_by_lane, refuse_unknown
 from mainspring.store.failures import said_by_server
 from mainspring.store.submissions import Verdict, callers_statement, verdicts
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 FINISH = """select mainspring.finish_run(
     {}::text::uuid, {}::text::int, {}::text::int, {}::text::uuid, {}::text::int, {}::text::uuid, {}::text::timestamptz,
     {}::text)"""
+ADD_DEPENDENCIES = """select * from mainspring.add_dependencies(
+    {}::text::smallint, {}::text::int, {}::text::jsonb)"""
 LEASE_LOST, ASKED_TO_STOP = "MS001", "MS002"  # the error codes of finish_run
 NO_TRANSACTION = "25P01"  # a savepoint outside of a transaction: SQLAlchemy's AUTOCOMMIT
 # A database without our schema, or with an older one, or a user who may not use it.
@@ -41,6 +44,9 @@ class CallersConnection:
     async def submit(self, ids: Sequence[UUID], runs: Sequence[NewRun], known: str) -> list[Verdict]:
         statement, values = callers_statement(ids, runs, known)
         with our_refusals():
+            for lane, items in items_by_lane(ids, runs):
+                unknown = await _settled(self.call(ADD_DEPENDENCIES, str(lane), str(runs[0].tenant_id), items))
+                refuse_unknown(row[0] for row in unknown)
             while True:
                 answers = verdicts(await _settled(self.call(statement, *values)))
                 if not _is_any_gone(answers):
@@ -49,6 +55,9 @@ class CallersConnection:
     def submit_sync(self, ids: Sequence[UUID], runs: Sequence[NewRun], known: str) -> list[Verdict]:
         statement, values = callers_statement(ids, runs, known)
         with our_refusals():
+            for lane, items in items_by_lane(ids, runs):
+                added = self.call(ADD_DEPENDENCIES, str(lane), str(runs[0].tenant_id), items)
+                refuse_unknown(row[0] for row in _checked_blocking(added).fetchall())
             while True:
                 answers = verdicts(_checked_blocking(self.call(statement, *values)).fetchall())
                 if not _is_any_gone(answers):

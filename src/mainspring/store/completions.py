@@ -37,16 +37,27 @@ class Completion(NamedTuple):
     special: Sequence[UUID] = ()  # those of whose end more has to happen than a row of history
 
 
-async def complete(connection: Connection, worker_id: UUID, completions: Sequence[Completion]) -> set[UUID]:
-    """Turn whole leases into history; answers with the ids of those that were there, this worker's, and untouched.
+class Completed(NamedTuple):
+    """Which leases were completed, and in which lanes others wait for some of their runs."""
+
+    leases: set[UUID]
+    told: set[int]
+
+
+async def complete(connection: Connection, worker_id: UUID, completions: Sequence[Completion]) -> Completed:
+    """Turn whole leases into history, those that are there, this worker's, and untouched.
 
     The runs of the others have to be settled one by one. So has a lease that is sent again because its COMMIT went
     unanswered: whether it was recorded before is then looked up.
     """
-    completed: set[UUID] = set()
+    completed = Completed(set(), set())
     async with _transaction_unless(connection.is_distributed, connection):
         for lane, of_lane in in_order_of_lanes(completions):
-            completed |= await _complete_lane(connection, worker_id, lane, of_lane)
+            answer = await _complete_lane(connection, worker_id, lane, of_lane)
+            leases = answer & {each.lease.id for each in of_lane}
+            completed.leases.update(leases)
+            if len(answer) > len(leases):
+                completed.told.add(lane)
     return completed
 
 

@@ -21,6 +21,8 @@ MOVING = (
     "held",
     "slot",
     "bucket",
+    "dependency",
+    "flow",
     "dead",
     "lease",
     "attempt",
@@ -64,7 +66,7 @@ SHARED = (
 # Functions that submissions and people's acts call within a transaction of several statements, where Citus calls only
 # what is forced at its node. In return each statement in them has to name the lane itself: the argument as it is, which
 # has to be of the column's type. What copies rows from table to table cannot be forced.
-WITHIN_TRANSACTIONS = ("cancel_runs", "purge_runs", "requeue_runs", "submit_runs")
+WITHIN_TRANSACTIONS = ("add_dependencies", "cancel_runs", "purge_runs", "requeue_runs", "submit_runs")
 SHARDS = 32  # what moves between nodes: no cluster of ours uses more nodes than that
 
 

@@ -76,6 +76,9 @@ TABLES = {
         reader="select",
     ),
     "bucket": Needs(worker=ALL, client="select, insert, update"),
+    # Whoever ends a run tells those that wait for it.
+    "dependency": Needs(worker="select, update, delete", client="select, insert, update", reader="select"),
+    "flow": Needs(client="select, insert, update", reader="select"),
     "slot": Needs(worker=ALL, client=ALL, reader="select"),
     "ready": Needs(worker=ALL, scheduler="select, insert, delete", client="select, insert, delete", reader="select"),
     "later": Needs(worker=ALL, scheduler="select, delete", client="select, insert, delete", reader="select"),
@@ -146,6 +149,12 @@ FUNCTIONS = {
     "free_slots(smallint, uuid[], mainspring.run_state)": (RoleKind.WORKER, RoleKind.CLIENT),
     "hold_slots(smallint, uuid[], text[])": (RoleKind.WORKER,),
     "end_runs(smallint, uuid[])": (RoleKind.WORKER, RoleKind.CLIENT),
+    "tell_children(smallint, uuid[])": (RoleKind.WORKER, RoleKind.CLIENT),
+    "hold_new_runs(smallint, uuid[])": (RoleKind.CLIENT,),
+    "add_dependencies(smallint, integer, jsonb)": (RoleKind.CLIENT,),
+    "check_dependencies(smallint, integer)": (RoleKind.WORKER,),
+    "release_children(smallint, uuid[], bytea[])": (RoleKind.WORKER,),
+    "cancel_children(smallint, uuid[], jsonb[])": (RoleKind.WORKER,),
     "admit_runs(smallint, uuid[], text[], boolean[], boolean[], boolean[], boolean[], double precision)": (
         RoleKind.WORKER,
         RoleKind.CLIENT,

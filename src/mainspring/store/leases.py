@@ -107,6 +107,7 @@ class Settlement:
     stale: int = 0
     cancelled: list[UUID] = field(default_factory=list)
     overruled: set[UUID] = field(default_factory=set)  # of these, history says something else than the worker
+    told: set[int] = field(default_factory=set)  # lanes in which others wait for runs that were settled
 
 
 async def claim(
@@ -162,6 +163,8 @@ async def settle(connection: Connection, worker_id: UUID, batch: Sequence[Settle
             accepted, finished = await _settle_lane(connection, worker_id, lane, of_lane, settlement)
             await _send_back(connection, lane, accepted)
             await _free_slots(connection, lane, accepted)
+            if lane in settlement.told:
+                await _tell_children(connection, lane, accepted)
             await _conclude(connection, lane, [each for each in accepted if each.report is not None])
             records.extend(each.record for each in accepted if each.is_traced)
             if finished:
@@ -186,6 +189,8 @@ async def _settle_lane(
         masks=[mask.decode() for mask in masks.values()],
     )
     answered = {row["id"]: row["cancelled"] for row in rows}
+    if rows and rows[0]["has_children"]:
+        settlement.told.add(lane)
     if len(answered) == len(masks):
         accepted = batch
     else:
@@ -331,6 +336,17 @@ async def _free_slots(connection: Connection, lane: int, accepted: list[Settled]
         waiting = [each.run_id for each in gated if each.fate is fate]
         if waiting:
             await load("limits/free_slots").execute(connection, lane=lane, runs=waiting, state=state.value)
+
+
+async def _tell_children(connection: Connection, lane: int, accepted: list[Settled]) -> None:
+    """Those of the lane that wait for runs which are over now: by their end, or as dead letters."""
+    over = [
+        each.run_id
+        for each in accepted
+        if each.fate is Fate.BURY or (each.fate is Fate.END and each.gates is None)  # else END_RUNS has told
+    ]
+    if over:
+        await load("dependencies/tell").execute(connection, lane=lane, runs=over)
 
 
 async def prune_stale(connection: Connection, lane: int, older_than: timedelta, count: int) -> int:

@@ -2,7 +2,8 @@
 
 `ready` says that a line has something to claim, `later` that something was scheduled for soon, `cancel` that a
 worker should look at its leases, `schedule` that a schedule is due sooner than was known, `limits` that somebody set
-one. Each process sends at most one wake-up per line in a short while.
+one, `dependency` that a run may wait for another that has ended. Each process sends at most one wake-up per line in a
+short while.
 
 A wake-up is sent after its COMMIT, over a connection of its own. Inside, it would take a lock that the whole cluster
 shares and hold it until the disk and the standby have confirmed: one commit at a time.
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 READY, LATER, CANCEL = "mainspring_ready", "mainspring_later", "mainspring_cancel"
-SCHEDULE, LIMITS = "mainspring_schedule", "mainspring_limits"
-FOR_WORKERS, FOR_SCHEDULERS = (READY, LATER, CANCEL, LIMITS), (SCHEDULE,)
+SCHEDULE, LIMITS, DEPENDENCY = "mainspring_schedule", "mainspring_limits", "mainspring_dependency"
+FOR_WORKERS, FOR_SCHEDULERS = (READY, LATER, CANCEL, LIMITS, DEPENDENCY), (SCHEDULE,)
 QUIET_SECONDS = 0.01
 # A caller's own transaction commits when its owner likes: wake a little later, and again.
 CALLERS_COMMIT_SECONDS = (0.01, 0.05, 0.25)
@@ -66,6 +67,10 @@ def schedule(lane: int) -> WakeUp:
 
 def limits() -> WakeUp:
     return WakeUp(LIMITS, "")
+
+
+def dependency() -> WakeUp:
+    return WakeUp(DEPENDENCY, "")
 
 
 def parse_ready(payload: str) -> tuple[int, int, int]:

@@ -172,6 +172,7 @@ def _item(ordinal: int, run_id: UUID, run: NewRun) -> Item:
         "digest": None if run.digest is None else base64.b64encode(run.digest).decode(),
         "submitted_by": run.submitted_by,
         "gates": run.gates,
+        "waits": True if run.after else None,
     }
     return {name: value for name, value in item.items() if value is not None}  # most say little: less to be read
 

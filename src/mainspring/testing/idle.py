@@ -15,6 +15,7 @@ from mainspring.errors import InvalidInput, NotIdle
 from mainspring.keeper.gatekeeper import Gatekeeper
 from mainspring.keeper.promoter import Promoter
 from mainspring.keeper.releaser import Releaser
+from mainspring.keeper.resolver import Resolver
 from mainspring.model.lifecycle import Outcome
 from mainspring.model.run import PRIORITIES
 from mainspring.store import history, jobs, runs
@@ -122,6 +123,7 @@ class WaitingWork:
         self._promoter = Promoter(lanes=lanes, clock=app.clock)
         self._releaser = Releaser(lanes=lanes, clock=app.clock)
         self._gatekeeper = Gatekeeper(lanes=lanes, clock=app.clock)
+        self._resolver = Resolver(lanes=lanes, clock=app.clock, heard_of_gates=self._gatekeeper.hint)
         self.next_due_at: datetime | None = None  # when the next run is due that waits for its time
         self.when_stuck: Callable[[], Awaitable[None]] = _wait_on  # called while handlers wait and nothing finishes
 
@@ -149,12 +151,13 @@ class WaitingWork:
         await self._submitter.until_admitted()
         await self._until_quiet()
         done = self._worker.parts.flusher.accepted
+        has_resolved = await self._resolver.step(self._connection) == 0.0
         has_passed = await self._gatekeeper.step(self._connection) == 0.0
         is_due = await self._promote()
         await self._releaser.step(self._connection)
         is_waiting = await self._stir()
         await self._until_quiet()  # it may have claimed something between the looks, and finished it
-        return has_passed or is_due or is_waiting or self._worker.parts.flusher.accepted != done
+        return has_resolved or has_passed or is_due or is_waiting or self._worker.parts.flusher.accepted != done
 
     async def _promote(self) -> bool:
         """Put what is due in line; answers whether there was something."""

@@ -78,6 +78,11 @@ class InlineHandle(Handle[R]):
         self._end = end
         self._cause = cause
 
+    @property
+    def output(self) -> R:
+        """What it returned: it is there already."""
+        return self._value()
+
     async def result(self, timeout: float | None = None) -> R:
         return self._value()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from mainspring.keeper.expirer import Expirer
 from mainspring.keeper.gatekeeper import Gatekeeper
@@ -13,6 +13,7 @@ from mainspring.keeper.pruner import Pruner
 from mainspring.keeper.releaser import Releaser
 from mainspring.keeper.reranker import Reranker
 from mainspring.keeper.rescuer import Rescuer
+from mainspring.keeper.resolver import Resolver
 from mainspring.keeper.sampler import Sampler
 from mainspring.keeper.sweeper import Sweeper
 from mainspring.store.link import Link
@@ -25,8 +26,14 @@ if TYPE_CHECKING:
     from mainspring.store.database import Database
 
 
-def keeper(database: Database, lanes: int, clock: Clock) -> tuple[Keeper, Callable[[], None]]:
-    """A keeper, and whom to tell that a run was put off: it may be due before the next look."""
+class KeeperHints(NamedTuple):
+    """Whom to tell that a run was put off, and may be due before the next look; or waits for others."""
+
+    heard_of_later: Callable[[], None]
+    heard_of_dependencies: Callable[[], None]
+
+
+def keeper(database: Database, lanes: int, clock: Clock) -> tuple[Keeper, KeeperHints]:
     gatekeeper = Gatekeeper(lanes=lanes, clock=clock)
 
     def hint(gates: Iterable[str]) -> None:
@@ -34,10 +41,12 @@ def keeper(database: Database, lanes: int, clock: Clock) -> tuple[Keeper, Callab
         keeping.wake(gatekeeper)
 
     promoter = Promoter(lanes=lanes, clock=clock, heard_of_gates=hint)
+    resolver = Resolver(lanes=lanes, clock=clock, heard_of_gates=hint)
     duties: list[Duty] = [
         Partitioner(),
         promoter,
         gatekeeper,
+        resolver,
         Releaser(lanes=lanes, clock=clock),
         Rescuer(lanes=lanes, clock=clock),
         Expirer(lanes=lanes),
@@ -51,4 +60,4 @@ def keeper(database: Database, lanes: int, clock: Clock) -> tuple[Keeper, Callab
         clock=clock,
         duties=duties,
     )
-    return keeping, lambda: keeping.wake(promoter)
+    return keeping, KeeperHints(lambda: keeping.wake(promoter), lambda: keeping.wake(resolver))

@@ -13,6 +13,7 @@ from mainspring.control.dead import DeadLetters
 from mainspring.control.declared import DeclaredSchedules
 from mainspring.control.definitions import Definitions
 from mainspring.control.explaining import Explanations
+from mainspring.control.flows import Flows
 from mainspring.control.forecast import Forecasts
 from mainspring.control.jobs import Jobs
 from mainspring.control.limits import Limits, LimitsInForce
@@ -58,6 +59,7 @@ class Services:
     explanations: Explanations
     dead: DeadLetters
     reruns: Reruns
+    flows: Flows
     lists: Lists
     watching: Watching
     results: Results
@@ -189,6 +191,14 @@ def services(store: Store, clock: Clock, application: Application) -> Services:
         explanations=Explanations(database=database, runs=runs, lanes=lanes),
         dead=DeadLetters(database=database, runs=runs),
         reruns=made.reruns,
+        flows=Flows(
+            database=database,
+            clock=clock,
+            lanes=lanes,
+            submissions=made.submissions,
+            submitter=made.submitter,
+            reruns=made.reruns,
+        ),
         lists=made.lists,
         watching=Watching(database=database, clock=clock, runs=runs),
         results=Results(database=database, clock=clock, runs=runs, application=application),

@@ -104,7 +104,7 @@ class WorkerAssembly:
 
     def parts(self) -> WorkerParts:
         links = {name: self._link(name) for name in ("claim", "flush", "sync")}
-        keeping, heard_of_later = keeper(self.database, self.worker.lanes, self.worker.clock)
+        keeping, hints = keeper(self.database, self.worker.lanes, self.worker.clock)
         reporter = Reporter(
             worker_id=self.worker.id,
             tenant_id=self.worker.tenant_id,
@@ -123,8 +123,9 @@ class WorkerAssembly:
             leases=leases,
             statistics=statistics,
             has_room=has_room,
-            heard_of_later=heard_of_later,
+            heard_of_later=hints.heard_of_later,
             heard_of_gates=admitter.hint,
+            heard_of_parents=admitter.hint_at_parents,
         )
         flusher = Flusher(
             worker=self.worker,
@@ -147,7 +148,8 @@ class WorkerAssembly:
                 worker=self.worker,
                 lines=self.registered.lines,
                 claimer=claimer,
-                heard_of_later=heard_of_later,
+                heard_of_later=hints.heard_of_later,
+                heard_of_dependencies=hints.heard_of_dependencies,
             ),
             reconciler=LeaseReconciler(worker=self.worker, leases=leases, claimer=claimer, executor=executor),
             status=StatusWriter(worker_id=self.worker.id, leases=leases, statistics=statistics, monitor=monitor),

@@ -18,6 +18,7 @@ from mainspring.errors import NodeUnreachable, ValueNotStorable
 from mainspring.model.lifecycle import Outcome, State
 from mainspring.store import completions, leases
 from mainspring.store.columns import AttemptRecord
+from mainspring.store.completions import Completed
 from mainspring.store.failures import DATABASE_ERRORS
 from mainspring.store.leases import Fate
 from mainspring.worker.handler_errors import error_document
@@ -25,7 +26,6 @@ from mainspring.worker.successes import Success, Successes, in_batches
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from uuid import UUID
 
     from mainspring.store.completions import Completion
     from mainspring.store.leases import L, Lease, Settled, Settlement
@@ -39,9 +39,11 @@ FULL_BATCH = 500
 MAX_BATCH = 2_000
 MAX_UNSETTLED = 4_000
 GAP_SECONDS = 0.02  # between two flushes at moderate load
+TRICKLE = 2  # so few results in a flush are no load: the next one need not wait for others
 ASIDE_SECONDS = 0.5  # between two looks whether what was put aside can be delivered
 COALESCE_SECONDS = 0.002  # results that arrive together travel together
 
+NONE_COMPLETED = Completed(set(), set())
 NOT_STORABLE = '"code":"result-not-storable"'
 
 # What PostgreSQL says when a value itself cannot be stored.
@@ -57,7 +59,7 @@ class Flusher:
         worker: WorkerIdentity,
         link: Link,
         settled: Callable[[list[Settled], Settlement], None],
-        completed: Callable[[list[WholeLease]], None],
+        completed: Callable[[list[WholeLease], set[int]], None],
         max_unsettled: int = MAX_UNSETTLED,
     ) -> None:
         self._worker_id = worker.id
@@ -77,6 +79,7 @@ class Flusher:
         self._is_idle = asyncio.Event()
         self._is_idle.set()
         self._last = 0.0
+        self._last_size = 0
         self.accepted = 0
         self.stale = 0
 
@@ -138,11 +141,12 @@ class Flusher:
         whole = self._successes.take_whole()
         rest = self._successes.take_rest(may_wait=bool(whole))
         fresh = [*self._pending, *(each.settled() for each in rest)]
+        self._last_size = len(fresh) + sum(len(each.successes) for each in whole)
         self._pending.clear()
         self._is_full.clear()
         if not self._waiting:
             self._arrived.clear()
-        self._under_way += len(fresh) + sum(len(each.successes) for each in whole)
+        self._under_way += self._last_size
         again, self._leases_aside = self._leases_aside, []
         batch, self._aside = [*self._aside, *fresh], []
         if again:
@@ -156,7 +160,8 @@ class Flusher:
         if self._waiting >= FULL_BATCH:
             return
         since = self._clock.monotonic() - self._last
-        wait = max(COALESCE_SECONDS, GAP_SECONDS - since)
+        gap = 0.0 if self._last_size <= TRICKLE else GAP_SECONDS
+        wait = max(COALESCE_SECONDS, gap - since)
         try:
             async with asyncio.timeout(wait):
                 await self._is_full.wait()
@@ -170,15 +175,15 @@ class Flusher:
         That is the runs of leases that are not as they should be: sent before, or no longer ours.
         """
         sent, found = await self._completed_leases(sent)
-        self._note_completed([each.whole for each in sent if each.lease.id in found])
-        return [each.settled() for one in sent if one.lease.id not in found for each in one.whole.successes]
+        self._note_completed([each.whole for each in sent if each.lease.id in found.leases], found.told)
+        return [each.settled() for one in sent if one.lease.id not in found.leases for each in one.whole.successes]
 
-    async def _completed_leases(self, sent: list[SentLease]) -> tuple[list[SentLease], set[UUID]]:
+    async def _completed_leases(self, sent: list[SentLease]) -> tuple[list[SentLease], Completed]:
         """What was sent of these, and which of it was completed, however often the connection breaks on the way."""
         while True:
             sent = self._reachable(sent, self._leases_aside)
             if not sent:
-                return [], set()
+                return [], NONE_COMPLETED
             try:
                 connection = await self._link.get()
                 found = await completions.complete(connection, self._worker_id, [each.completion for each in sent])
@@ -187,7 +192,7 @@ class Flusher:
             except DATABASE_ERRORS as error:
                 await self._wait(sum(each.lease.size for each in sent), error)
             except DATA_ERRORS:  # settled one by one, it turns out which of them cannot be stored
-                return sent, set()
+                return sent, NONE_COMPLETED
             else:
                 self.failing_since = None
                 return sent, found
@@ -203,11 +208,11 @@ class Flusher:
             self.failing_since = None  # the database answers: it is the node that does not
         return found
 
-    def _note_completed(self, completed: list[WholeLease]) -> None:
+    def _note_completed(self, completed: list[WholeLease], told: set[int]) -> None:
         count = sum(len(each.successes) for each in completed)
         self._under_way -= count
         self.accepted += count
-        self._completed(completed)
+        self._completed(completed, told)
 
     async def _deliver(self, batch: list[Settled]) -> None:
         """Settle a batch, however often the connection breaks on the way."""

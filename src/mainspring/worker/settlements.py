@@ -40,6 +40,7 @@ class SettlementLog:
         has_room: asyncio.Event,
         heard_of_later: Callable[[], None],
         heard_of_gates: Callable[[Iterable[str]], None],
+        heard_of_parents: Callable[[Iterable[int]], None],
     ) -> None:
         self._attempts = attempts
         self._leases = leases
@@ -47,6 +48,7 @@ class SettlementLog:
         self._has_room = has_room
         self._heard_of_later = heard_of_later
         self._heard_of_gates = heard_of_gates
+        self._heard_of_parents = heard_of_parents  # lanes in which runs ended that others wait for
 
     def note(self, batch: list[Settled], settlement: Settlement) -> None:
         try:
@@ -62,9 +64,10 @@ class SettlementLog:
         self._heard_of_gates(
             gate for each in batch if each.gates is not None or each.hold is not None for gate in _gates(each)
         )
+        self._heard_of_parents(settlement.told)
 
-    def note_completed(self, completed: list[WholeLease]) -> None:
-        """All runs of these leases succeeded, and the database has recorded it."""
+    def note_completed(self, completed: list[WholeLease], told: set[int]) -> None:
+        """All runs of these leases succeeded, and the database has recorded it; in some lanes others wait for them."""
         try:
             self._attempts.note_completed(completed)
         except Exception:  # as above
@@ -81,6 +84,7 @@ class SettlementLog:
             if each.work.row[SPECIAL] is not None
             for gate in _lines(each.work.gates)
         )
+        self._heard_of_parents(told)
 
 
 def _gates(settled: Settled) -> list[str]:

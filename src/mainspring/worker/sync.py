@@ -36,12 +36,19 @@ class NotificationListener:
     """
 
     def __init__(
-        self, *, worker: WorkerIdentity, lines: Lines, claimer: Claimer, heard_of_later: Callable[[], None]
+        self,
+        *,
+        worker: WorkerIdentity,
+        lines: Lines,
+        claimer: Claimer,
+        heard_of_later: Callable[[], None],
+        heard_of_dependencies: Callable[[], None],
     ) -> None:
         self._worker = worker
         self._lines = lines
         self._claimer = claimer
         self._heard_of_later = heard_of_later
+        self._heard_of_dependencies = heard_of_dependencies
         self._connection: Connection | None = None
         self.wants_sync = asyncio.Event()
         self.has_new_line = False  # someone spoke of a line we have not met
@@ -59,6 +66,8 @@ class NotificationListener:
                 self._hear_of_ready(*notify.parse_ready(payload))
         elif channel == notify.LATER:
             self._heard_of_later()
+        elif channel == notify.DEPENDENCY:
+            self._heard_of_dependencies()
         elif channel == notify.LIMITS or payload == str(self._worker.id):
             self.wants_sync.set()
 

@@ -7,6 +7,7 @@
 -- cannot pass on a call that turns text into one.
 -- Of a lease's runs that are alike in all that lists ask for, the first is in attempt_job_idx and names them all. In most
 -- leases all are alike, and their ids are at hand: to group them would take as long as it saves.
+-- After the leases, the answer names the runs that wait for some of these.
 create or replace function complete_whole_leases(
     lane smallint, worker uuid, leases uuid[], sizes int[], starts text, ends text, results bytea[]
 ) returns uuid[] language plpgsql set search_path = mainspring, pg_temp as $$
@@ -24,6 +25,11 @@ declare
     lease_ids uuid[];
     example run_row;
     are_alike boolean;
+    -- Whether anybody waits for any run here: asked once, so that runs for which nobody waits cost nothing.
+    has_children boolean := (
+        select true from dependency where dependency.lane = complete_whole_leases.lane
+        order by dependency.parent_id, dependency.child_id limit 1);
+    ended uuid[] := '{}';
 begin
     foreach this in array leases loop
         number := number + 1;
@@ -72,8 +78,14 @@ begin
                     and batch.tags is not distinct from run.tags;
             end if;
             completed := completed || this;
+            if has_children then
+                ended := ended || lease_ids;
+            end if;
         end if;
         before := before + size;
     end loop;
+    if cardinality(ended) > 0 then
+        return completed || tell_children(complete_whole_leases.lane, ended);
+    end if;
     return completed;
 end $$;

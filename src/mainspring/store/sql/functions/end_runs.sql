@@ -3,4 +3,5 @@ create or replace function end_runs(lane smallint, runs uuid[]) returns void
 language plpgsql set search_path = mainspring, pg_temp as $$
 begin
     perform free_slots(end_runs.lane, end_runs.runs, 'succeeded');
+    perform tell_children(end_runs.lane, end_runs.runs);
 end $$;

@@ -72,6 +72,8 @@ begin
     where run.state = 'dead';
     perform free_slots(rescue_leases.lane, array(
         select run.id from rows from (unnest(states), unnest(unfinished)) as run (state) where run.state = 'dead'), 'dead');
+    perform tell_children(rescue_leases.lane, array(
+        select run.id from rows from (unnest(states), unnest(unfinished)) as run (state) where run.state = 'dead'));
     perform end_runs(rescue_leases.lane, array(
         select run.id from rows from (unnest(states), unnest(unfinished)) as run (state) where run.state in ({ends})));
     insert into attempt (lane, run_id, {recorded except payload}, payload, attempt, outcome, state, ready_at, claimed_at,

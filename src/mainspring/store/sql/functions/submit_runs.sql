@@ -14,10 +14,12 @@ declare
     digests bytea[];
     runs run_row[];
     run_gates text[];
+    run_waits boolean[];
     has_keys boolean;
     has_ready boolean;
     has_later boolean;
     has_held boolean;
+    has_waiting boolean;
     item_ordinal int;
     item_tenant int;
     item_key text;
@@ -38,9 +40,11 @@ begin
 
     -- What the items say is read once, not once per statement.
     select array_agg(item.ordinal), array_agg(item.id), array_agg(decode(item.digest, 'base64')),
-           bool_or(item.key is not null), bool_or(item.due_at <= clock_now() and item.gates is null),
-           bool_or(item.due_at > clock_now()), bool_or(item.due_at <= clock_now() and item.gates is not null),
-           array_agg(item.gates),
+           bool_or(item.key is not null),
+           bool_or(item.due_at <= clock_now() and item.gates is null and item.waits is null),
+           bool_or(item.due_at > clock_now() and item.waits is null),
+           bool_or(item.due_at <= clock_now() and item.gates is not null and item.waits is null),
+           bool_or(item.waits), array_agg(item.waits), array_agg(item.gates),
            array_agg(run_of(
                id => item.id, tenant_id => item.tenant_id, job_id => item.job_id, job_version => item.job_version,
                line_id => item.line_id, priority => item.priority, attempt => 0::smallint, fence => 0,
@@ -55,14 +59,14 @@ begin
                ready_at => null,
                retry_until => item.due_at + item.max_age * interval '1 second', first_started_at => null,
                overrides => item.overrides))
-    into ordinals, ids, digests, has_keys, has_ready, has_later, has_held, run_gates, runs
+    into ordinals, ids, digests, has_keys, has_ready, has_later, has_held, has_waiting, run_waits, run_gates, runs
     from (
         select item.*, coalesce(item.at, clock_now() + coalesce(item.delay, 0) * interval '1 second') as due_at
         from jsonb_to_recordset(items) as item (
             ordinal int, id uuid, tenant_id int, job_id int, job_version int, line_id int, priority smallint,
             at timestamptz, delay double precision, max_age double precision, start_within double precision,
             overrides jsonb, codec smallint, payload text, headers jsonb, tags text[], key text, digest text,
-            submitted_by text, gates text)) as item;
+            submitted_by text, gates text, waits boolean)) as item;
 
     if has_keys then
         -- Sorted, so that two batches with the same keys wait for each other instead of deadlocking. One by one: which of
@@ -96,21 +100,28 @@ begin
     if cardinality(not_new) < cardinality(ids) then
         if has_ready then
             insert into ready (lane, {run})
-            select submit_runs.lane, {run of run} from rows from (unnest(run_gates), unnest(runs)) as run (gates)
-            where run.due_at <= clock_now() and run.gates is null and run.id <> all (not_new);
+            select submit_runs.lane, {run of run}
+            from rows from (unnest(run_gates), unnest(run_waits), unnest(runs)) as run (gates, waits)
+            where run.due_at <= clock_now() and run.gates is null and run.waits is null and run.id <> all (not_new);
         end if;
         if has_held then
             insert into held (lane, {run}, reason, gates, gate, turn)
             select submit_runs.lane, {run of run}, 'limit', run.gates, split_part(run.gates, E'\n', 1),
                    turn_of(split_part(run.gates, E'\n', 1), run.priority, run.submitted_at)
-            from rows from (unnest(run_gates), unnest(runs)) as run (gates)
-            where run.due_at <= clock_now() and run.gates is not null and run.id <> all (not_new);
+            from rows from (unnest(run_gates), unnest(run_waits), unnest(runs)) as run (gates, waits)
+            where run.due_at <= clock_now() and run.gates is not null and run.waits is null and run.id <> all (not_new);
+        end if;
+        if has_waiting then   -- for other runs to end, whenever they are due
+            insert into held (lane, {run}, reason, gates)
+            select submit_runs.lane, {run of run}, 'parent', run.gates
+            from rows from (unnest(run_gates), unnest(run_waits), unnest(runs)) as run (gates, waits)
+            where run.waits and run.id <> all (not_new);
         end if;
         if has_later then
             insert into later (lane, {run}, gates)
             select submit_runs.lane, {run of run}, run.gates
-            from rows from (unnest(run_gates), unnest(runs)) as run (gates)
-            where run.due_at > clock_now() and run.id <> all (not_new);
+            from rows from (unnest(run_gates), unnest(run_waits), unnest(runs)) as run (gates, waits)
+            where run.due_at > clock_now() and run.waits is null and run.id <> all (not_new);
         end if;
         return query
         select item.ordinal, item.id, 'new' from unnest(ordinals, ids) as item (ordinal, id)

@@ -1,0 +1,40 @@
+"""Looks after runs that wait for others to end, so that none of them depends on a hint that got lost.
+
+Nobody hints when a run that others wait for is cancelled, expires, or is lost with its worker; and whoever was told to
+wait for a run that was submitted before may have been told too late.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mainspring.store import dependencies, notify
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from mainspring.clock import Clock
+    from mainspring.store.connection import Connection
+
+EVERY = 0.5
+
+
+class Resolver:
+    def __init__(self, *, lanes: int, clock: Clock, heard_of_gates: Callable[[Iterable[str]], None]) -> None:
+        self._lanes = lanes
+        self._heard_of_gates = heard_of_gates
+        self._quietener = notify.Quietener(clock)
+
+    def forget(self) -> None:
+        """Nothing is remembered."""
+
+    async def step(self, connection: Connection) -> float:
+        lanes = await dependencies.lanes_to_look_at(connection, self._lanes)
+        released = [await self._resolve(connection, lane) for lane in lanes]
+        return 0.0 if any(released) else EVERY
+
+    async def _resolve(self, connection: Connection, lane: int) -> int:
+        resolved = await dependencies.resolve(connection, lane)
+        notify.send(connection, self._quietener.pass_on(resolved.wake_ups))
+        self._heard_of_gates(resolved.gates)
+        return resolved.runs

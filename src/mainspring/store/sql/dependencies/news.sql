@@ -1,0 +1,7 @@
+-- Which runs of one lane have ended without those being told that wait for them.
+-- Index: dependency_news_idx.
+select dependency.parent_id, dependency.child_id, dependency.lanes, dependency.condition, dependency.otherwise,
+       dependency.is_lost
+from dependency
+where dependency.lane = :lane::smallint and dependency.is_news
+order by dependency.child_id limit :count::int

@@ -1,0 +1,443 @@
+"""Runs that wait for others: each is released once all have ended as they should, and nobody is forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import asyncpg
+import pytest
+from tests.waiting import until
+
+from mainspring import Cancel, Context, Limit, Mainspring, RetryPolicy
+from mainspring.clock import instant
+from mainspring.errors import InvalidInput, RunCancelled, RunFailed
+from mainspring.keeper.resolver import Resolver
+from mainspring.model.ids import lane_of
+from mainspring.model.lifecycle import State
+from mainspring.store import dependencies
+from mainspring.testing import run_until_idle
+
+from .working import working
+
+if TYPE_CHECKING:
+    from mainspring import Job
+    from mainspring.app.handle import Handle
+    from mainspring.store.connection import Connection
+
+LANES = 8
+ONCE = RetryPolicy(max_attempts=1)
+
+
+class Work:
+    """Jobs that note what they were called with."""
+
+    def __init__(self, app: Mainspring) -> None:
+        self.done: list[Any] = []
+
+        @app.job
+        async def note(what: Any = None) -> Any:
+            self.done.append(what)
+            return what
+
+        @app.job(retry=ONCE)
+        async def fail(what: str = "") -> None:
+            self.done.append(what)
+            raise ValueError(what)
+
+        @app.job
+        async def add(numbers: list[int], to: int = 0) -> int:
+            self.done.append((numbers, to))
+            return sum(numbers) + to
+
+        self.note, self.fail, self.add = note, fail, add
+
+
+@pytest.fixture
+def work(app: Mainspring) -> Work:
+    return Work(app)
+
+
+async def state_of(handle: Handle[Any]) -> State:
+    return (await handle.find()).state
+
+
+async def count(connection: asyncpg.Connection[asyncpg.Record], table: str = "dependency") -> int:
+    found = await connection.fetchval(f"select count(*) from {table}")  # noqa: S608  names of ours
+    return int(found)
+
+
+async def resolve(connection: Connection, app: Mainspring) -> None:
+    """As the keeper does, until there is nothing to tell."""
+    resolver = Resolver(lanes=LANES, clock=app.clock, heard_of_gates=lambda _: None)
+    while await resolver.step(connection) == 0.0:
+        pass
+
+
+# ── waiting ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_run_waits_until_another_one_has_succeeded(app: Mainspring, work: Work) -> None:
+    first = await work.note.options(delay=timedelta(minutes=1)).submit("first")
+    second = await work.note.options(after=first).submit("second")
+    await run_until_idle(app)
+    assert (await second.find()).held_for == "parent"
+
+    await first.change(at=instant(app.clock))
+    await run_until_idle(app)
+
+    assert work.done == ["first", "second"]
+
+
+@pytest.mark.invariant(14)
+async def test_a_run_waits_for_all_of_several(
+    app: Mainspring, work: Work, connection: asyncpg.Connection[asyncpg.Record]
+) -> None:
+    firsts = [await work.note.options(key=f"first {number}").submit(number) for number in range(20)]
+    assert len({lane_of(each.id) for each in firsts}) > 1
+    last = await work.note.options(after=firsts).submit("last")
+
+    await run_until_idle(app)
+
+    assert work.done[-1] == "last"
+    assert len(work.done) == 21
+    assert await last.result(timeout=1) == "last"
+    assert await count(connection) == 0
+
+
+async def test_a_run_may_wait_for_one_that_has_ended_long_ago(app: Mainspring, work: Work) -> None:
+    first = await work.note.submit("first")
+    await run_until_idle(app)
+
+    await work.note.options(after=first).submit("second")
+    await run_until_idle(app)
+
+    assert work.done == ["first", "second"]
+
+
+@pytest.mark.parametrize(
+    ("on", "first", "starts"),
+    [
+        ("success", "note", True),
+        ("success", "fail", False),
+        ("failure", "note", False),
+        ("failure", "fail", True),
+        ("end", "note", True),
+        ("end", "fail", True),
+    ],
+)
+async def test_a_condition_says_how_the_other_one_has_to_end(
+    app: Mainspring, work: Work, on: str, first: str, starts: bool
+) -> None:
+    job: Job[..., Any] = getattr(work, first)
+    second = await work.note.options(after=await job.submit("first"), on=on).submit("second")
+
+    await run_until_idle(app)
+
+    assert ("second" in work.done) is starts
+    assert await state_of(second) == (State.SUCCEEDED if starts else State.CANCELLED)
+
+
+async def test_what_waits_for_a_cancelled_run_is_cancelled_and_so_is_what_waits_for_that(
+    app: Mainspring, work: Work
+) -> None:
+    first = await work.note.options(delay=60).submit("first")
+    second = await work.note.options(after=first).submit("second")
+    third = await work.note.options(after=second).submit("third")
+    anyhow = await work.note.options(after=third, on="end").submit("anyhow")
+
+    await first.cancel(reason="not today")
+    await run_until_idle(app)
+
+    assert [await state_of(each) for each in (second, third)] == [State.CANCELLED] * 2
+    assert work.done == ["anyhow"]
+    assert await state_of(anyhow) is State.SUCCEEDED
+    [end] = (await third.find()).attempts
+    assert end.error is not None
+    assert end.error["code"] == "parent-failed"
+    assert str(second.id) in end.error["message"]
+    with pytest.raises(RunCancelled):
+        await third.result(timeout=1)
+
+
+async def test_told_to_hold_a_run_waits_until_the_dead_letter_was_requeued_and_succeeds(app: Mainspring) -> None:
+    is_mended = False
+    done: list[str] = []
+
+    @app.job(retry=ONCE)
+    async def first() -> None:
+        if not is_mended:
+            raise ValueError
+
+    @app.job
+    async def second() -> None:
+        done.append("second")
+
+    dead = await first.submit()
+    held = await second.options(after=dead, otherwise="hold").submit()
+    await run_until_idle(app)
+    assert await state_of(held) is State.HELD
+
+    is_mended = True
+    await app.runs.requeue(dead.id)
+    await run_until_idle(app)
+
+    assert done == ["second"]
+
+
+async def test_a_run_that_is_retried_has_not_ended(app: Mainspring, work: Work) -> None:
+    @app.job(retry=RetryPolicy(max_attempts=2, first_delay=timedelta(hours=1)))
+    async def flaky(context: Context) -> str:
+        if context.attempt == 1:
+            raise ValueError
+        return "mended"
+
+    first = await flaky.submit()
+    second = await work.note.options(after=first).submit("second")
+    await run_until_idle(app)
+
+    assert await state_of(second) is State.HELD
+
+
+async def test_a_due_time_counts_besides(app: Mainspring, work: Work) -> None:
+    first = await work.note.submit("first")
+    second = await work.note.options(after=first, delay=timedelta(hours=1)).submit("second")
+
+    await run_until_idle(app)
+
+    assert await state_of(second) is State.SCHEDULED
+
+
+async def test_a_run_goes_on_to_its_limits(app: Mainspring, work: Work) -> None:
+    @app.job(limit=Limit(1, key="customer"))
+    async def bill(customer: str, number: int) -> None:
+        work.done.append((customer, number))
+
+    first = await work.note.submit("first")
+    for number in range(3):
+        await bill.options(after=first).submit("acme", number)
+
+    await run_until_idle(app)
+
+    assert sorted(work.done[1:]) == [("acme", 0), ("acme", 1), ("acme", 2)]
+
+
+# ── results ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_results_become_arguments(app: Mainspring, work: Work) -> None:
+    two, three = await work.add.submit([1, 1]), await work.add.submit([1, 2])
+
+    whole = await work.add.submit([two.output, 10, three.output], to=two.output)
+
+    await run_until_idle(app)
+    assert await whole.result(timeout=1) == 17
+    assert (await whole.find()).payload == {"numbers": [2, 10, 3], "to": 2}
+
+
+async def test_the_other_arguments_are_checked_at_once(app: Mainspring, work: Work) -> None:
+    first = await work.add.submit([1])
+
+    with pytest.raises(InvalidInput, match="argument 'to' does not fit"):
+        await work.add.submit([first.output], to="ten")  # type: ignore[arg-type]  # that is the point
+    with pytest.raises(InvalidInput, match="cannot be called like that"):
+        await work.add.submit(first.output, too=1)  # type: ignore[call-arg, arg-type]
+
+
+async def test_a_result_that_does_not_fit_makes_a_dead_letter_that_says_so(app: Mainspring, work: Work) -> None:
+    text = await work.note.submit("text")
+    sum_of = await work.add.submit(text.output)
+
+    await run_until_idle(app)
+
+    with pytest.raises(RunFailed, match="numbers"):
+        await sum_of.result(timeout=1)
+
+
+async def test_results_that_are_too_large_together_cancel_the_run(app: Mainspring, work: Work) -> None:
+    large = [await work.note.submit("x" * 100_000) for _ in range(3)]
+    whole = await work.note.submit([each.output for each in large])
+
+    await run_until_idle(app)
+
+    [end] = (await whole.find()).attempts
+    assert end.error is not None
+    assert end.error["code"] == "inputs-do-not-fit"
+
+
+async def test_a_run_under_a_limit_by_a_result_waits_at_it(app: Mainspring, work: Work) -> None:
+    @app.job(limit=Limit(1, key="customer"))
+    async def bill(customer: str) -> None:
+        work.done.append(customer)
+
+    who = await work.note.submit("acme")
+    await bill.submit(who.output)
+
+    await run_until_idle(app)
+
+    assert work.done == ["acme", "acme"]
+
+
+# ── races ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.invariant(14)
+async def test_a_parent_may_end_while_its_child_is_submitted(
+    app: Mainspring, work: Work, url: str, connection: asyncpg.Connection[asyncpg.Record]
+) -> None:
+    """The caller's transaction stays open until the parent is over: whoever ended it saw nobody who waits."""
+    first = await work.note.submit("first")
+    callers = await asyncpg.connect(url)
+    async with callers.transaction():
+        second = await work.note.options(after=first, connection=callers).submit("second")
+        await run_until_idle(app)
+        assert work.done == ["first"]
+    await callers.close()
+
+    await run_until_idle(app)
+
+    assert await state_of(second) is State.SUCCEEDED
+    assert await count(connection) == 0
+
+
+@pytest.mark.invariant(14)
+async def test_a_child_may_be_submitted_while_its_parent_ends(
+    app: Mainspring, work: Work, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The parent's end is not committed yet when somebody looks whether it has ended: that look waits for it."""
+    first = await work.note.options(delay=60).submit("first")
+    ending = connection.transaction()
+    await ending.start()
+    await connection.fetch(
+        "select cancel_runs($1, array[$2::uuid], $3, 'me', '', '{}')", lane_of(first.id), first.id, app.actor.tenant
+    )
+    second = await work.note.options(after=first, on="end").submit("second")
+    store = (await app.services()).store
+    looking = await store.database.connect("looking")
+    look = asyncio.create_task(dependencies.resolve(looking, lane_of(first.id)))
+    await until(lambda: is_blocked(connection))
+    await ending.commit()
+    await look
+    await looking.close()
+
+    await run_until_idle(app)
+
+    assert await state_of(second) is State.SUCCEEDED
+
+
+async def is_blocked(connection: Connection) -> bool:
+    return bool(await connection.fetchval("select exists (select from pg_locks where not granted)"))
+
+
+async def test_two_who_resolve_at_once_release_a_run_once(app: Mainspring, work: Work) -> None:
+    firsts = [await work.note.options(key=f"first {number}").submit(number) for number in range(12)]
+    last = await work.note.options(after=firsts).submit("last")
+    await run_until_idle(app)
+
+    assert [each for each in work.done if each == "last"] == ["last"]
+    assert len((await last.find()).attempts) == 1
+
+
+async def test_a_cancelled_child_is_forgotten(
+    app: Mainspring, work: Work, connection: asyncpg.Connection[asyncpg.Record]
+) -> None:
+    first = await work.note.options(delay=1).submit("first")
+    second = await work.note.options(after=first).submit("second")
+    await second.cancel()
+
+    await first.change(priority=1)
+    await first.cancel()
+    await run_until_idle(app)
+
+    assert await count(connection) == 0
+
+
+async def test_a_handler_that_cancels_itself_has_ended(app: Mainspring, work: Work) -> None:
+    @app.job
+    async def give_up() -> None:
+        raise Cancel("no need")
+
+    second = await work.note.options(after=await give_up.submit(), on="end").submit("second")
+    await run_until_idle(app)
+
+    assert await state_of(second) is State.SUCCEEDED
+
+
+async def test_a_hint_is_enough(app: Mainspring, work: Work) -> None:
+    """Without a keeper: whoever ends a run sees to those that wait for it."""
+    first = await work.note.options(delay=0.0).submit("first")
+    async with working(app):
+        await first.result(timeout=20)
+    chain = await work.note.submit(0)
+    links = [chain]
+    for number in range(1, 5):
+        links.append(await work.note.options(after=links[-1]).submit(number))
+    await resolve_checks(app)
+
+    async with working(app):
+        assert await links[-1].result(timeout=20) == 4
+
+
+async def resolve_checks(app: Mainspring) -> None:
+    store = (await app.services()).store
+    connection = await store.database.connect("test")
+    await resolve(connection, app)
+    await connection.close()
+
+
+# ── bad input ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_an_unknown_parent_is_refused_and_nothing_is_submitted(
+    app: Mainspring, work: Work, connection: asyncpg.Connection[asyncpg.Record]
+) -> None:
+    first = await work.note.submit("first")
+
+    with pytest.raises(InvalidInput, match="no such run") as caught:
+        await work.note.options(after=[first, uuid4()]).submit("second")
+
+    assert caught.value.code == "parent-not-found"
+    assert await count(connection) == await count(connection, "held") == 0
+
+
+async def test_an_unknown_parent_in_a_callers_transaction_spoils_nothing(
+    app: Mainspring, work: Work, url: str, connection: asyncpg.Connection[asyncpg.Record]
+) -> None:
+    callers = await asyncpg.connect(url)
+    async with callers.transaction():
+        with pytest.raises(InvalidInput, match="no such run"):
+            await work.note.options(after=uuid4(), connection=callers).submit("second")
+        first = await work.note.options(connection=callers).submit("first")
+        await work.note.options(after=first, connection=callers).submit("third")
+    await callers.close()
+    await run_until_idle(app)
+
+    assert work.done == ["first", "third"]
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ({"after": "nonsense"}, "invalid-after"),
+        ({"after": []}, "invalid-after"),
+        ({"after": uuid4(), "on": "sunday"}, "invalid-on"),
+        ({"after": uuid4(), "otherwise": "panic"}, "invalid-otherwise"),
+        ({"on": "success"}, "invalid-on"),
+    ],
+)
+async def test_what_makes_no_sense_is_refused(app: Mainspring, work: Work, options: dict[str, Any], code: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        work.note.options(**options)
+
+    assert caught.value.code == code
+
+
+async def test_a_result_of_a_run_that_need_not_succeed_is_no_argument(app: Mainspring, work: Work) -> None:
+    first = await work.note.submit(1)
+
+    with pytest.raises(InvalidInput) as caught:
+        await work.note.options(after=first, on="end").submit(first.output)
+
+    assert caught.value.code == "result-without-success"
