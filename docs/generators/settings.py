@@ -70,6 +70,7 @@ KEPT = {
     "a completion that came too late (`stale`)": pruner.STALE_KEPT,
     "an operation that ended, for `mainspring operation list`": pruner.OPERATIONS_KEPT,
     "an idempotency key": "1 day after its run ended",
+    "a unique key": "until its run is over, and its period; at least 1 hour",
     "dead letters, history, log lines and audit": "until somebody removes them",
 }
 

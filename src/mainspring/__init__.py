@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         ScheduleSummary,
     )
     from mainspring.model.steering import Cancel, Fail, Retry, Snooze
+    from mainspring.model.unique import Debounce, Unique
     from mainspring.schedule.calendar import Calendar
     from mainspring.schedule.deciding import CatchUp
     from mainspring.schedule.schedule import Schedule
@@ -45,6 +46,7 @@ __all__ = [
     "CatchUp",
     "ChunkJob",
     "Context",
+    "Debounce",
     "Explanation",
     "Fail",
     "Flow",
@@ -79,6 +81,7 @@ __all__ = [
     "ScheduleSummary",
     "Snooze",
     "State",
+    "Unique",
 ]
 
 _HOMES = {
@@ -90,6 +93,7 @@ _HOMES = {
     "CatchUp": "mainspring.schedule.deciding",
     "ChunkJob": "mainspring.app.chunk_job",
     "Context": "mainspring.model.context",
+    "Debounce": "mainspring.model.unique",
     "Explanation": "mainspring.model.admission",
     "Fail": "mainspring.model.steering",
     "Flow": "mainspring.app.flow",
@@ -124,6 +128,7 @@ _HOMES = {
     "ScheduleSummary": "mainspring.model.scheduling",
     "Snooze": "mainspring.model.steering",
     "State": "mainspring.model.lifecycle",
+    "Unique": "mainspring.model.unique",
 }
 
 

@@ -14,7 +14,7 @@
     │   │   · CalendarNotFound · LimitNotFound · FlowNotFound
     ├── Conflict                           someone got there first
     │   ├── RunAlreadyStarted · RunAlreadyEnded · RunNotDead · RunNotEnded
-    │   ├── RevisionConflict · IdempotencyConflict · KeyBusy · LeaseLost
+    │   ├── RevisionConflict · IdempotencyConflict · UniqueConflict · KeyBusy · LeaseLost
     │   ├── ScheduleExists · ScheduleVersionConflict
     │   ├── CalendarExists · CalendarVersionConflict · CalendarInUse
     ├── OutcomeUnknown                     COMMIT was sent and its answer was lost
@@ -208,6 +208,12 @@ class RevisionConflict(Conflict):
 
 class IdempotencyConflict(Conflict):
     code = "idempotency-conflict"
+
+
+class UniqueConflict(Conflict):
+    """Another run holds the unique key: `fields` has its id."""
+
+    code = "unique-conflict"
 
 
 class KeyBusy(Conflict):

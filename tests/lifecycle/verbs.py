@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from asyncpg import Record
 
+    from mainspring.model.unique import Wish
     from mainspring.store.connection import Connection
     from mainspring.store.database import Database
     from mainspring.store.jobs import JobRef
@@ -392,16 +393,16 @@ class Stage:
         await self.observer.execute(
             """delete from later; delete from held; delete from ready; delete from lease; delete from dead;
                delete from attempt; delete from idempotency; delete from audit; delete from stale;
-               delete from worker; delete from occurrence; delete from cursor"""
+               delete from worker; delete from occurrence; delete from cursor; delete from unique_key"""
         )
 
-    async def set_up(self, spot: str, *, in_company: bool = False) -> Subject:
+    async def set_up(self, spot: str, *, in_company: bool = False, wish: Wish | None = None) -> Subject:
         """A run in the given state or spot that was claimed before; it is due and expired unless the spot says not.
 
         In company, its lease holds another run, so that it lives on when this one leaves.
         """
         await self.clear()
-        subject = await self.submit()
+        subject = await self.submit(wish=wish)
         await claim(self.second, subject, State.READY)
         seen = State.RUNNING
         for verb in WAYS[spot]:
@@ -412,11 +413,21 @@ class Stage:
         assert seen is state_at(spot)
         return subject
 
-    async def submit(self, key: str = "key") -> Subject:
+    async def submit(self, key: str = "key", *, wish: Wish | None = None) -> Subject:
         """A new run, ready and too old at once."""
         job, line_id = self._job, self._line_id
         run_id = submissions.new_run_ids(1, 3, datetime.now(UTC))[0]
-        run = NewRun(
+        run = self.new_run(key, wish)
+        known = submissions.known_document(await installation_of(self.observer), {}, {})
+        await submissions.submit_items(self.observer, [run_id], [run], known)
+        subject = Subject(run_id, job.id, line_id, uuid4(), uuid4())
+        await self.observer.execute(_FIRED, subject.lane, subject.schedule_id, TOMORROW, run_id)
+        return subject
+
+    def new_run(self, key: str, wish: Wish | None = None) -> NewRun:
+        """As somebody submits it, under an idempotency key or a unique one."""
+        job, line_id = self._job, self._line_id
+        return NewRun(
             tenant_id=DEFAULT_TENANT,
             job_id=job.id,
             job_version=job.version,
@@ -427,14 +438,10 @@ class Stage:
             tags=["one", "two"],
             submitted_by="someone",
             max_age=A_MOMENT,
-            key=key,
-            digest=b"d",
+            key=key if wish is None else None,
+            digest=b"d" if wish is None else None,
+            wish=wish,
         )
-        known = submissions.known_document(await installation_of(self.observer), {}, {})
-        await submissions.submit_items(self.observer, [run_id], [run], known)
-        subject = Subject(run_id, job.id, line_id, uuid4(), uuid4())
-        await self.observer.execute(_FIRED, subject.lane, subject.schedule_id, TOMORROW, run_id)
-        return subject
 
     async def look(self, subject: Subject) -> Seen:
         """Where the run is."""

@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 from tests.waiting import until
 
-from mainspring import Limit, Mainspring, RetryPolicy
+from mainspring import Limit, Mainspring, RetryPolicy, Unique
 from mainspring.errors import FlowNotFound, InvalidInput, ResultTimeout
 from mainspring.model.flow import MAX_NODES, FlowState
 from mainspring.model.lifecycle import State
@@ -327,3 +327,18 @@ async def test_an_unknown_flow_is_not_found(app: Mainspring) -> None:
         await app.flows.find("0199a1b2-c3d4-8005-9f00-0123456789ab")
     with pytest.raises(InvalidInput, match="not a flow id"):
         await app.flows.find(uuid4())
+
+
+async def test_runs_that_are_unique_do_not_wait_for_others(app: Mainspring, kitchen: Kitchen) -> None:
+    @app.job(unique=Unique("customer"))
+    async def bill(customer: str) -> None: ...
+
+    first = await kitchen.extract.submit(1)
+    flow = app.flow("bills")
+    flow.add(bill, "acme")
+
+    for submission in (flow.submit(), bill.options(after=first).submit("acme")):
+        with pytest.raises(InvalidInput) as caught:
+            await submission
+        assert caught.value.code == "unique-and-waiting"
+    await bill.options(unique=False, after=first).submit("acme")

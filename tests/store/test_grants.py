@@ -63,7 +63,7 @@ ACTING = """
     connections/has_locked_tables dependencies/add flows/add flows/audit flows/hold flows/lock flows/replace
     jobs/objection_to
     leases/request_cancel operations/advance operations/lock_if_at operations/start queues/pause queues/resume
-    runs/cancel_waiting runs/change runs/exists runs/purge runs/requeue runs/rerun runs/submit
+    runs/cancel_waiting runs/change runs/exists runs/purge runs/requeue runs/rerun runs/submit unique_keys/holder
     workers/request_drain
 """
 FIRING = """
@@ -99,7 +99,8 @@ WORKING = """
     reports/append_lines reports/find_checkpoint reports/forget reports/note_progress reports/store_checkpoints
     health/clock leases/prune_stale operations/prune
     schedules/previous_success
-    reports/sweep runs/claim runs/expire runs/forget_keys runs/held_groups runs/lanes_to_tidy runs/lanes_with_held
+    reports/sweep runs/claim runs/expire runs/forget_keys runs/forget_unique_keys runs/held_groups runs/lanes_to_tidy
+    runs/lanes_with_held
     runs/lines_to_rerank runs/next_due runs/promote runs/release runs/rerank runs/waiting_lines workers/beat
     workers/begin_heartbeats workers/count_heartbeats workers/check_writable workers/check_writable_before
     workers/lock_heartbeat

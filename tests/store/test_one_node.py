@@ -15,6 +15,7 @@ from tests.registering import registered_worker
 
 from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.run import PRIORITIES, NewRun
+from mainspring.model.unique import Wish
 from mainspring.store import completions, dead, leases, queues, runs, schedule_firing, schedulers, submissions, workers
 from mainspring.store.callers import callers_connection
 from mainspring.store.connection import transaction
@@ -43,6 +44,13 @@ TEMPLATE = NewRun(tenant_id=1, job_id=JOB, job_version=1, line_id=LINE, priority
 # A key that stands for a run already.
 USED = TEMPLATE._replace(key="used", digest=b"what it is")
 KEPT = "insert into idempotency (lane, tenant_id, key, run_id, digest) values ($1, 1, 'used', $2, $3)"
+# And a unique key that a waiting run holds.
+WISH = Wish("customer\tacme", "waiting_or_running", None, None, False)
+UNIQUE = TEMPLATE._replace(wish=WISH)
+HELD = """
+    insert into unique_key (lane, tenant_id, job_id, key, run_id, submission, taken_at, check_at)
+    values ($1, 1, 1, E'customer\\tacme', $2, $2, clock_now(), clock_now())
+"""
 DEAD = "select id from dead where lane = $1"
 AT_HOME = UUID("00000000-0000-4000-8000-000000000007")  # its home is the lane of all the others
 WORKER, LOST = UUID("00000000-0000-4000-8000-00000000aaaa"), UUID("00000000-0000-4000-8000-00000000bbbb")
@@ -91,6 +99,21 @@ async def submit_under_a_key(connection: Connection) -> None:
 async def submit_under_a_key_again(connection: Connection) -> None:
     """The key of a run that is there before all acts."""
     assert await verdicts(connection, [USED]) == ["same"]
+
+
+async def submit_under_a_unique_key(connection: Connection) -> None:
+    assert await verdicts(connection, [UNIQUE._replace(wish=WISH._replace(key="customer\tbolt"))]) == ["new"]
+
+
+async def submit_under_a_unique_key_again(connection: Connection) -> None:
+    """The key of a run that waits."""
+    assert await verdicts(connection, [UNIQUE]) == ["earlier"]
+
+
+async def submit_debounced_again(connection: Connection) -> None:
+    """The run that waits gets what this one brings."""
+    last = UNIQUE._replace(delay=60.0, wish=WISH._replace(rule="debounce", seconds=60.0, most=600.0))
+    assert await verdicts(connection, [last]) == ["replaced"]
 
 
 async def submit_for_later(connection: Connection) -> None:
@@ -222,6 +245,9 @@ ACTS: dict[str, Act] = {
     for each in (
         submit_under_a_key,
         submit_under_a_key_again,
+        submit_under_a_unique_key,
+        submit_under_a_unique_key_again,
+        submit_debounced_again,
         submit_for_later,
         submit_what_expires,
         submit_to_strangers,
@@ -244,7 +270,15 @@ ACTS: dict[str, Act] = {
     )
 }
 
-SUBMISSIONS = (submit_under_a_key, submit_under_a_key_again, submit_for_later, submit_what_expires)
+SUBMISSIONS = (
+    submit_under_a_key,
+    submit_under_a_key_again,
+    submit_under_a_unique_key,
+    submit_under_a_unique_key_again,
+    submit_debounced_again,
+    submit_for_later,
+    submit_what_expires,
+)
 WITHIN_TRANSACTIONS = (*SUBMISSIONS, cancel, requeue, purge)
 
 
@@ -258,6 +292,9 @@ async def scene(coordinator: Connection) -> Connection:
     await claim(coordinator, LOST)
     await coordinator.execute(FILL)
     await coordinator.execute(KEPT, LANE, *new_run_ids(1, LANE, DUE_AT), USED.digest)
+    await coordinator.execute(
+        HELD, LANE, await coordinator.fetchval("select id from later where lane = $1 limit 1", LANE)
+    )
     await coordinator.execute(SCHEDULED, LANE, SCHEDULE)
     await coordinator.execute(CURSOR, LANE, SCHEDULE, DUE_AT)
     await coordinator.execute(ENDED, LANE, *new_run_ids(1, LANE, DUE_AT), DUE_AT)

@@ -89,6 +89,9 @@ FILL = """
     select n % 8, gen_random_uuid(), 1, '', '', '' from generate_series(1, 20000) as n;
     insert into idempotency (lane, tenant_id, key, run_id, digest)
     select n % 8, 1, n::text, gen_random_uuid(), '' from generate_series(1, 2000) as n;
+    insert into unique_key (lane, tenant_id, job_id, key, run_id, submission, taken_at, check_at)
+    select n % 8, 1, n % 50, n::text, gen_random_uuid(), gen_random_uuid(), clock_now(), clock_now()
+    from generate_series(1, 2000) as n;
     insert into audit (lane, tenant_id, actor, action, subject)
     select n % 8, 1, '', '', gen_random_uuid()::text from generate_series(1, 2000) as n;
     insert into attempt (lane, run_id, fence, attempt, tenant_id, job_id, job_version, line_id, priority, outcome,
@@ -148,6 +151,7 @@ STAGE = """
 # A value for each parameter, by its name.
 SAMPLES = {
     "actor": "'tester'",
+    "become": A_RUN,
     "bound": "1000",
     "calendars": "null",
     "calendars_revision": "null",
@@ -172,6 +176,7 @@ SAMPLES = {
     "fired": "array_fill(clock_now(), array[3])",
     "following": "array[null, clock_now(), clock_now()]",
     "following_due": "array[null, clock_now(), clock_now()]",
+    "holder": f"'{IN_LANE_0[0]}'",
     "horizon": "0",
     "ids": f"'{{{','.join(IN_LANE_0)}}}'",
     "instants": "array_fill(clock_now(), array[3])",
@@ -180,8 +185,10 @@ SAMPLES = {
     "item_digest": "''",
     "item_key": "'key'",
     "item_ordinal": "0",
+    "item_place": "1",
     "item_run": f"'{IN_LANE_0[0]}'",
     "item_tenant": "1",
+    "item_verdict": "'earlier'",
     "items": "'[]'",
     "job": "1",
     "kept_digest": "null",
@@ -191,6 +198,7 @@ SAMPLES = {
     "lane": "0",
     "lanes": "'{0,1,2,3,4,5,6,7}'",
     "late_by": "null",
+    "latest": "clock_now()",
     "last_at": "'2020-01-01'",
     "lease": f"'{IN_LANE_0[0]}'",
     "leases": f"'{{{','.join(IN_LANE_0)}}}'",
@@ -202,6 +210,8 @@ SAMPLES = {
     "masks": f"'{{{','.join(['1' * BATCH] * 3)}}}'",
     "name": "'name-000008'",
     "names": "'{holidays}'",
+    "newer": A_RUN,
+    "newer_gates": "'7:8'",
     "nominal_at": "clock_now()",
     "not_new": "'{}'",
     "objection": "'foreign'",
@@ -209,6 +219,10 @@ SAMPLES = {
     "options": "'{}'",
     "ordinals": "'{0,1,2}'",
     "outcomes": "'{succeeded,succeeded,succeeded}'",
+    "own_id": f"'{IN_LANE_0[0]}'",
+    "own_job": "1",
+    "own_key": "'key'",
+    "own_tenant": "1",
     "part": "0",
     "past": "'{2020-01-01}'",
     "previous": "array_fill(clock_now(), array[3])",
@@ -274,6 +288,7 @@ SAMPLES = {
     "since": "'2020-01-01'",
     "since_epoch": "1577836800",
     "skips": f"'{SKIPS}'",
+    "span": "'5 minutes'",
     "spec": "'{}'",
     "state": "'active'",
     "subject": "'x'",
@@ -294,6 +309,10 @@ SAMPLES = {
     "are_packed": "'{true}'",
     "is_all_ours": "false",
     "versions": "'{1,1,1}'",
+    "was_ranked": "1",
+    "was_ready": "clock_now()",
+    "wish": """'{"key": "key", "rule": "waiting_or_running"}'""",
+    "wishes": """array['{"key": "key", "rule": "waiting_or_running"}'::jsonb]""",
     "worker": f"'{WORKER}'",
     "this": f"'{IN_LANE_0[0]}'",
     "size": str(BATCH),
@@ -328,6 +347,7 @@ OF_SCHEDULES |= {"until": "'~'", "scan": "51"}
 OTHER_SAMPLES: dict[str, dict[str, str]] = {
     "flows/list": {"before": "'ffffffff-ffff-8fff-bfff-ffffffffffff'"},
     "submit_runs": {"runs": f"array[{A_RUN}]"},
+    "take_unique_key": {"most": "'1 hour'", "seen": "0"},
     "schedules/resume": {"state": "'done'"},
     "schedules/find_many": {"names": "'{name-000008,name-000016}'"},
     "schedules/lock_many": {"names": "'{name-000008,name-000016}'"},

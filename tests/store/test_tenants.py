@@ -65,6 +65,7 @@ WITHOUT = {
 }
 # Whose rows say by a column whose they are, or by the runs in them.
 OF_TENANTS = {"ready", "later", "held", "dead", "lease", "attempt", "idempotency", "audit", "job", "line", "queue"}
+OF_TENANTS |= {"unique_key"}
 OF_TENANTS |= {"operation", "log", "progress", "checkpoint", "schedule", "schedule_version", "cursor"}
 OF_TENANTS |= {"occurrence", "occurrence_past", "skipped", "calendar", "limit_rule", "slot", "flow"}
 

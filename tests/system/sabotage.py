@@ -25,7 +25,6 @@ from mainspring.worker.supervisor import Supervisor
 from mainspring.worker.time_limits import Timekeeper
 
 if TYPE_CHECKING:
-
     from mainspring.store.connection import Connection
     from mainspring.worker.flusher import SentLease
 

@@ -233,7 +233,8 @@ async def test_a_run_from_submission_to_cancellation(url: str, greet: str) -> No
     first = mainspring("run", "submit", "greet", *words, "--database-url", url)
     again = mainspring("run", "submit", "greet", *words, "-o", "json", "--database-url", url)
     run_id = first.out.strip()
-    assert again.document == {"id": run_id}
+    assert again.document == {"id": run_id, "is_new": False}
+    assert f"an earlier run answers: {run_id}" in again.err
 
     run = mainspring("-o", "json", "run", "show", run_id, "--database-url", url).document
     assert (run["job"], run["payload"]) == ("greet", {"name": "Ada", "count": 3})

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mainspring.model.concurrency import Limit
     from mainspring.model.context import Context
     from mainspring.model.policy import RetryPolicy
+    from mainspring.model.unique import Debounce, Unique
     from mainspring.schedule.deciding import CatchUp
     from mainspring.schedule.schedule import Schedule
 
@@ -36,6 +37,8 @@ class JobKeywords(TypedDict, total=False):
     run_timeout: timedelta | float | None
     start_within: timedelta | float | None
     limit: Limit | Sequence[Limit] | None
+    unique: Unique | None
+    debounce: Debounce | None
     capture_logs: str | None
     schedule: str | Schedule | None
     zone: str

@@ -116,7 +116,7 @@ class JobCollection(Collection):
             job: Job[Any, Any] = Job(self._app, self._app.registry.find(name), checked)
             return await self._app.submitting.submit(job, self._app.registry.encode(name, given))
         submissions = (await self._app.services()).submissions
-        return Handle(self._app, await submissions.submit_by_name(self._app.actor, name, given, checked))
+        return Handle(self._app, *await submissions.submit_by_name(self._app.actor, name, given, checked))
 
     find_sync = blocking(find)
     list_sync = blocking(list)

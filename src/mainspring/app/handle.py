@@ -21,14 +21,19 @@ R = TypeVar("R")
 
 
 class Handle(Generic[R]):
-    """One run, by its id. Each method has a twin for code that is not async: `handle.result_sync()`."""
+    """One run, by its id. Each method has a twin for code that is not async: `handle.result_sync()`.
 
-    __slots__ = ("_app", "id")
+    `is_new` says whether this submission made the run; if not, an earlier one answers it, which has the same
+    idempotency or unique key. None: the handle was not made by a submission.
+    """
+
+    __slots__ = ("_app", "id", "is_new")
     called = "handle"
 
-    def __init__(self, app: Mainspring, run_id: UUID) -> None:
+    def __init__(self, app: Mainspring, run_id: UUID, is_new: bool | None = None) -> None:
         self._app = app
         self.id = run_id
+        self.is_new = is_new
 
     @property
     def opener(self) -> Mainspring:

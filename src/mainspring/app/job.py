@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from mainspring.model.job import JobDefinition
     from mainspring.model.line import Delivery
     from mainspring.model.policy import RetryPolicy
+    from mainspring.model.unique import Debounce, Unique
     from mainspring.schedule.schedule import Schedule
     from mainspring.store.callers import CallersConnection
     from mainspring.worker.registry import Handler
@@ -79,6 +80,8 @@ class Job(Generic[P, R]):
         after: object = None,
         on: Condition | str | None = None,
         otherwise: Otherwise | str | None = None,
+        unique: Unique | bool | None = None,
+        debounce: Debounce | bool | None = None,
         connection: object | None = None,
     ) -> Self:
         """The same job with other options for what is submitted through it.
@@ -86,6 +89,7 @@ class Job(Generic[P, R]):
         `labels` are what a worker must have, instead of those the job names. `delivery` is `"at_least_once"` or
         `"at_most_once"`, instead of what the job says.
         `retry`, `timeout`, `run_timeout`, `start_within` and `max_age` replace what the job says.
+        `unique` and `debounce` say which runs are one, instead of what the job says; False: none are.
         `headers` are small texts that travel with the run; handlers find them in `context.headers`.
         `after` are runs, by their handles or ids, that have to end before this one may start: `on` says how,
         `"success"`, `"failure"` or `"end"`; if one ends otherwise, this one is cancelled, or with `otherwise="hold"`
@@ -111,6 +115,8 @@ class Job(Generic[P, R]):
             after=after,
             on=on,
             otherwise=otherwise,
+            unique=unique,
+            debounce=debounce,
         )
         options.check_for(self.definition)
         callers = None if connection is None else callers_connection(connection)

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from mainspring.model.context import Context
     from mainspring.model.line import Delivery
     from mainspring.model.policy import RetryPolicy
+    from mainspring.model.unique import Debounce, Unique
     from mainspring.schedule.deciding import CatchUp
     from mainspring.schedule.schedule import Schedule
     from mainspring.worker.environment import Middleware
@@ -155,6 +156,8 @@ class Mainspring:
         run_timeout: timedelta | float | None = None,
         start_within: timedelta | float | None = None,
         limit: Limit | Sequence[Limit] | None = None,
+        unique: Unique | None = None,
+        debounce: Debounce | None = None,
         capture_logs: str | None = None,
         schedule: str | Schedule | None = None,
         zone: str = ...,
@@ -180,6 +183,9 @@ class Mainspring:
 
         With `limit=Limit(3)` at most three of its runs execute at once, in the whole fleet; with
         `limit=Limit(1, key="customer")` one for each customer.
+
+        With `unique=Unique("customer")` one run for each customer waits or runs, and whoever submits another one gets
+        that; with `debounce=Debounce(30, key="customer")` the last one submitted within 30 seconds wins.
 
         With `chunk=100` one call of the handler gets up to that many runs, as a list of items, and answers for each; a
         run waits for others for `chunk_wait` at most, 0.2 seconds unless told.

@@ -9,11 +9,11 @@ from mainspring.errors import ForeignDatabase
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from uuid import UUID
 
     from mainspring.app.job import Job
     from mainspring.app.mainspring import Mainspring
     from mainspring.control.submissions import Submissions
+    from mainspring.model.run import AcceptedBatch
 
 R = TypeVar("R")
 
@@ -40,7 +40,7 @@ class SubmittingToStore:
         submissions = await self._submissions()
         what = (self._app.actor, job.definition, job.submit_options)
         if job.connection is None:
-            return Handle(self._app, await submissions.submit(*what, payload))
+            return Handle(self._app, *await submissions.submit(*what, payload))
         return self._handles(await submissions.submit_on(job.connection, *what, [payload]))[0]
 
     async def submit_many(self, job: Job[Any, R], payloads: Sequence[bytes]) -> list[Handle[R]]:
@@ -74,12 +74,14 @@ class SubmittingToStore:
         assert job.connection is not None
         what = (self._app.actor, job.definition, job.submit_options)
         prepared = self._app.blocking(submissions.prepare(*what, payloads))
-        ids = prepared.send_sync(job.connection)
+        accepted = prepared.send_sync(job.connection)
         self._app.blocking(prepared.wake())
-        return self._handles(ids)
+        return self._handles(accepted)
 
     async def _submissions(self) -> Submissions:
         return (await self._app.services()).submissions
 
-    def _handles(self, ids: Sequence[UUID]) -> list[Handle[Any]]:
-        return [Handle(self._app, run_id) for run_id in ids]
+    def _handles(self, accepted: AcceptedBatch) -> list[Handle[Any]]:
+        if not accepted.earlier:
+            return [Handle(self._app, run_id, True) for run_id in accepted.ids]
+        return [Handle(self._app, run_id, place not in accepted.earlier) for place, run_id in enumerate(accepted.ids)]

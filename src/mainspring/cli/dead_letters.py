@@ -100,5 +100,5 @@ def print_moved(invocation: Invocation, moved: Moved, verb: str) -> int:
     else:
         invocation.print(f"{len(moved.done):,} {verb}")
         for run_id in moved.skipped:
-            invocation.print(f"skipped, not dead: {run_id}")
+            invocation.print(f"skipped, not dead, or another run holds its unique key: {run_id}")
     return 1 if moved.skipped else 0

@@ -13,6 +13,7 @@ from mainspring.cli.parsing import parse_instant, parse_payload, parse_retry, pa
 from mainspring.cli.text import as_json
 from mainspring.model.lifecycle import State
 from mainspring.model.options import SubmitKeywords, SubmitOptions
+from mainspring.model.run import Accepted
 
 Arg = Annotated[tuple[str, ...], Repeatable, Parameter(help="name=value, once per argument; the value may be JSON.")]
 Payload = Annotated[str | None, Parameter(help="All arguments as one JSON object.")]
@@ -95,7 +96,8 @@ async def submit(
 ) -> None:
     """Accept a run of a job; print its id.
 
-    When the id is printed, the run is durable. Without --app the job is looked up
+    When the id is printed, the run is durable; if it is that of an earlier run, which
+    has the same idempotency key or unique key, that is said. Without --app the job is looked up
     in the database, where it appears when an application that defines it first
     starts a worker or submits a run.
 
@@ -113,19 +115,21 @@ async def submit(
         if application is not None:
             application.registry.find(job)  # raises if it is not one of its jobs
         submissions = (await client.services()).submissions
-        run_id = await submissions.submit_by_name(client.actor, job, arguments, checked)
+        run = await submissions.submit_by_name(client.actor, job, arguments, checked)
+        if not run.is_new:
+            invocation.say(f"an earlier run answers: {run.id}")
         if not wait:
-            _print_id(invocation, run_id)
+            _print_id(invocation, run)
             return
-        invocation.say(f"submitted {run_id}; waiting for its end")
-        await _print_result(invocation, client, run_id, None if patience is None else patience.total_seconds())
+        invocation.say(f"submitted {run.id}; waiting for its end" if run.is_new else "waiting for its end")
+        await _print_result(invocation, client, run.id, None if patience is None else patience.total_seconds())
 
 
-def _print_id(invocation: Invocation, run_id: UUID) -> None:
+def _print_id(invocation: Invocation, run: Accepted) -> None:
     if invocation.wants_json:
-        invocation.print_json({"id": run_id})
+        invocation.print_json({"id": run.id, "is_new": run.is_new})
     else:
-        invocation.print(str(run_id))
+        invocation.print(str(run.id))
 
 
 async def _print_result(invocation: Invocation, client: Mainspring, run_id: UUID, timeout: float | None) -> None:

@@ -140,6 +140,8 @@ def _lines_about(run: Run) -> Iterator[tuple[str, str | Text]]:
     yield "submitted", f"{as_instant(run.submitted_at)} by {run.submitted_by or 'unknown'}"
     if run.idempotency_key is not None:
         yield "key", run.idempotency_key
+    if run.unique_key is not None:
+        yield "unique key", run.unique_key
     if run.tags:
         yield "tags", ", ".join(run.tags)
     if run.worker_id is not None:

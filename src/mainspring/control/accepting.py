@@ -21,9 +21,11 @@ from mainspring.errors import (
     NodeUnreachable,
     OutcomeUnknown,
     StoreError,
+    UniqueConflict,
 )
 from mainspring.model.ids import lane_of
-from mainspring.store import dependencies, flows, submissions
+from mainspring.model.run import AcceptedBatch
+from mainspring.store import dependencies, flows, lists, submissions
 from mainspring.store.confirming import confirm
 from mainspring.store.connection import patience, transaction
 from mainspring.store.database import end_connections
@@ -63,7 +65,9 @@ class RunBatch:
         self.runs = runs
         self.known = known
         self.arrived_at = arrived_at
-        self.is_keyed = any(run.key is not None for run in runs)
+        self.is_unique = runs[0].wish is not None  # all of a batch, or none
+        self.is_keyed = self.is_unique or any(run.key is not None for run in runs)  # each has its own lane
+        self.accepted: set[UUID] = set()  # of those with unique keys, by a COMMIT that went unanswered
         self.lost_senders: list[str] = []  # connections whose COMMIT went unanswered
 
     def failure(self, error: Exception) -> Exception:
@@ -137,7 +141,7 @@ class Acceptor:
                 verdicts = await _submit_items(connection, batch)
         except DatabaseBusy as error:
             if batch.is_keyed and not await submissions.has_locked_tables(connection):
-                raise _key_busy() from error
+                raise _key_busy(batch) from error
             raise
         check_verdicts(verdicts, batch.runs)
         return verdicts
@@ -154,12 +158,18 @@ class Acceptor:
         """After a lost answer: whether the batch is there, as a whole or not at all.
 
         The old connection must be gone first, and what is there must be on the standby before anyone is told. A key
-        is its own answer: sent again, it is the same.
+        is its own answer: sent again, it is the same. A unique key is not: another run may hold it by now, or none. So
+        runs that are there are not sent again; of their batch, the others were answered with earlier runs.
         """
         connection = await self._link.get()
         with patience(connection, STATEMENT_SECONDS):
             if not await end_connections(connection, batch.lost_senders, wait=GONE_SECONDS):
                 raise OutcomeUnknown("A connection whose COMMIT went unanswered is still there, and may yet commit.")
+            if batch.is_unique:
+                tenant_id = batch.runs[0].tenant_id
+                batch.accepted |= (await lists.states_of(connection, batch.ids, tenant_id=tenant_id)).keys()
+                await confirm(connection, map(lane_of, batch.accepted))
+                return False
             if batch.is_keyed or not await submissions.any_accepted(connection, batch.ids[0]):
                 return False
             await confirm(connection, map(lane_of, batch.ids))
@@ -176,13 +186,21 @@ async def _submit_items(connection: Connection, batch: RunBatch) -> list[submiss
     if any(run.after for run in batch.runs):
         await dependencies.add(connection, batch.ids, batch.runs)
     key_wait = KEY_WAIT if batch.is_keyed else None
-    verdicts = await submissions.submit_items(connection, batch.ids, batch.runs, batch.known, key_wait=key_wait)
+    verdicts = await submissions.submit_items(
+        connection, batch.ids, batch.runs, batch.known, key_wait=key_wait, accepted=batch.accepted
+    )
     if len(verdicts) > 1:  # all or none; what was found about a single one is committed, so that the standby has it
         check_verdicts(verdicts, batch.runs)
     return verdicts
 
 
-def _key_busy() -> KeyBusy:
+def _key_busy(batch: RunBatch) -> KeyBusy:
+    if batch.is_unique:
+        return KeyBusy(
+            "The unique key is in use in another transaction that is still open.",
+            code="unique-key-busy",
+            hint="Try again when that transaction has ended.",
+        )
     return KeyBusy(
         "The idempotency key is in use in another transaction that is still open.",
         hint="Try again when that transaction has ended.",
@@ -203,6 +221,26 @@ def check_verdicts(verdicts: Sequence[submissions.Verdict], runs: Sequence[NewRu
                 value=key,
                 run_id=str(each.run_id),
             )
+        _refuse_if_unwanted(each, runs[each.ordinal])
+
+
+def _refuse_if_unwanted(verdict: submissions.Verdict, run: NewRun) -> None:
+    if verdict.verdict == "earlier" and run.wish is not None and run.wish.refuses:
+        raise UniqueConflict(
+            f"Run {verdict.run_id} holds the unique key {run.wish.shown}.",
+            hint=f"See where it is: mainspring run show {verdict.run_id}",
+            field="unique",
+            value=run.wish.shown,
+            run_id=str(verdict.run_id),
+        )
+
+
+def accepted_from(ids: list[UUID], verdicts: Sequence[submissions.Verdict]) -> AcceptedBatch:
+    """What stands for each item: its own run, unless an earlier one answers it."""
+    earlier = {each.ordinal: each.run_id for each in verdicts if each.run_id != ids[each.ordinal]}
+    if not earlier:
+        return AcceptedBatch(ids)
+    return AcceptedBatch([earlier.get(place, run_id) for place, run_id in enumerate(ids)], earlier.keys())
 
 
 def _raise_if_hopeless(error: Exception, waited: float, batch: RunBatch) -> None:

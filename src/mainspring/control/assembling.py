@@ -11,6 +11,7 @@ from mainspring.model.headers import read_headers
 from mainspring.model.lifecycle import Outcome, State
 from mainspring.model.payload import decode
 from mainspring.model.run import Attempt, Run, Transition
+from mainspring.model.unique import shown, unique_key_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,6 +36,7 @@ def as_run(
     latest = row if row is not None else attempts[-1]
     tries = [_as_attempt(each) for each in attempts]
     payload, headers = latest["payload"], read_headers(latest["headers"])
+    unique_key = unique_key_in(latest["headers"])
     return Run(
         id=run_id,
         job=job,
@@ -54,6 +56,7 @@ def as_run(
         submitted_at=latest["submitted_at"],
         submitted_by=latest["submitted_by"],
         idempotency_key=latest["idempotency_key"],
+        unique_key=None if unique_key is None else shown(unique_key),
         expires_at=row["expires_at"] if row is not None else None,
         retry_until=row["retry_until"] if row is not None else None,
         overrides={} if row is None or row["overrides"] is None else msgspec.json.decode(row["overrides"]),

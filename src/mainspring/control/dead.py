@@ -29,7 +29,7 @@ MOST_AT_ONCE = 1_000
 
 
 class Moved(NamedTuple):
-    """Which of the named runs were moved, and which were not dead (any more)."""
+    """Which of the named runs were moved, and which were not dead (any more), or kept by their unique key."""
 
     done: list[UUID]
     skipped: list[UUID]
@@ -52,9 +52,9 @@ class DeadLetters:
     ) -> Moved:
         """Put dead runs back in line: the same runs, with their history, and all their attempts again.
 
-        Those that are not dead (any more) are skipped. `arguments` replaces the arguments of a single run; they are
-        checked against the handler's signature if this application defines the job. A requeued run does not expire,
-        unless a new `max_age` is given.
+        Those that are not dead (any more), or whose unique key another run holds, are skipped. `arguments` replaces the
+        arguments of a single run; they are checked against the handler's signature if this application defines the job.
+        A requeued run does not expire, unless a new `max_age` is given.
         """
         payload = None if arguments is None else await self._encoded(actor, run_ids, arguments)
         act = act_of(actor, reason, changed=() if payload is None else ("payload",))
@@ -84,11 +84,12 @@ class DeadLetters:
                 hint="Requeue the runs one by one, each with its arguments.",
                 field="arguments",
             )
-        return await self._runs.encoded(actor, run_ids[0], arguments)
+        return await self._runs.encoded_for_requeue(actor, run_ids[0], arguments)
 
     async def raise_unless_moved(self, actor: Actor, moved: Moved, verb: str) -> None:
         """For those who meant one run: it is not dead, and where it is instead says who got there first."""
         for run_id in moved.skipped:
+            await self._runs.raise_if_key_is_held(actor, run_id)
             run = await self._runs.find_confirmed(actor, run_id)
             raise RunNotDead(
                 f"Run {run_id} is {run.state}; only a dead run can be {verb}.",

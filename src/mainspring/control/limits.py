@@ -44,7 +44,7 @@ class LimitsInForce:
         self._marked: set[int] = set()  # limits that know that some of their runs are elsewhere
 
     async def of(self, actor: Actor, job: str, queue: str, *, has_own_lane: bool) -> tuple[LimitRule, ...]:
-        """Narrowest first. `has_own_lane`: its key or its parents decide in which lane the run is, and no limit."""
+        """Narrowest first. `has_own_lane`: a key or its parents decide in which lane the run is, and no limit."""
         rules = (await self._books.of(actor.tenant)).of(job, queue)
         unmarked = {rule.id for rule in rules if has_own_lane and not rule.is_spread} - self._marked
         if unmarked:

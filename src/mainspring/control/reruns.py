@@ -40,7 +40,7 @@ class Reruns:
     ) -> UUID:
         """Run something again that is over; answers with the run that stands for it now: the same, or a new one."""
         parsed = self._runs.parse(run_id)
-        payload = await self._runs.encoded(actor, parsed, arguments)
+        payload = await self._runs.encoded_for_requeue(actor, parsed, arguments)
         act = act_of(actor, reason, changed=() if payload is None else ("payload",))
         return await uncancelled(self._rerun(actor, parsed, act, payload))
 
@@ -49,6 +49,7 @@ class Reruns:
             again = await self.rerun_in_lane(connection, lane_of(run_id), [run_id], act, payload=payload)
         if run_id in again:
             return again[run_id]
+        await self._runs.raise_if_key_is_held(actor, run_id)
         run = await self._runs.find_confirmed(actor, run_id)
         raise RunNotEnded(
             f"Run {run_id} is {run.state}; it is not over, so there is nothing to rerun.",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mainspring.control.assembling import as_run
 from mainspring.control.run_changes import change_and_wake, changed_line, checked_changes, line_of, objection_to_change
+from mainspring.control.unique_keys import check_same_key, conflict_of_dead
 from mainspring.errors import (
     Conflict,
     OutcomeUnknown,
@@ -87,11 +88,32 @@ class Runs:
             raise not_found(parsed)
         return parsed
 
+    async def raise_if_key_is_held(self, actor: Actor, run_id: UUID) -> None:
+        """For whoever wanted a dead run back: another one may hold its unique key."""
+        async with self._database.acquire() as connection:
+            row = await store.find(connection, run_id, tenant_id=actor.tenant)
+            if row is not None and row["state"] == State.DEAD:
+                conflict = await conflict_of_dead(connection, actor, run_id, row)
+                if conflict is not None:
+                    raise conflict
+
     async def encoded(self, actor: Actor, run_id: UUID | str, arguments: Mapping[str, Any] | None) -> bytes | None:
         """New arguments of a run as its payload, checked if the application defines its job."""
         if arguments is None:
             return None
         return self._application.encode(await self._job_of(actor, self.parse(run_id)), arguments)
+
+    async def encoded_for_requeue(
+        self, actor: Actor, run_id: UUID | str, arguments: Mapping[str, Any] | None
+    ) -> bytes | None:
+        """The same for a dead run that shall come back: with the unique key that it has."""
+        payload, parsed = await self.encoded(actor, run_id, arguments), self.parse(run_id)
+        if payload is not None:
+            async with self._database.acquire() as connection:
+                row = await store.find(connection, parsed, tenant_id=actor.tenant)
+            if row is not None and row["state"] == State.DEAD:
+                check_same_key(parsed, row, payload)
+        return payload
 
     async def _job_of(self, actor: Actor, run_id: UUID) -> str:
         """Which job a run is of; its payload, which may not be readable here, is not looked at."""
@@ -166,6 +188,7 @@ class Runs:
                 if (objection := objection_to_change(run_id, row, revision)) is not None:
                     await confirm(connection, [lane_of(run_id)])
                     raise objection
+                check_same_key(run_id, row, values.get("payload"))
                 with_line = await changed_line(connection, actor, values, row["line_id"])
                 if await change_and_wake(connection, actor, run_id, row["revision"], with_line):
                     return

@@ -88,7 +88,7 @@ class OwnTransaction(ScheduleTransaction):
     async def submit(
         self, submissions: Submissions, actor: Actor, job: str, payload: bytes, options: SubmitOptions
     ) -> UUID:
-        return await submissions.submit_payload(actor, job, payload, options)
+        return (await submissions.submit_payload(actor, job, payload, options)).id
 
 
 class CallersTransaction(ScheduleTransaction):
@@ -127,9 +127,9 @@ class CallersTransaction(ScheduleTransaction):
             prepared = await self.over_own_connection(submissions.prepare_payload(actor, job, payload, options))
             is_blocking, connection = self._wait_for is not None, self._connection
             async with callers_session(connection, is_blocking=is_blocking):  # what is refused leaves nothing behind
-                (run_id,) = prepared.send_sync(connection) if is_blocking else await prepared.send(connection)
+                accepted = prepared.send_sync(connection) if is_blocking else await prepared.send(connection)
             await self.over_own_connection(prepared.wake())
-            return run_id
+            return accepted.ids[0]
 
         return await self.again_if_replaced(attempt)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from mainspring.control.accepting import check_verdicts
+from mainspring.control.accepting import accepted_from, check_verdicts
 from mainspring.control.definitions import document_of
 from mainspring.model.flow import with_parents
 from mainspring.model.options import NO_OPTIONS
-from mainspring.model.template import template_of
+from mainspring.model.template import check_repeated, template_of, unique_and_waiting
 from mainspring.store.notify import CALLERS_COMMIT_SECONDS
 from mainspring.worker.tracing import current_trace
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mainspring.model.flow import NodeRequest
     from mainspring.model.job import JobDefinition
     from mainspring.model.options import SubmitOptions
-    from mainspring.model.run import NewRun
+    from mainspring.model.run import Accepted, AcceptedBatch, NewRun
     from mainspring.model.template import Template
     from mainspring.store.callers import CallersConnection
     from mainspring.store.notify import Waker, WakeUp
@@ -52,15 +52,15 @@ class PreparedRuns:
         self._waker = waker
         self._submitter = submitter
 
-    async def send(self, connection: CallersConnection) -> list[UUID]:
+    async def send(self, connection: CallersConnection) -> AcceptedBatch:
         return self._accepted(await connection.submit(self._ids, self._runs, self._known))
 
-    def send_sync(self, connection: CallersConnection) -> list[UUID]:
+    def send_sync(self, connection: CallersConnection) -> AcceptedBatch:
         return self._accepted(connection.submit_sync(self._ids, self._runs, self._known))
 
-    def _accepted(self, verdicts: list[Verdict]) -> list[UUID]:
+    def _accepted(self, verdicts: list[Verdict]) -> AcceptedBatch:
         check_verdicts(verdicts, self._runs)
-        return [each.run_id for each in verdicts]
+        return accepted_from(self._ids, verdicts)
 
     async def wake(self) -> None:
         """Whether and when the caller commits is the caller's to decide: wake whoever may claim a little later."""
@@ -87,10 +87,10 @@ class Submissions:
         self._limits = limits
         self._waker = waker
 
-    async def submit(self, actor: Actor, definition: JobDefinition, options: SubmitOptions, payload: bytes) -> UUID:
+    async def submit(self, actor: Actor, definition: JobDefinition, options: SubmitOptions, payload: bytes) -> Accepted:
         """Accept one run of a job that the application defines, in one commit with others that arrive just now."""
 
-        async def submit() -> UUID:
+        async def submit() -> Accepted:
             template, known = await self._template(actor, definition, options)
             return await self._submitter.submit_one(template.filled(payload), known)
 
@@ -98,31 +98,33 @@ class Submissions:
 
     async def submit_many(
         self, actor: Actor, definition: JobDefinition, options: SubmitOptions, payloads: Sequence[bytes]
-    ) -> list[UUID]:
+    ) -> AcceptedBatch:
         """Accept one run per payload: all of them, or none."""
 
-        async def submit() -> list[UUID]:
+        async def submit() -> AcceptedBatch:
             template, known = await self._template(actor, definition, options)
-            return await self._submitter.submit(template.filled_many(payloads), known)
+            runs = template.filled_many(payloads)
+            check_repeated(runs)
+            return await self._submitter.submit(runs, known)
 
         return await self.definitions.again_if_replaced(submit)
 
     async def submit_by_name(
         self, actor: Actor, name: str, arguments: Mapping[str, Any], options: SubmitOptions = NO_OPTIONS
-    ) -> UUID:
+    ) -> Accepted:
         """Accept one run of a job that this or another application defines.
 
         Its arguments are checked here if the job is this application's, and when the run starts if it is not.
         """
         return await self.submit_payload(actor, name, self._application.encode(name, arguments), options)
 
-    async def submit_payload(self, actor: Actor, name: str, payload: bytes, options: SubmitOptions) -> UUID:
+    async def submit_payload(self, actor: Actor, name: str, payload: bytes, options: SubmitOptions) -> Accepted:
         """Accept one run of a job that this or another application defines, with arguments that were encoded before."""
         definition = self._application.definition_of(name)
         if definition is not None:
             return await self.submit(actor, definition, options, payload)
 
-        async def submit() -> UUID:
+        async def submit() -> Accepted:
             definition, registered = await self.definitions.look_up(actor, name, options)
             template = await self._template_of(actor, definition, options, registered)
             return await self._submitter.submit_one(template.filled(payload), registered.known)
@@ -136,6 +138,8 @@ class Submissions:
         templates: dict[tuple[int, int], tuple[Template, Known]] = {}
         for node in nodes:
             kind = (id(node.definition), id(node.options))
+            if node.options.uniqueness_for(node.definition) is not None:
+                raise unique_and_waiting(node.definition.name, "flow")
             if kind not in templates:
                 templates[kind] = await self._template(actor, node.definition, node.options, has_own_lane=True)
         found = [templates[id(node.definition), id(node.options)][0] for node in nodes]
@@ -154,14 +158,14 @@ class Submissions:
         definition: JobDefinition,
         options: SubmitOptions,
         payloads: Sequence[bytes],
-    ) -> list[UUID]:
+    ) -> AcceptedBatch:
         """Inside the caller's transaction, if that is one of the application's own database."""
 
-        async def submit() -> list[UUID]:
+        async def submit() -> AcceptedBatch:
             prepared = await self.prepare(actor, definition, options, payloads)
-            ids = await prepared.send(connection)
+            accepted = await prepared.send(connection)
             await prepared.wake()
-            return ids
+            return accepted
 
         return await self.definitions.again_if_replaced(submit)
 
@@ -182,6 +186,7 @@ class Submissions:
 
     def _prepared(self, template: Template, known: Known, payloads: Sequence[bytes]) -> PreparedRuns:
         runs = [template.filled(payload) for payload in payloads]
+        check_repeated(runs)
         ids = self._submitter.new_ids(runs)
         wake_ups = self._submitter.wake_ups(ids, runs)
         return PreparedRuns(
@@ -205,6 +210,11 @@ class Submissions:
         has_own_lane: bool = False,
     ) -> Template:
         queue = options.line_of(definition).queue
-        elsewhere = has_own_lane or options.key is not None or options.after is not None
+        elsewhere = (
+            has_own_lane
+            or options.key is not None
+            or options.after is not None
+            or options.uniqueness_for(definition) is not None
+        )
         rules = await self._limits.of(actor, definition.name, queue, has_own_lane=elsewhere)
         return template_of(definition, options, registered.numbers, actor=actor, trace=current_trace(), rules=rules)

@@ -11,11 +11,12 @@ from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 from mainspring.clock import instant
-from mainspring.control.accepting import COPY_ROWS, Acceptor, RunBatch
+from mainspring.control.accepting import COPY_ROWS, Acceptor, RunBatch, accepted_from
 from mainspring.control.definitions import document_of
 from mainspring.errors import DatabaseBusy, InvalidInput, KeyBusy, NodeUnreachable, ValueNotStorable
 from mainspring.model.concurrency import home_of_gate
 from mainspring.model.ids import lane_of, lane_of_key
+from mainspring.model.run import Accepted, AcceptedBatch
 from mainspring.store import dependencies, notify, submissions
 from mainspring.store.admission import Admitter
 from mainspring.store.connection import uncancelled
@@ -65,20 +66,20 @@ class Submitter:
         self._admitter = Admitter(database=database, clock=clock, name="admit", lanes=lanes)
         self._pending: list[Pending] = []
         self._gathering: asyncio.Task[None] | None = None
-        self._accepting: set[asyncio.Future[list[UUID]]] = set()
+        self._accepting: set[asyncio.Future[AcceptedBatch]] = set()
 
-    async def submit_one(self, run: NewRun, known: Known) -> UUID:
+    async def submit_one(self, run: NewRun, known: Known) -> Accepted:
         """Accept one run, in one commit with others that arrive at the same time."""
-        if run.key is not None or run.after is not None:
-            return (await self.submit([run], known))[0]
-        future: asyncio.Future[UUID] = asyncio.get_running_loop().create_future()
+        if run.key is not None or run.wish is not None or run.after is not None:
+            return (await self.submit([run], known)).single()
+        future: asyncio.Future[Accepted] = asyncio.get_running_loop().create_future()
         self._pending.append(Pending(run, known, future, self._clock.monotonic()))
         if self._gathering is None:
             # In a context of its own: it serves many, and is none of their attempts.
             self._gathering = asyncio.create_task(self._gather(), context=Context())
         return await asyncio.shield(future)
 
-    async def submit(self, runs: Sequence[NewRun], known: Known) -> list[UUID]:
+    async def submit(self, runs: Sequence[NewRun], known: Known) -> AcceptedBatch:
         """Accept all of these runs, or none of them. `known` is what their numbers take for granted."""
         if len(runs) > MAX_BATCH:
             raise InvalidInput(
@@ -88,8 +89,8 @@ class Submitter:
                 field="runs",
             )
         if not runs:
-            return []
-        acceptor = self._keyed if any(run.key is not None for run in runs) else self._plain
+            return AcceptedBatch([])
+        acceptor = self._keyed if runs[0].wish is not None or any(run.key is not None for run in runs) else self._plain
         accepting = asyncio.ensure_future(self._accept(acceptor, runs, frozenset([known]), self._clock.monotonic()))
         self._accepting.add(accepting)
         accepting.add_done_callback(self._accepting.discard)
@@ -106,13 +107,17 @@ class Submitter:
     ) -> None:
         """Accept all runs of a flow, or none of them."""
         batch = RunBatch(ids, runs, document_of(known), self._clock.monotonic(), flow)
-        await uncancelled(asyncio.ensure_future(self._accept_flow(batch)))
+        accepting = asyncio.ensure_future(self._accept_flow(batch))
+        self._accepting.add(accepting)
+        accepting.add_done_callback(self._accepting.discard)
+        await uncancelled(accepting)
 
-    async def _accept_flow(self, batch: RunBatch) -> None:
+    async def _accept_flow(self, batch: RunBatch) -> AcceptedBatch:
         wake_ups = self.wake_ups(batch.ids, batch.runs)
         await self._accept_in_turn(self._plain, batch)
         self._waker.wake(wake_ups)
         self.hint_at_gates(batch.runs)
+        return AcceptedBatch(batch.ids)
 
     async def _gather(self) -> None:
         while self._pending:
@@ -126,7 +131,7 @@ class Submitter:
         """One commit for all; if it fails for what one of them carries, one for each."""
         known = frozenset({id(each.known): each.known for each in batch}.values())
         try:
-            ids = await self._accept(self._plain, [each.run for each in batch], known, batch[0].arrived_at)
+            accepted = await self._accept(self._plain, [each.run for each in batch], known, batch[0].arrived_at)
         except Exception as error:
             if len(batch) > 1 and isinstance(error, (ValueNotStorable, ValueError, TypeError)):
                 for single in batch:
@@ -135,8 +140,8 @@ class Submitter:
                 for each in batch:
                     each.future.set_exception(error)
         else:
-            for each, run_id in zip(batch, ids, strict=True):
-                each.future.set_result(run_id)
+            for each, run_id in zip(batch, accepted.ids, strict=True):
+                each.future.set_result(Accepted(run_id))
 
     async def _accept(
         self,
@@ -145,7 +150,7 @@ class Submitter:
         known: frozenset[Known],
         arrived_at: float,
         other_lanes: int = OTHER_LANES,
-    ) -> list[UUID]:
+    ) -> AcceptedBatch:
         ids = self.new_ids(runs)
         wake_ups = self.wake_ups(ids, runs)
         batch = RunBatch(ids, runs, document_of(known), arrived_at)
@@ -159,7 +164,7 @@ class Submitter:
             return await self._accept(acceptor, runs, known, arrived_at, other_lanes - 1)
         self._waker.wake(wake_ups)
         self.hint_at_gates(runs)
-        return _resolved(ids, verdicts)
+        return accepted_from(ids, verdicts)
 
     async def _accept_in_turn(self, acceptor: Acceptor, batch: RunBatch) -> list[submissions.Verdict]:
         """Until it is accepted or refused. Who waits for a key steps aside in between, so that nobody waits behind."""
@@ -186,7 +191,7 @@ class Submitter:
             some = runs[start : start + COPY_ROWS]
             stretch = submissions.new_run_ids(len(some), self._lane, now)
             for at, run in enumerate(some):
-                if run.key is not None or run.gates is not None or run.after is not None:
+                if run.key is not None or run.gates is not None or run.wish is not None or run.after is not None:
                     stretch[at] = submissions.new_run_ids(1, self._own_lane(run), now)[0]
             ids += stretch
             if len(some) == COPY_ROWS:
@@ -221,6 +226,8 @@ class Submitter:
 
     def _own_lane(self, run: NewRun) -> int:
         """The lane that a run has to be in for its key, or had better be in for its parents or narrowest limit."""
+        if run.wish is not None:
+            return lane_of_key(run.tenant_id, f"{run.job_id} {run.wish.key}", self._lanes)
         if run.key is not None:
             return lane_of_key(run.tenant_id, run.key, self._lanes)
         if run.after is not None:
@@ -255,11 +262,5 @@ class Pending(NamedTuple):
 
     run: NewRun
     known: Known
-    future: asyncio.Future[UUID]
+    future: asyncio.Future[Accepted]
     arrived_at: float
-
-
-def _resolved(ids: list[UUID], verdicts: Sequence[submissions.Verdict]) -> list[UUID]:
-    """The ids with those of earlier runs in the places of items whose keys were used before."""
-    earlier = {each.ordinal: each.run_id for each in verdicts}
-    return [earlier.get(ordinal, run_id) for ordinal, run_id in enumerate(ids)]

@@ -1,4 +1,4 @@
-"""Ends runs that were not started in time, and forgets idempotency keys that have served."""
+"""Ends runs that were not started in time, and forgets idempotency and unique keys that have served."""
 
 from __future__ import annotations
 
@@ -27,4 +27,6 @@ class Expirer:
                 most = max(most, await runs.expire(connection, row["lane"], BATCH))
             if row["has_keys"]:
                 most = max(most, await runs.forget_keys(connection, row["lane"], BATCH))
+            if row["has_unique_keys"]:
+                most = max(most, await runs.forget_unique_keys(connection, row["lane"], BATCH))
         return 0.0 if most >= BATCH else EVERY

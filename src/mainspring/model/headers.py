@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import msgspec
 
 from mainspring.errors import InvalidInput
-from mainspring.model import occurrence
+from mainspring.model import occurrence, unique
 from mainspring.model.payload import quoted
 
 MAX_HEADERS = 20
@@ -21,8 +21,12 @@ _VALUE = re.compile(rf"[\x20-\x7e]{{1,{MAX_VALUE_LENGTH}}}")
 
 
 def read_headers(document: str | None) -> dict[str, str]:
-    """The headers of a run, from its row."""
-    return {} if document is None else occurrence.unpacked(msgspec.json.decode(document))
+    """The headers of a run, from its row, as people and handlers see them."""
+    if document is None:
+        return {}
+    headers = msgspec.json.decode(document)
+    headers.pop(unique.HEADER, None)
+    return occurrence.unpacked(headers)
 
 
 def checked_headers(headers: object) -> dict[str, str] | None:

@@ -19,6 +19,7 @@ from mainspring.model.line import Delivery, Line
 from mainspring.model.payload import quoted
 from mainspring.model.policy import MICROSECOND, RetryPolicy
 from mainspring.model.run import DEFAULT_PRIORITY, LEAST_URGENT, MOST_URGENT
+from mainspring.model.unique import Debounce, Unique
 
 MAX_NAME_LENGTH = 100
 MAX_TAGS = 50
@@ -55,6 +56,8 @@ class JobDefinition:
     chunk: int | None = None  # how many runs one call of its handler gets at most; None: each has a call of its own
     chunk_wait: timedelta | None = None  # how long a run waits for others to share its call
     limit: tuple[Limit, ...] = ()  # how many of its runs may execute at once
+    unique: Unique | None = None  # which of its runs are one
+    debounce: Debounce | None = None
 
     def __post_init__(self) -> None:
         checked_name(self.name, "job")
@@ -68,6 +71,7 @@ class JobDefinition:
         object.__setattr__(self, "delivery", checked_delivery(self.delivery))
         object.__setattr__(self, "labels", checked_labels(self.labels))
         object.__setattr__(self, "limit", checked_limits(self.limit))
+        check_unique(self.unique, self.debounce)
         self._check_isolation()
         self._check_chunk()
 
@@ -124,6 +128,9 @@ class JobDefinition:
             del document["chunk"], document["chunk_wait"]  # or every job of before would get a new version for nothing
         if not self.limit:
             del document["limit"]
+        for name in ("unique", "debounce"):
+            if document[name] is None:
+                del document[name]
         return document
 
 
@@ -238,6 +245,21 @@ def checked_delivery(delivery: object) -> Delivery:
         return Delivery(delivery)  # type: ignore[arg-type]  # whatever was given
     except ValueError:
         raise _invalid("delivery", delivery, f"must be one of {', '.join(Delivery)}") from None
+
+
+def check_unique(unique: object, debounce: object, *, is_of_run: bool = False) -> None:
+    """Which runs are one, as a job or, for one run, options say it; False leaves out what the job says."""
+    no = (None, False) if is_of_run else (None,)
+    for name, given, kind in (("unique", unique, Unique), ("debounce", debounce, Debounce)):
+        if not isinstance(given, kind) and not any(given is each for each in no):
+            raise _invalid(name, given, f"must be a {kind.__name__}" + (", or False" if is_of_run else ""))
+    if unique and debounce:
+        raise InvalidInput(
+            "unique and debounce are given: a run is answered with the first, or replaced by the last.",
+            code="unique-and-debounce",
+            hint="Give one of them.",
+            field="debounce",
+        )
 
 
 def checked_key(key: object) -> str | None:

@@ -14,6 +14,7 @@ from mainspring.model.dependency import Parent, checked_parents
 from mainspring.model.headers import checked_headers
 from mainspring.model.line import Delivery, Line
 from mainspring.model.policy import NO_OVERRIDES, Overrides
+from mainspring.model.unique import Debounce, Unique
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -44,6 +45,8 @@ class SubmitKeywords(TypedDict, total=False):
     after: object
     on: Condition | str | None
     otherwise: Otherwise | str | None
+    unique: Unique | bool | None
+    debounce: Debounce | bool | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +66,8 @@ class SubmitOptions:
     start_within: float | None = None
     overrides: Overrides = NO_OVERRIDES
     after: tuple[Parent, ...] | None = None  # which runs have to end before
+    unique: Unique | bool | None = None  # False: not, whatever the job says
+    debounce: Debounce | bool | None = None
 
     @classmethod
     def checked(
@@ -85,10 +90,13 @@ class SubmitOptions:
         after: object = None,
         on: Condition | str | None = None,
         otherwise: Otherwise | str | None = None,
+        unique: Unique | bool | None = None,
+        debounce: Debounce | bool | None = None,
     ) -> SubmitOptions:
         """Options as they were given, or an error that names the one that breaks a rule."""
         if at is not None and delay is not None:
             raise _at_and_delay()
+        rules.check_unique(unique, debounce, is_of_run=True)
         checked_tags = rules.checked_tags(tags)
         return cls(
             at=rules.checked_at(at),
@@ -108,6 +116,8 @@ class SubmitOptions:
                 run_timeout=rules.checked_span(run_timeout, "run_timeout"),
             ),
             after=checked_parents(after, on, otherwise),
+            unique=unique,
+            debounce=debounce,
         )
 
     def as_document(self) -> dict[str, Any]:
@@ -133,7 +143,15 @@ class SubmitOptions:
     def _is_of_handler(self, own: Delivery) -> bool:
         return Delivery.TRANSACTIONAL in (self.delivery, own)
 
+    def uniqueness_for(self, definition: JobDefinition) -> Unique | Debounce | None:
+        """Which runs are one: as these options say, if they say anything about it, else as the job does."""
+        if self.unique is None and self.debounce is None:
+            return definition.unique or definition.debounce
+        given = self.unique or self.debounce
+        return None if isinstance(given, bool) else given
+
     def check_for(self, definition: JobDefinition) -> None:
+        self._check_uniqueness(definition)
         own = definition.delivery
         if self.delivery is None or self.delivery is own:
             return
@@ -141,6 +159,32 @@ class SubmitOptions:
             raise _of_handler(self.delivery, definition)
         if definition.chunk is not None:
             raise _of_chunks(self.delivery, definition)
+
+    def _check_uniqueness(self, definition: JobDefinition) -> None:
+        uniqueness = self.uniqueness_for(definition)
+        if uniqueness is not None and self.key is not None:
+            raise _key_and_unique(definition)
+        if isinstance(uniqueness, Debounce) and (self.at is not None or self.delay is not None):
+            raise _debounced_at(definition)
+
+
+def _key_and_unique(definition: JobDefinition) -> InvalidInput:
+    return InvalidInput(
+        f"An idempotency key was given, and runs of {definition.name} are unique or debounced: which run a submission"
+        " stands for is said by one of the two.",
+        code="key-and-unique",
+        hint="Leave out the key, or add unique=False or debounce=False.",
+        field="key",
+    )
+
+
+def _debounced_at(definition: JobDefinition) -> InvalidInput:
+    return InvalidInput(
+        f"at or delay was given, and runs of {definition.name} are debounced: they start when their period is over.",
+        code="debounce-with-time",
+        hint="Leave it out, or add debounce=False.",
+        field="delay",
+    )
 
 
 def _of_handler(delivery: Delivery, definition: JobDefinition) -> InvalidInput:

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mainspring.model.line import Delivery
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from datetime import datetime
     from uuid import UUID
 
     from mainspring.model.dependency import Parent
     from mainspring.model.lifecycle import Outcome, State
     from mainspring.model.report import Progress
+    from mainspring.model.unique import Wish
 
 MOST_URGENT, LEAST_URGENT, DEFAULT_PRIORITY = 0, 9, 5
 PRIORITIES = tuple(range(MOST_URGENT, LEAST_URGENT + 1))
@@ -41,11 +43,30 @@ class NewRun(NamedTuple):
     overrides: str | None = None  # of its job's policies, as JSON
     gates: str | None = None  # at which it waits before it may start, one per line
     after: tuple[Parent, ...] | None = None  # which runs have to end before
+    wish: Wish | None = None  # for a unique key
 
     @property
     def is_plain(self) -> bool:
         """Whether it may start at once and carries nothing that the database has to compute or compare."""
         return self[_PLAIN:] == _NOTHING_MORE
+
+
+class Accepted(NamedTuple):
+    """The run that stands for a submission."""
+
+    id: UUID
+    is_new: bool = True  # False: it was there before
+
+
+class AcceptedBatch(NamedTuple):
+    """The runs that stand for the items of a batch, in their order."""
+
+    ids: list[UUID]
+    earlier: Collection[int] = ()  # the places of those that were there before
+
+    def single(self) -> Accepted:
+        """Of a batch of one."""
+        return Accepted(self.ids[0], not self.earlier)
 
 
 PLAIN = NewRun._fields[: NewRun._fields.index("at")]  # what every run has
@@ -99,6 +120,7 @@ class Run:
     submitted_at: datetime
     submitted_by: str | None = None
     idempotency_key: str | None = None
+    unique_key: str | None = None  # as people read it: customer=acme
     expires_at: datetime | None = None  # unless it starts, or starts again, before
     retry_until: datetime | None = None  # by its maximum age
     overrides: dict[str, Any] = field(default_factory=dict)  # its own policies, instead of its job's

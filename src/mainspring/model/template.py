@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from mainspring.errors import InvalidInput, UniqueConflict
 from mainspring.model.concurrency import gates_of
 from mainspring.model.job import content_digest
 from mainspring.model.run import NewRun
+from mainspring.model.unique import Debounce
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from mainspring.model.job import JobDefinition
     from mainspring.model.line import Delivery, Line
     from mainspring.model.options import SubmitOptions
+    from mainspring.model.unique import Unique
 
 _PAYLOAD = NewRun._fields.index("payload")
 
@@ -40,10 +43,15 @@ class Template(NamedTuple):
     run: NewRun
     delivery: Delivery | None = None  # if it was given
     rules: tuple[LimitRule, ...] = ()  # the limits that its runs are under
+    uniqueness: Unique | Debounce | None = None
 
     def filled(self, payload: bytes) -> NewRun:
         digest = None if self.run.key is None else self._digest(payload)
-        return self.run._replace(payload=payload, digest=digest, gates=self._gates(payload))
+        run = self.run._replace(payload=payload, digest=digest, gates=self._gates(payload))
+        if self.uniqueness is None:
+            return run
+        wish = self.uniqueness.wish_for(payload)
+        return run._replace(wish=wish, delay=wish.seconds if isinstance(self.uniqueness, Debounce) else run.delay)
 
     def _gates(self, payload: bytes) -> str | None:
         """None where arguments are still to come that may decide about them: then whoever claims the run looks."""
@@ -57,7 +65,7 @@ class Template(NamedTuple):
 
     def filled_many(self, payloads: Iterable[bytes]) -> list[NewRun]:
         """One run without a key per payload. Cut and joined by hand: `_replace` costs a batch a microsecond per run."""
-        if self.rules:
+        if self.rules or self.uniqueness is not None:
             return [self.filled(payload) for payload in payloads]
         before, after = self.run[:_PAYLOAD], self.run[_PAYLOAD + 1 :]
         return [NewRun._make((*before, payload, *after)) for payload in payloads]
@@ -108,7 +116,36 @@ def template_of(
         overrides=options.overrides.as_json(),
         after=options.after,
     )
-    return Template(definition.name, options.line_of(definition), run, options.delivery, rules)
+    uniqueness = options.uniqueness_for(definition)
+    if uniqueness is not None and options.after is not None:
+        raise unique_and_waiting(definition.name, "after")
+    return Template(definition.name, options.line_of(definition), run, options.delivery, rules, uniqueness)
+
+
+def unique_and_waiting(job: str, field: str) -> InvalidInput:
+    """Its arguments, and so its key, may be known only when those it waits for have ended."""
+    return InvalidInput(
+        f"Runs of {job} are unique or debounced, and one of them is to wait for others: that does not go together.",
+        code="unique-and-waiting",
+        hint="Leave out one of them: options(unique=False), options(debounce=False), or after.",
+        field=field,
+    )
+
+
+def check_repeated(runs: Iterable[NewRun]) -> None:
+    """Refuse a batch in which two want one unique key and no other run instead."""
+    places: dict[str, int] = {}
+    for place, run in enumerate(runs):
+        if run.wish is None or not run.wish.refuses:
+            return  # they are all alike
+        before = places.setdefault(run.wish.key, place)
+        if before != place:
+            raise UniqueConflict(
+                f"Items {before} and {place} have the same unique key, {run.wish.shown}; nothing was accepted.",
+                code="unique-key-repeated",
+                hint="Leave one of them out.",
+                items=[before, place],
+            )
 
 
 def _seconds(span: timedelta | None) -> float | None:

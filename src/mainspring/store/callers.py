@@ -48,7 +48,7 @@ class CallersConnection:
                 unknown = await _settled(self.call(ADD_DEPENDENCIES, str(lane), str(runs[0].tenant_id), items))
                 refuse_unknown(row[0] for row in unknown)
             while True:
-                answers = verdicts(await _settled(self.call(statement, *values)))
+                answers = verdicts(await _settled(self.call(statement, *values)), runs)
                 if not _is_any_gone(answers):
                     return answers
 
@@ -59,7 +59,7 @@ class CallersConnection:
                 added = self.call(ADD_DEPENDENCIES, str(lane), str(runs[0].tenant_id), items)
                 refuse_unknown(row[0] for row in _checked_blocking(added).fetchall())
             while True:
-                answers = verdicts(_checked_blocking(self.call(statement, *values)).fetchall())
+                answers = verdicts(_checked_blocking(self.call(statement, *values)).fetchall(), runs)
                 if not _is_any_gone(answers):
                     return answers
 

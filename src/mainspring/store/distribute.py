@@ -31,6 +31,7 @@ MOVING = (
     "progress",
     "checkpoint",
     "idempotency",
+    "unique_key",
     "schedule",
     "schedule_version",
     "cursor",

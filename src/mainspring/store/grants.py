@@ -91,6 +91,7 @@ TABLES = {
     "progress": Needs(worker=ALL, client="select", reader="select"),
     "checkpoint": Needs(worker=ALL),
     "idempotency": Needs(worker="select, update (check_at), delete", client="select, insert"),
+    "unique_key": Needs(worker="select, update (check_at), delete", client="select, insert, update"),
     # A scheduler pauses and ends schedules, and takes back runs it has staged; what schedules are, only clients change.
     # A worker finds them by their names.
     "schedule": Needs(
@@ -168,6 +169,10 @@ FUNCTIONS = {
     "release_runs(smallint, integer[], integer[], double precision[], text, integer)": (RoleKind.WORKER,),
     "purge_runs(smallint, uuid[], integer, text, text, jsonb)": (RoleKind.CLIENT,),
     "requeue_runs(smallint, uuid[], integer, smallint, bytea, double precision, text, jsonb)": (RoleKind.CLIENT,),
+    "state_of_holder(smallint, uuid)": (RoleKind.CLIENT,),
+    "take_unique_key(smallint, mainspring.run_row, text, jsonb)": (RoleKind.CLIENT,),
+    "replace_waiting_run(smallint, uuid, mainspring.run_row, text, timestamp with time zone)": (RoleKind.CLIENT,),
+    "resume_unique_key(smallint, uuid, integer, integer, text, uuid[])": (RoleKind.CLIENT,),
     f"rerun_runs({_RERUNNING})": (RoleKind.CLIENT,),
     "rescue_leases(smallint, uuid, integer, integer)": (RoleKind.WORKER,),
     "beat_workers(smallint, uuid[])": (RoleKind.WORKER,),

@@ -202,6 +202,11 @@ async def forget_keys(connection: Connection, lane: int, count: int) -> int:
     return int(await load("runs/forget_keys").fetchval(connection, lane=lane, count=count))
 
 
+async def forget_unique_keys(connection: Connection, lane: int, count: int) -> int:
+    """Forget unique keys whose runs are over; answers how many were looked at."""
+    return int(await load("runs/forget_unique_keys").fetchval(connection, lane=lane, count=count))
+
+
 async def of_job(connection: Connection, job: str, *, tenant_id: int) -> list[Record]:
     """Every run of a job, wherever it is. It reads everything: for tests."""
     return await load("runs/of_job").fetch(connection, tenant=tenant_id, job=job)

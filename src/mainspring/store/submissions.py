@@ -17,13 +17,14 @@ from asyncpg.pgproto.pgproto import UUID as FastUUID  # encoded and decoded in C
 from mainspring.errors import ForeignDatabase
 from mainspring.model.ids import at_home, lane_of, run_id_bytes
 from mainspring.model.run import PLAIN
+from mainspring.model.unique import DEBOUNCE
 from mainspring.store.columns import COPIED
 from mainspring.store.database import SCHEMA
 from mainspring.store.history import recorded_since
 from mainspring.store.statements import load
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from datetime import datetime
 
     from mainspring.model.line import Line
@@ -41,12 +42,13 @@ SUBMIT_IN_LANES = """select ordinal, run_id, verdict
     from mainspring.submit_runs({}::text::jsonb, {}::text::jsonb, {}::text)"""
 NO_RUN = UUID(int=0)
 OBJECTIONS = ("foreign", "unknown")
-ACCEPTING = ("ready", "later", "held", "idempotency")  # the tables that accept runs
+ACCEPTING = ("ready", "later", "held", "idempotency", "unique_key")  # the tables that accept runs
 
 
 class Verdict(NamedTuple):
     """What became of one item: `new`, `same` (the key was used for this very run), `conflict`, `gone`, or an objection.
 
+    With a unique key: `earlier` (that run holds it) or `replaced` (that run waits, and has got what this one brings).
     Gone: the key was forgotten while we looked, so nothing was accepted and there is no run; submit it once more.
     An objection, `foreign` or `unknown`, is to what the client takes for granted: then nothing at all was accepted.
     """
@@ -87,13 +89,17 @@ async def submit_items(
     known: str,
     *,
     key_wait: str | None = None,
+    accepted: Collection[UUID] = (),
 ) -> list[Verdict]:
-    """Accept runs lane by lane: of several lanes all or none only within a transaction."""
-    rows = []
-    for lane, items in _items_by_lane(ids, runs):
+    """Accept runs lane by lane: of several lanes all or none only within a transaction.
+
+    `accepted`: those that were accepted before; the answer to their COMMIT was lost.
+    """
+    rows: list[Any] = [(place, run_id, "new") for place, run_id in enumerate(ids) if run_id in accepted]
+    for lane, items in _items_by_lane(ids, runs, accepted):
         document = _as_json(items)
         rows += await SUBMIT.fetch(connection, lane=lane, items=document, known=known, key_wait=key_wait)
-    return verdicts(rows)
+    return verdicts(rows, runs)
 
 
 def known_document(installation: str, jobs: Mapping[int, str], lines: Mapping[int, Line]) -> str:
@@ -135,10 +141,15 @@ def callers_statement(ids: Sequence[UUID], runs: Sequence[NewRun], known: str) -
     return SUBMIT_IN_LANES, [_as_json([item for _, items in lanes for item in items]), known, None]
 
 
-def _items_by_lane(ids: Sequence[UUID], runs: Sequence[NewRun]) -> list[tuple[int, list[Item]]]:
+def _items_by_lane(
+    ids: Sequence[UUID], runs: Sequence[NewRun], accepted: Collection[UUID] = ()
+) -> list[tuple[int, list[Item]]]:
     """In one order everywhere: two batches with the same keys wait for each other instead of deadlocking."""
     lanes: defaultdict[int, list[Item]] = defaultdict(list)
+    repeated = _repeated(runs)
     for ordinal, (run_id, run) in enumerate(zip(ids, runs, strict=True)):
+        if ordinal in repeated or run_id in accepted:
+            continue
         item = _item(ordinal, run_id, run)
         lanes[item["lane"]].append(item)
     return sorted(lanes.items(), key=itemgetter(0))
@@ -173,12 +184,37 @@ def _item(ordinal: int, run_id: UUID, run: NewRun) -> Item:
         "submitted_by": run.submitted_by,
         "gates": run.gates,
         "waits": True if run.after else None,
+        "wish": None if run.wish is None else run.wish.as_item(),
     }
     return {name: value for name, value in item.items() if value is not None}  # most say little: less to be read
 
 
-def verdicts(rows: Iterable[Any]) -> list[Verdict]:
-    return sorted(Verdict(row[0], NO_RUN if row[1] is None else UUID(str(row[1])), row[2]) for row in rows)
+def verdicts(rows: Iterable[Any], runs: Sequence[NewRun]) -> list[Verdict]:
+    """What the database answered for the items, in their order; items with the unique key of another get its run."""
+    found = {row[0]: Verdict(row[0], NO_RUN if row[1] is None else UUID(str(row[1])), row[2]) for row in rows}
+    for place, speaker in _repeated(runs).items():
+        answer = found[speaker]
+        found[place] = answer._replace(
+            ordinal=place, verdict=answer.verdict if answer.verdict in OBJECTIONS else "earlier"
+        )
+    return sorted(found.values())
+
+
+def _repeated(runs: Sequence[NewRun]) -> dict[int, int]:
+    """Items of a batch that have the unique key of another one, which speaks for them: the last, if that replaces."""
+    places: defaultdict[tuple[int, str], list[int]] = defaultdict(list)
+    for place, run in enumerate(runs):
+        if run.wish is not None:
+            places[run.job_id, run.wish.key].append(place)
+    found: dict[int, int] = {}
+    for sharing in places.values():
+        speaker = sharing[-1] if _is_debounced(runs[sharing[0]]) else sharing[0]
+        found |= {place: speaker for place in sharing if place != speaker}
+    return found
+
+
+def _is_debounced(run: NewRun) -> bool:
+    return run.wish is not None and run.wish.rule == DEBOUNCE
 
 
 async def any_accepted(connection: Connection, run_id: UUID) -> bool:

@@ -1,9 +1,9 @@
 """Inline mode: submitting a job executes it at once, here, without a database.
 
 Arguments and results are encoded and decoded as in real life, so what could not be stored fails here too. One
-attempt is made, so a handler that asks for another one or snoozes has failed; delays, keys, limits, timeouts and a
-caller's connection mean nothing. For those there is `run_until_idle`. A chunk handler gets what is submitted together
-in chunks, and what is submitted alone, alone.
+attempt is made, so a handler that asks for another one or snoozes has failed; delays, keys of any kind, limits,
+timeouts and a caller's connection mean nothing. For those there is `run_until_idle`. A chunk handler gets what is
+submitted together in chunks, and what is submitted alone, alone.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@
 --    attempt · log · stale                               history: appended to, never on the way of a claim
 --    progress · checkpoint                               what attempts report while they go on
 --    schedule · schedule_version · cursor · scheduler    what fires when, and who sees to it
---    idempotency · occurrence · audit · operation        ledgers: what must happen once, and who did what
+--    idempotency · unique_key · occurrence · audit ·     ledgers: what must happen once, and who did what
+--    operation
 --
 -- Moving tables begin every key with the lane: on Citus it is their distribution column. Their rows carry no foreign
 -- keys: a run outlives what it refers to, and a check on the hot path would cost what it never finds.
@@ -772,6 +773,22 @@ create table idempotency (
     primary key (lane, tenant_id, key)
 );
 create index idempotency_check_idx on idempotency (lane, check_at);
+
+-- Which run was accepted last under a unique key, in the lane of that key, where the run is, too. Whether it still holds the key
+-- is seen by where it is (take_unique_key): so nothing happens here when a run is claimed or ends.
+create table unique_key (
+    lane smallint not null,
+    tenant_id int not null,
+    job_id int not null,
+    key text collate "C" not null,              -- an expression, a tab, and what it came to
+    run_id uuid not null,
+    submission uuid not null,                   -- the last one that took it, or replaced what its run brings
+    revision int not null default 0,
+    taken_at timestamptz not null,              -- periods count from it
+    check_at timestamptz not null,              -- when to see whether it may go
+    primary key (lane, tenant_id, job_id, key)
+);
+create index unique_key_check_idx on unique_key (lane, check_at) where check_at is not null;
 
 -- One occurrence, at most one run, ever: this row appears with the run, in one transaction, on every path.
 create table occurrence (

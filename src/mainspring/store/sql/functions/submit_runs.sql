@@ -1,6 +1,6 @@
 -- Accept runs of one lane, for now or for later; answers with one row per item: the run that stands for it, and whether it
--- is new, was there before (same key, same content) or is refused (same key, other content; or the client's numbers are not
--- this database's). Locks nothing shared. `key_wait` is how long to wait for a key that an open transaction uses; null: as
+-- is new, was there before (same key, same content; or it holds the unique key: see take_unique_key) or is refused (same key,
+-- other content; or the client's numbers are not this database's). Locks nothing shared. `key_wait` is how long to wait for a key that an open transaction uses; null: as
 -- the session says. `known` is what the client takes for granted; null: it was compared in this transaction.
 create or replace function submit_runs(lane smallint, items jsonb, known jsonb, key_wait text)
 returns table (ordinal int, run_id uuid, verdict text)
@@ -15,7 +15,9 @@ declare
     runs run_row[];
     run_gates text[];
     run_waits boolean[];
+    wishes jsonb[];
     has_keys boolean;
+    has_wishes boolean;
     has_ready boolean;
     has_later boolean;
     has_held boolean;
@@ -27,6 +29,8 @@ declare
     item_digest bytea;
     kept_run uuid;
     kept_digest bytea;
+    item_place int;
+    item_verdict text;
     not_new uuid[] := '{}';
 begin
     if objection is not null then
@@ -40,7 +44,7 @@ begin
 
     -- What the items say is read once, not once per statement.
     select array_agg(item.ordinal), array_agg(item.id), array_agg(decode(item.digest, 'base64')),
-           bool_or(item.key is not null),
+           bool_or(item.key is not null), array_agg(item.wish), bool_or(item.wish is not null),
            bool_or(item.due_at <= clock_now() and item.gates is null and item.waits is null),
            bool_or(item.due_at > clock_now() and item.waits is null),
            bool_or(item.due_at <= clock_now() and item.gates is not null and item.waits is null),
@@ -50,7 +54,10 @@ begin
                line_id => item.line_id, priority => item.priority, attempt => 0::smallint, fence => 0,
                crashes => 0::smallint, revision => 0, due_at => item.due_at,
                expires_at => item.due_at + least(item.max_age, item.start_within) * interval '1 second',
-               codec => item.codec, payload => decode(item.payload, 'base64'), headers => item.headers,
+               codec => item.codec, payload => decode(item.payload, 'base64'),
+               headers => case when item.wish is null then item.headers
+                   else coalesce(item.headers, '{}')
+                        || jsonb_build_object('@unique', concat(item.wish ->> 'rule', ' ', item.wish ->> 'key')) end,
                tags => item.tags, idempotency_key => item.key, submitted_by => item.submitted_by,
                -- At gates with strict order they take turns by it: those of a batch in its order, and several batches of
                -- one transaction in theirs.
@@ -59,14 +66,15 @@ begin
                ready_at => null,
                retry_until => item.due_at + item.max_age * interval '1 second', first_started_at => null,
                overrides => item.overrides))
-    into ordinals, ids, digests, has_keys, has_ready, has_later, has_held, has_waiting, run_waits, run_gates, runs
+    into ordinals, ids, digests, has_keys, wishes, has_wishes, has_ready, has_later, has_held, has_waiting, run_waits,
+         run_gates, runs
     from (
         select item.*, coalesce(item.at, clock_now() + coalesce(item.delay, 0) * interval '1 second') as due_at
         from jsonb_to_recordset(items) as item (
             ordinal int, id uuid, tenant_id int, job_id int, job_version int, line_id int, priority smallint,
             at timestamptz, delay double precision, max_age double precision, start_within double precision,
             overrides jsonb, codec smallint, payload text, headers jsonb, tags text[], key text, digest text,
-            submitted_by text, gates text, waits boolean)) as item;
+            submitted_by text, gates text, waits boolean, wish jsonb)) as item;
 
     if has_keys then
         -- Sorted, so that two batches with the same keys wait for each other instead of deadlocking. One by one: which of
@@ -93,6 +101,20 @@ begin
                 select item_ordinal, kept_run, case when kept_run is null then 'gone'
                                                     when kept_digest = item_digest then 'same'
                                                     else 'conflict' end;
+            end if;
+        end loop;
+    end if;
+
+    if has_wishes then   -- in one order, too; no two of a batch have the same
+        for item_place in
+            select wanted.place from unnest(wishes) with ordinality as wanted (wish, place)
+            where wanted.wish is not null order by (wanted.wish ->> 'key') collate "C"
+        loop
+            select taken.run_id, taken.verdict into kept_run, item_verdict
+            from take_unique_key(submit_runs.lane, runs[item_place], run_gates[item_place], wishes[item_place]) as taken;
+            if item_verdict <> 'new' then
+                not_new := not_new || ids[item_place];
+                return query select ordinals[item_place], kept_run, item_verdict;
             end if;
         end loop;
     end if;
