@@ -100,9 +100,9 @@ async def test_who_expects_another_version_changes_nothing(frozen_app: Mainsprin
             "invalid-catch-up",
         ),
         (
-            lambda app: app.schedules.create("a", "remind", "every hour", overlap="skip"),
+            lambda app: app.schedules.create("a", "remind", "every hour", overlap="never"),
             InvalidSchedule,
-            "overlap-not-supported",
+            "invalid-overlap",
         ),
         (
             lambda app: app.schedules.create("a", "remind", "every hour", {"customer": "x"}),

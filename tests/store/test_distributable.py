@@ -52,6 +52,7 @@ SEVERAL_LANES = {
     "schedules/declared": "for people, at a deploy",
     "schedules/extent": "for people: as many as a bound",
     "schedules/list": "for people: each lane by its own index scan",
+    "schedules/failing": "one look that saves a look per lane",
     "schedules/fired_since": "for tests of applications",
     "schedules/list_due": "for people: each lane by its own index scan",
     "schedules/list_of_job": "for people: each lane by its own index scan",
@@ -141,8 +142,9 @@ def test_the_reader_finds_what_is_missing(sql: str, found: list[str]) -> None:
 def test_the_reader_looks_into_the_functions_that_a_statement_calls() -> None:
     fire, withdraw = load("schedules/fire"), load("schedules/withdraw")
 
-    assert written(fire) == {"occurrence", "occurrence_past", "ready", "skipped", "schedule", "cursor"}
-    assert written(withdraw) == {"ready", "later", "occurrence", "occurrence_past", "cursor"}
+    ledger = {"occurrence", "occurrence_past", "skipped", "schedule", "cursor", "schedule_run", "schedule_failure"}
+    assert written(fire) == ledger | {"ready", "later", "held", "lease", "slot", "attempt", "audit"}
+    assert written(withdraw) == {"ready", "later", "occurrence", "occurrence_past", "cursor", "schedule_run"}
     assert written(load("schedules/backfill")) == {"occurrence", "occurrence_past", "ready"}
     assert [touch.table for touch in touches(inside(fire)[1])] == ["cursor", "schedule"]
     assert lapses(Statement("made up", "select finish_run()")) == []

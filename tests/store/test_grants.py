@@ -35,7 +35,8 @@ READING = """
     history/attempts_of_run history/audit_of_run history/ends jobs/find jobs/ids jobs/lines jobs/list jobs/names
     jobs/names_of lists/begin lists/counts lists/ended lists/last_errors lists/placed lists/placed_of_jobs
     dependencies/parents flows/ends flows/find flows/list
-    limits/ahead limits/count_of_rule limits/gate_of_run limits/holders limits/list limits/rules_of_gates limits/waiting
+    limits/ahead limits/earlier limits/count_of_rule limits/gate_of_run limits/holders limits/list
+    limits/rules_of_gates limits/waiting
     limits/waiting_gates lists/ready_along_lines lists/ready_counts lists/ready_of_jobs
     lists/running lists/running_counts lists/unsuccessful lists/whereabouts operations/find operations/list
     queues/depths queues/find_pause queues/samples queues/slots queues/tallies reports/find_progress
@@ -48,7 +49,8 @@ READING = """
 """
 # Whoever submits or ends runs with limits releases those whose turn it is.
 ADMITTING = """
-    limits/admit limits/book limits/counts limits/lock_gates limits/next_turns limits/now limits/paused_lines
+    limits/admit limits/book limits/counts limits/unended limits/lock_gates limits/next_turns limits/now
+    limits/paused_lines
     limits/revision limits/rules_of_gates limits/spend limits/spread limits/tokens
 """
 # An application declares limits beside its jobs.
@@ -68,7 +70,7 @@ ACTING = """
 """
 FIRING = """
     calendars/find jobs/find_by_id jobs/lines jobs/open_line jobs/open_line_with_number schedules/audit
-    schedules/drop_cursors schedules/fire
+    schedules/drop_cursors schedules/fire schedules/forget_failures
     schedules/last_decided schedules/lock schedules/lock_cursor schedules/lock_if_free schedules/now schedules/resume
     schedules/set_cursor schedules/skip schedules/withdraw
 """
@@ -82,7 +84,8 @@ SCHEDULING = f"""
 WATCHING_THE_TIME = """
     calendars/edited calendars/users schedulers/beat schedulers/list schedulers/list_in_reach schedulers/remove
     schedulers/remove_before
-    schedules/announced schedules/computed_by schedules/due schedules/known_by_workers schedules/next_due
+    schedules/announced schedules/computed_by schedules/due schedules/failing schedules/known_by_workers
+    schedules/next_due schedules/pause_failing
     schedules/note_calendars
     schedules/note_tzdata schedules/of_older_tzdata schedules/set_aside
 """
@@ -90,7 +93,8 @@ WORKING = """
     dependencies/cancel dependencies/check dependencies/ends dependencies/forget dependencies/inputs
     dependencies/lanes_to_look_at dependencies/news dependencies/payloads dependencies/pending dependencies/release
     dependencies/results dependencies/still_held dependencies/tell dependencies/told
-    history/add_partitions limits/end_runs limits/forget_full_buckets limits/free_leaked limits/hold_slots
+    history/add_partitions limits/end_runs limits/forget_full_buckets limits/forget_ended limits/free_leaked
+    limits/hold_slots
     limits/free_slots limits/lanes_with_gates
     limits/waiting_gates
     leases/bury leases/close leases/complete leases/find leases/give_back leases/hold leases/of_worker
@@ -234,7 +238,7 @@ WRITES = {
         "update occurrence set run_id = run_id",
         "update ready set rank = rank",
         "insert into later default values",
-        "select from attempt",
+        "update attempt set outcome = outcome",
         "update calendar set document = document",
         "insert into calendar default values",
         "select add_history_partition(current_date)",

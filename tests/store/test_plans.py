@@ -33,7 +33,16 @@ STATEMENTS = list(all_statements())
 HOT = [statement for statement in STATEMENTS if is_hot(statement) and not inside(statement)]
 # What a function does is planned like any statement, by the connection that calls it.
 HOT_CALLS = [statement for statement in STATEMENTS if is_hot(statement) and inside(statement)]
-IN_HOT_FUNCTIONS = [each for statement in HOT_CALLS for each in inside(statement)]
+# What only the firing of a schedule calls that cancels its earlier runs, and what that calls.
+SELDOM = {"cancel_earlier_runs", "cancel_runs", "end_runs", "free_slots"}
+SELDOM |= {"bury_schedule_runs", "end_schedule_runs", "note_failure"}
+
+
+def often_inside(statement: Statement) -> list[Statement]:
+    return [each for each in inside(statement) if each.name.partition(" ")[0] not in SELDOM]
+
+
+IN_HOT_FUNCTIONS = [each for statement in HOT_CALLS for each in often_inside(statement)]
 # What people ask for now and then goes through other connections, where each question is planned for itself.
 INDEXED = [
     statement
@@ -87,6 +96,13 @@ FILL = """
     from generate_series(1, 20000) as n;
     insert into flow (lane, id, tenant_id, name, graph, submitted_by)
     select n % 8, gen_random_uuid(), 1, '', '', '' from generate_series(1, 20000) as n;
+    insert into schedule_run (lane, run_id, schedule_id)
+    select n % 8, gen_random_uuid(), ('00000000-0000-4000-8000-' || lpad(n::text, 12, '0'))::uuid
+    from generate_series(1, 20000) as n;
+    insert into schedule_failure (lane, schedule_id, run_id, state, has_reached)
+    select n % 8, ('00000000-0000-4000-8000-' || lpad((n % 1000)::text, 12, '0'))::uuid, gen_random_uuid(), 'dead',
+           n % 1000 = 0
+    from generate_series(1, 20000) as n;
     insert into idempotency (lane, tenant_id, key, run_id, digest)
     select n % 8, 1, n::text, gen_random_uuid(), '' from generate_series(1, 2000) as n;
     insert into unique_key (lane, tenant_id, job_id, key, run_id, submission, taken_at, check_at)
@@ -120,9 +136,9 @@ FILL = """
     select n % 8, ('00000000-0000-4000-8000-' || lpad(n::text, 12, '0'))::uuid, 1, 'name-' || lpad(n::text, 6, '0'),
            n % 50, '{}', '', n % 100 = 0, '', '', case when n % 50 = 0 then '{holidays}'::text[] end
     from generate_series(1, 20000) as n;
-    insert into cursor (lane, schedule_id, nominal_at, due_at, tzdata)
+    insert into cursor (lane, schedule_id, nominal_at, due_at, tzdata, at_instant)
     select n % 8, ('00000000-0000-4000-8000-' || lpad(n::text, 12, '0'))::uuid, clock_now(),
-           clock_now() + (n - 10000) * interval '1 second', ''
+           clock_now() + (n - 10000) * interval '1 second', '', n % 100 > 90
     from generate_series(1, 20000) as n;
     insert into occurrence (lane, schedule_id, nominal_at, due_at, run_id, version)
     select 0, '00000000-0000-4000-8000-000000000008', clock_now() + n * interval '1 millisecond', clock_now(),
@@ -152,6 +168,19 @@ STAGE = """
 SAMPLES = {
     "actor": "'tester'",
     "become": A_RUN,
+    "cancelling": "'{}'",
+    "earlier": f"'{{{','.join(IN_LANE_0)}}}'",
+    "overlap": "'skip'",
+    "overlapping": "'{}'",
+    "pause_after_failures": "3",
+    "pauses": "'{1,2,null}'",
+    "place": "1",
+    "rules": "'{skip,buffer_one,cancel_other}'",
+    "to_skip": "'{}'",
+    "to_wait": "'{}'",
+    "made": f"'{{{','.join(IN_LANE_0)}}}'",
+    "waiting": f"'{{{','.join(IN_LANE_0)}}}'",
+    "are_watched": "'{t,t,t}'",
     "bound": "1000",
     "calendars": "null",
     "calendars_revision": "null",
@@ -346,6 +375,7 @@ OF_SCHEDULES = {"after": "''", "count": "51", "job": "1", "prefix": "'name-01'",
 OF_SCHEDULES |= {"until": "'~'", "scan": "51"}
 OTHER_SAMPLES: dict[str, dict[str, str]] = {
     "flows/list": {"before": "'ffffffff-ffff-8fff-bfff-ffffffffffff'"},
+    "decide_overlaps": {"known": "'{}'"},
     "submit_runs": {"runs": f"array[{A_RUN}]"},
     "take_unique_key": {"most": "'1 hour'", "seen": "0"},
     "schedules/resume": {"state": "'done'"},
@@ -357,6 +387,8 @@ OTHER_SAMPLES: dict[str, dict[str, str]] = {
         "payloads": "array_fill(''::bytea, array[3])",
         "tags": "array_fill(null::text, array[3])",
         "catch_ups": "'{none,none,none}'",
+        "overlaps": "'{skip,skip,skip}'",
+        "pause_after_failures": "'{1,2,null}'",
         "declared": "'{f,f,f}'",
         "read_at": "'{null,null,null}'",
     },
@@ -467,7 +499,7 @@ class Bench:
 
     async def plans_of(self, statement: Statement) -> list[Node]:
         """Its own plan, or those of what is inside the function that it calls."""
-        return [await self.plan_of(each) for each in inside(statement) or [statement]]
+        return [await self.plan_of(each) for each in often_inside(statement) or [statement]]
 
     async def functions(self) -> set[str]:
         """Our functions that could be inlined."""
@@ -538,7 +570,9 @@ def rows_read_of(plan: Node, table: str) -> list[float]:
 
 def indexes_promised(statement: Statement) -> set[str]:
     """What the header names; a hot statement writes through the primary key."""
-    keys = {f"{table}_pkey" for table in written(statement, "update", "delete")} if is_hot(statement) else set()
+    writers = [each for each in often_inside(statement) if not inside(each)] or [statement]
+    tables = {table for each in writers for table in written(each, "update", "delete")}
+    keys = {f"{table}_pkey" for table in tables} if is_hot(statement) else set()
     return keys | set(indexes_of(statement))
 
 

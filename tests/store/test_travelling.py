@@ -305,3 +305,44 @@ def _plain_test(url: str) -> None:
 
     assert (fired.nominal_at, fired.run.result_sync()) == (NEW_YEAR + 9 * HOUR, 7)
     app.close_sync()
+
+
+# ── runs that are kept apart ────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("overlap", "outcome"),
+    [("allow", ["fired"] * 4), ("skip", ["fired", "overlap", "overlap", "fired"]), ("buffer_all", ["fired"] * 4)],
+)
+async def test_a_journey_keeps_to_the_rule_about_overlap(
+    frozen_app: Mainspring, overlap: str, outcome: list[str]
+) -> None:
+    """The first run backs off until half past three, and has not ended until then."""
+    tried: list[datetime] = []
+    retry = RetryPolicy(max_attempts=2, first_delay=2.5 * HOUR, cap=DAY)
+
+    @frozen_app.job(schedule="0 * * * *", overlap=overlap, retry=retry)
+    async def sync(context: Context) -> None:
+        assert context.occurrence is not None
+        tried.append(context.occurrence.nominal_at)
+        if len(tried) == 1:
+            raise ValueError("once more")
+
+    await travel(frozen_app, 4 * HOUR, start=NEW_YEAR)
+
+    assert [said for _, _, said in await outcomes(frozen_app, "sync")] == outcome
+    if overlap != "allow":
+        assert tried == sorted(tried), "one after the other"
+
+
+async def test_a_journey_ends_at_a_pause_after_failures(frozen_app: Mainspring) -> None:
+    @frozen_app.job(schedule="0 * * * *", pause_after_failures=2, retry=RetryPolicy(max_attempts=1))
+    async def sync() -> None:
+        raise ValueError("the shop is closed")
+
+    await travel(frozen_app, 4 * HOUR, start=NEW_YEAR)
+
+    assert [said for _, _, said in await outcomes(frozen_app, "sync")] == ["fired"] * 2
+    found = await frozen_app.schedules.find("sync")
+    assert found.pause_reason is not None
+    assert found.pause_reason.endswith("is a dead letter: the shop is closed")

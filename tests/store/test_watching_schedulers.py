@@ -97,6 +97,6 @@ async def test_schedules_that_the_scheduler_paused_are_named_with_the_reason(war
     finding = await ward.finding("schedules")
 
     assert finding.level is Level.WARNING
-    assert finding.says.startswith("1 paused by the scheduler, which cannot decide when to fire: strange (")
+    assert finding.says.startswith("1 paused by the scheduler: strange (")
     assert "when pigs fly" in finding.says
     assert finding.remedy.endswith("mainspring schedule resume strange")

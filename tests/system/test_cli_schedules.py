@@ -109,11 +109,17 @@ async def test_all_that_can_be_said_about_a_schedule_is_kept(office: Office) -> 
 
 
 async def test_how_runs_are_delivered_and_may_overlap_can_be_said(office: Office) -> None:
-    made = office.run(*DAILY, "--delivery", "at_most_once", "--overlap", "allow")
-
+    made = office.run(*DAILY, "--delivery", "at_most_once", "--overlap", "skip", "--pause-after-failures", "3")
     assert made["options"] == {"delivery": "at_most_once"}
-    assert office.refused(*DAILY, "--overlap", "skip")["code"] == "overlap-not-supported"
-    assert office.refused("update", "daily", "--overlap", "skip")["code"] == "overlap-not-supported"
+    assert (made["overlap"], made["pause_after_failures"]) == ("skip", 3)
+
+    changed = office.run("update", "daily", "--overlap", "buffer_all")
+    assert (changed["overlap"], changed["pause_after_failures"]) == ("buffer_all", 3)
+    refused = office.refused("update", "daily", "--pause-after-failures", "0")
+    assert refused["code"] == "invalid-pause-after-failures"
+    shown = office.says("show", "daily")
+    assert "buffer_all: each waits until the earlier ones have ended" in shown
+    assert "after 3 runs in a row without success" in shown
 
 
 async def test_who_gives_no_application_is_told_when_arguments_are_checked(office: Office) -> None:

@@ -49,6 +49,7 @@ class JobKeywords(TypedDict, total=False):
     calendars: CalendarsGiven
     catch_up: CatchUp | str
     overlap: str
+    pause_after_failures: int | None
 
 
 class ChunkJob(Job[..., R], Generic[T, R]):

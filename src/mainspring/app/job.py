@@ -126,8 +126,8 @@ class Job(Generic[P, R]):
         """A schedule of this job, still to be made: `await job.scheduled("acme", "every day at 9").create(42)`.
 
         `when` is anything a schedule understands: cron, English, intervals, instants, RRULE. `zone`, `spread`,
-        `starts_at`, `ends_at`, `max_runs`, `calendars`, `catch_up` and `overlap` say more about it; options of its runs
-        come from `options`. `calendars=["holidays"]` leaves out the days of a stored calendar.
+        `starts_at`, `ends_at`, `max_runs`, `calendars`, `catch_up`, `overlap` and `pause_after_failures` say more about
+        it; options of its runs come from `options`. `calendars=["holidays"]` leaves out the days of a stored calendar.
         """
         from mainspring.app.scheduling import ScheduledJob  # it binds services, which know jobs
 

@@ -168,6 +168,7 @@ class Mainspring:
         calendars: CalendarsGiven = ...,
         catch_up: CatchUp | str = ...,
         overlap: str = ...,
+        pause_after_failures: int | None = None,
     ) -> JobDecorator: ...
 
     @overload

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 from msgspec import to_builtins
@@ -16,11 +16,11 @@ from mainspring.cli.schedule_show import COMING, Facts, coming_lines, facts, nex
 from mainspring.cli.schedules import CalendarFiles, Zone, as_local, read_calendars
 from mainspring.cli.text import counted, number_text
 from mainspring.control.schedule_errors import schedule_exists, version_conflict
-from mainspring.control.schedule_requests import ScheduleRequest, check_overlap
+from mainspring.control.schedule_requests import ScheduleRequest
 from mainspring.control.schedule_texts import ReadSchedule, read_schedule
 from mainspring.errors import InvalidInput, ScheduleNotFound
 from mainspring.model.scheduling import ScheduleSummary
-from mainspring.schedule.deciding import CatchUp, CatchUpRule
+from mainspring.schedule.deciding import CatchUp, CatchUpRule, OverlapPolicy, checked_failures
 from mainspring.schedule.forecast import AddedLoad
 from mainspring.schedule.preview import Preview
 
@@ -36,7 +36,13 @@ Rule = Annotated[
     Literal["latest", "all", "earliest", "none"], Parameter(help="Which of the instants it missed fire after all.")
 ]
 Window = Annotated[str, Parameter(help="How far back it catches up.")]
-Overlap = Annotated[str | None, Parameter(help="What happens while one still runs: allow, which is all there is yet.")]
+Overlap = Annotated[
+    Literal["allow", "skip", "buffer_one", "buffer_all", "cancel_other"],
+    Parameter(help="What becomes of an instant while an earlier run has not ended."),
+]
+PauseAfterFailures = Annotated[
+    int | None, Parameter(help="Pause it when so many runs in a row have ended without success.")
+]
 
 
 @Parameter(name="*", group=Group("When", sort_key=0))
@@ -53,10 +59,10 @@ class When:
     max_runs: MaxRuns = None
     catch_up: Rule = DEFAULT.rule.value
     catch_up_window: Window = "1d"
-    overlap: Overlap = None
+    overlap: Overlap = "allow"
+    pause_after_failures: PauseAfterFailures = None
 
     def read(self, invocation: Invocation) -> ReadSchedule:
-        check_overlap(self.overlap)
         now = invocation.now
         calendars = read_calendars(self.calendar, zone=self.zone, now=now, invocation=invocation)
         return read_schedule(
@@ -70,10 +76,14 @@ class When:
             spread=parse_span(self.spread, "spread"),
         )
 
-    def read_catch_up(self) -> CatchUp:
+    def read_rules(self) -> dict[str, Any]:
         window = parse_span(self.catch_up_window, "catch-up-window")
         assert window is not None
-        return CatchUp(rule=CatchUpRule(self.catch_up), window=window)
+        return {
+            "catch_up": CatchUp(rule=CatchUpRule(self.catch_up), window=window),
+            "overlap": OverlapPolicy(self.overlap),
+            "pause_after_failures": checked_failures(self.pause_after_failures),
+        }
 
 
 @command("create")
@@ -105,15 +115,13 @@ async def create(
     """
     _check_replaces(replace=replace, expected_version=expected_version)
     arguments, read = parse_payload(payload, arg), when.read(invocation)
-    catch_up, checked = when.read_catch_up(), options.checked()
+    rules, checked = when.read_rules(), options.checked()
     application = None if app is None else load_app(app)
     async with invocation.client(application) as client:
         if application is not None:
             application.registry.find(job)  # raises if it is not one of its jobs
         encoded = client.registry.encode(job, arguments)
-        request = ScheduleRequest(
-            name=name, job=job, payload=encoded, options=checked, catch_up=catch_up, **read._asdict()
-        )
+        request = ScheduleRequest(name=name, job=job, payload=encoded, options=checked, **rules, **read._asdict())
         made, load, schedules = None, None, (await client.services()).schedules
         request = await schedules.resolved(client.actor, request)  # what it means is said by its calendars, too
         if dry_run:

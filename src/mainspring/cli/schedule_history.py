@@ -28,6 +28,7 @@ REASONS = {
     SkipReason.PAUSED: "the schedule was paused",
     SkipReason.DELETED: "the schedule was deleted",
     SkipReason.TOO_MANY: "too many were overdue when the schedule was changed",
+    SkipReason.OVERLAP: "an earlier run had not ended",
 }
 
 

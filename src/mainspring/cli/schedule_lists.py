@@ -144,6 +144,8 @@ COMPARED = {
     "options": ("options",),
     "tags": ("tags",),
     "catch-up": ("catch_up", "catch_up_window"),
+    "overlap": ("overlap",),
+    "pause after failures": ("pause_after_failures",),
 }
 
 

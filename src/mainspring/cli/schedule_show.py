@@ -12,14 +12,23 @@ from mainspring.cli.command import Invocation, command
 from mainspring.cli.schedule_history import overdue_since, print_records
 from mainspring.cli.schedules import as_local
 from mainspring.cli.tables import until
-from mainspring.cli.text import as_instant, as_json, as_span, safe
+from mainspring.cli.text import as_instant, as_json, as_span, counted, safe
 from mainspring.model.listing import checked_limit
 from mainspring.model.scheduling import ScheduleState, ScheduleSummary
+from mainspring.schedule.deciding import OverlapPolicy
 from mainspring.schedule.preview import Entry, Preview
 from mainspring.schedule.zones import zone_named
 
 COMING = 5  # so many instants are shown
 STATE_COLOURS = {ScheduleState.ACTIVE: "green", ScheduleState.PAUSED: "yellow", ScheduleState.DONE: "dim"}
+
+OVERLAPS: dict[str, str] = {
+    OverlapPolicy.ALLOW: "allow: runs may execute side by side",
+    OverlapPolicy.SKIP: "skip: nothing fires while an earlier run has not ended",
+    OverlapPolicy.BUFFER_ONE: "buffer_one: one waits until the earlier run has ended, further ones are skipped",
+    OverlapPolicy.BUFFER_ALL: "buffer_all: each waits until the earlier ones have ended",
+    OverlapPolicy.CANCEL_OTHER: "cancel_other: an earlier run is cancelled",
+}
 
 Facts = Iterable[tuple[str, str | Text]]
 
@@ -74,6 +83,9 @@ def _lines_about(schedule: ScheduleSummary, coming: Preview | None, now: datetim
     yield "zone", schedule.zone
     yield from coming_lines(coming, now) if coming is not None else [("next", "none, as it is")]
     yield "catch-up", _catch_up(schedule)
+    yield "overlap", OVERLAPS.get(schedule.overlap, schedule.overlap)
+    if schedule.pause_after_failures is not None:
+        yield "pauses", f"after {counted(schedule.pause_after_failures, 'run')} in a row without success"
     yield "job", schedule.job
     yield "arguments", as_json(schedule.payload, indent=0)
     for name, value in _flat(schedule.options):

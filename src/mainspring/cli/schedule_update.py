@@ -16,6 +16,7 @@ from mainspring.cli.schedule_create import (
     EndsAt,
     MaxRuns,
     Overlap,
+    PauseAfterFailures,
     Rule,
     Spread,
     StartsAt,
@@ -42,7 +43,8 @@ class NewWhen:
     max_runs: MaxRuns = None
     catch_up: Rule | None = None
     catch_up_window: Annotated[Window | None, Parameter(help="How far back it catches up; with --catch-up.")] = None
-    overlap: Overlap = None
+    overlap: Overlap | None = None
+    pause_after_failures: PauseAfterFailures = None
 
     def given(self, invocation: Invocation) -> dict[str, Any]:
         zone = self.zone or "UTC"
@@ -56,6 +58,7 @@ class NewWhen:
             "ends_at": parse_instant(self.ends_at, "ends-at"),
             "max_runs": self.max_runs,
             "overlap": self.overlap,
+            "pause_after_failures": self.pause_after_failures,
             "catch_up": self._catch_up(parse_span(self.catch_up_window, "catch-up-window")),
         }
 

@@ -206,6 +206,8 @@ def _changes(before: Content, after: Content) -> Iterator[DeclaredChange]:
 
 
 _TOLD: dict[str, Callable[[Content], str]] = {
+    "overlap": lambda content: content.overlap,
+    "pause after failures": lambda content: str(content.pause_after_failures or "never"),
     "catch-up": lambda content: (
         f"{content.catch_up} within {span_text(elapsed=timedelta(seconds=content.catch_up_seconds))}"
     ),

@@ -214,7 +214,8 @@ class ScheduleBatches:
         common: dict[tuple[object, ...], Content] = {}
         contents = {}
         for request in wanted:
-            kind = (request.job, id(request.schedule), id(request.options), request.catch_up)
+            rules = (request.catch_up, request.overlap, request.pause_after_failures)
+            kind = (request.job, id(request.schedule), id(request.options), *rules)
             content = common.get(kind)
             if content is None:
                 content = common[kind] = await self._content(actor, request, wanted)

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from mainspring.control.schedule_requests import ScheduleKeywords, check_overlap
+from mainspring.control.schedule_requests import ScheduleKeywords
 from mainspring.control.schedule_texts import ReadSchedule, read_schedule
 from mainspring.errors import InvalidInput
 from mainspring.model.options import SubmitKeywords, SubmitOptions
-from mainspring.schedule.deciding import CatchUp
+from mainspring.schedule.deciding import CatchUp, checked_failures, checked_overlap
 from mainspring.schedule.schedule import Schedule
 from mainspring.schedule.text import fired
 
@@ -45,7 +45,8 @@ def check_changes(changes: Mapping[str, Any]) -> None:
             hint='Give what shall be different: update("nightly", when="every day at 03:00").',
             field="changes",
         )
-    check_overlap(changes.get("overlap"))
+    checked_overlap(changes.get("overlap"))
+    checked_failures(changes.get("pause_after_failures"))
 
 
 def changed(
@@ -62,6 +63,8 @@ def changed(
         payload=payload,
         options=_options(present.options, {name: changes[name] for name in _OPTIONS if name in changes}),
         catch_up=_catch_up(present.catch_up, changes),
+        overlap=checked_overlap(changes.get("overlap", present.overlap)),
+        pause_after_failures=checked_failures(changes.get("pause_after_failures", present.pause_after_failures)),
     )
 
 

@@ -1,4 +1,4 @@
-"""What doctor asks about schedules: who fires them, how late, and which ones cannot be decided."""
+"""What doctor asks about schedules: who fires them, how late, and which ones were paused for it."""
 
 from __future__ import annotations
 
@@ -47,10 +47,11 @@ def _range(shares: list[int]) -> str:
 
 
 async def check_undecided(database: Examined) -> Finding:
+    """Those that cannot be decided, and those whose runs failed too often."""
     rows = await health.schedules_paused_by(database.connection, database.lanes, ACTOR, SEARCHED // database.lanes)
     if not rows:
-        return ok("schedules", "none was paused because it could not be decided")
+        return ok("schedules", "none was paused by the scheduler")
     name, reason = rows[0]["name"], rows[0]["pause_reason"]
     names = ", ".join(row["name"] for row in rows[:NAMED]) + (", …" if len(rows) > NAMED else "")
-    says = f"{len(rows):,} paused by the scheduler, which cannot decide when to fire: {names} ({reason})"
-    return warning("schedules", says, f"Look at it, replace it, then: mainspring schedule resume {name}")
+    says = f"{len(rows):,} paused by the scheduler: {names} ({reason})"
+    return warning("schedules", says, f"Look at it, mend or replace it, then: mainspring schedule resume {name}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import msgspec
 
@@ -11,8 +11,8 @@ from mainspring.control.schedule_texts import read_declared, read_schedule
 from mainspring.errors import InvalidInput, InvalidSchedule, did_you_mean
 from mainspring.model.job import checked_name
 from mainspring.model.options import NO_OPTIONS, SubmitKeywords
-from mainspring.model.payload import JSON_CODEC, quoted
-from mainspring.schedule.deciding import CatchUp, CatchUpRule, OverlapPolicy
+from mainspring.model.payload import JSON_CODEC
+from mainspring.schedule.deciding import CatchUp, CatchUpRule, OverlapPolicy, checked_failures, checked_overlap
 from mainspring.store.schedules import Content
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ class ScheduleKeywords(TypedDict, total=False):
     calendars: CalendarsGiven | None  # by the names that the text gives them; or names of stored ones to leave out
     catch_up: CatchUp | CatchUpRule | str
     overlap: OverlapPolicy | str
+    pause_after_failures: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +48,8 @@ class ScheduleRequest:
     payload: bytes
     options: SubmitOptions = NO_OPTIONS
     catch_up: CatchUp = field(default_factory=CatchUp)
+    overlap: OverlapPolicy = OverlapPolicy.ALLOW
+    pause_after_failures: int | None = None  # so many in a row
     is_declared: bool = False
     read_at: datetime | None = None  # what now was, where the text counts from it
     said: ScheduleText | None = field(default=None, compare=False, repr=False)  # the text that does
@@ -96,6 +99,8 @@ class ScheduleRequest:
             is_declared=self.is_declared,
             calendars=list(self.schedule.stored_calendars) or None,
             read_at=self.read_at,
+            overlap=self.overlap.value,
+            pause_after_failures=self.pause_after_failures,
         )
 
 
@@ -111,20 +116,27 @@ def requested(
 ) -> ScheduleRequest:
     """A request as people say it. What its text counts from now is counted from `now`."""
     check_keywords(settings)
-    check_overlap(settings.pop("overlap", None))
-    catch_up = read_catch_up(settings.pop("catch_up", None))
+    rules = _read_rules(settings)
     read = read_schedule(when, now=now, **settings)
-    return ScheduleRequest(name=name, job=job, payload=payload, options=options, catch_up=catch_up, **read._asdict())
+    return ScheduleRequest(name=name, job=job, payload=payload, options=options, **rules, **read._asdict())
 
 
 def declared(
     job: str, when: str | Schedule, payload: bytes, *, now: datetime, **settings: Unpack[ScheduleKeywords]
 ) -> ScheduleRequest:
     """The schedule of a job that stands in code beside it, and has its name."""
-    check_overlap(settings.pop("overlap", None))
-    catch_up = read_catch_up(settings.pop("catch_up", None))
+    rules = _read_rules(settings)
     schedule = read_declared(when, now=now, **settings)
-    return ScheduleRequest(name=job, job=job, payload=payload, schedule=schedule, catch_up=catch_up, is_declared=True)
+    return ScheduleRequest(name=job, job=job, payload=payload, schedule=schedule, is_declared=True, **rules)
+
+
+def _read_rules(settings: ScheduleKeywords) -> dict[str, Any]:
+    """Take out what does not say when it fires, but what happens then."""
+    return {
+        "catch_up": read_catch_up(settings.pop("catch_up", None)),
+        "overlap": checked_overlap(settings.pop("overlap", None)),
+        "pause_after_failures": checked_failures(settings.pop("pause_after_failures", None)),
+    }
 
 
 def check_keywords(given: Iterable[str]) -> None:
@@ -146,16 +158,3 @@ def read_catch_up(given: CatchUp | CatchUpRule | str | None) -> CatchUp:
     if given is None:
         return CatchUp()
     return given if isinstance(given, CatchUp) else CatchUp(rule=given)  # type: ignore[arg-type]  # it is checked there
-
-
-def check_overlap(overlap: object) -> None:
-    """For now occurrences may run side by side, and nothing else can be asked for."""
-    if overlap not in (None, OverlapPolicy.ALLOW):
-        raise InvalidSchedule(
-            f"overlap is {quoted(overlap)}; it must be 'allow'.",
-            code="overlap-not-supported",
-            hint="Occurrences may run side by side. To keep them apart, let the handler take a lock of its own.",
-            field="overlap",
-            value=quoted(overlap),
-            rule="must be 'allow'",
-        )

@@ -20,7 +20,7 @@ from mainspring.model.scheduling import (
     ScheduleSummary,
     ScheduleVersion,
 )
-from mainspring.schedule.deciding import SkipReason
+from mainspring.schedule.deciding import OverlapPolicy, SkipReason
 from mainspring.schedule.walls import TICK
 from mainspring.scheduler.batch import catch_up_from, schedule_from, schedule_if_readable
 from mainspring.store.schedules import Content
@@ -47,6 +47,8 @@ def content_of(row: Record) -> Content:
         is_declared=row["is_declared"],
         calendars=row["calendars"],
         read_at=row["read_at"],
+        overlap=row["overlap"],
+        pause_after_failures=row["pause_after_failures"],
     )
 
 
@@ -59,6 +61,8 @@ def request_of(row: Record, name: str, job: str) -> ScheduleRequest:
         payload=row["payload"],
         options=options_of(options_document(row) | {"tags": row["tags"]}),
         catch_up=catch_up_from(row["catch_up"], row["catch_up_seconds"]),
+        overlap=OverlapPolicy(row["overlap"]),
+        pause_after_failures=row["pause_after_failures"],
         is_declared=row["is_declared"],
         read_at=row["read_at"],
     )
@@ -109,6 +113,8 @@ def summary_of(row: Record, job: str) -> ScheduleSummary:
         tags=row["tags"] or [],
         catch_up=row["catch_up"],
         catch_up_window=timedelta(seconds=row["catch_up_seconds"]),
+        overlap=row["overlap"],
+        pause_after_failures=row["pause_after_failures"],
         is_declared=row["is_declared"],
         paused_at=row["paused_at"],
         paused_by=row["paused_by"],
@@ -132,6 +138,8 @@ def version_of(row: Record, job: str) -> ScheduleVersion:
         tags=row["tags"] or [],
         catch_up=row["catch_up"],
         catch_up_window=timedelta(seconds=row["catch_up_seconds"]),
+        overlap=row["overlap"],
+        pause_after_failures=row["pause_after_failures"],
         changed_at=row["changed_at"],
         changed_by=row["changed_by"],
         replaced_at=row["replaced_at"] if is_past else None,

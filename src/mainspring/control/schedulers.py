@@ -30,9 +30,9 @@ async def firing(connection: Connection, lanes: int) -> FiringStatus:
     rows = [row for row in await schedulers.listed(connection) if row["silent_seconds"] < LIVE_SECONDS]
     live = [row["id"] for row in rows]
     waiting = {
-        row["lane"]: -row["seconds"]
+        row["lane"]: -seconds
         for row in await schedule_firing.next_due(connection, list(range(lanes)))
-        if row["seconds"] is not None
+        if (seconds := schedule_firing.due_in(row)) is not None
     }
     return FiringStatus(
         schedulers=[

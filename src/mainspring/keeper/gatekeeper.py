@@ -79,3 +79,5 @@ class Gatekeeper:
             await limits.forget_full_buckets(connection, lane)
             for run_id, gate in await limits.free_leaked(connection, lane):
                 log.error("a slot was held by no run and was given back", run_id=str(run_id), gate=gate, lane=lane)
+            for row in await limits.forget_ended(connection, lane):
+                log.error("a run of a schedule had ended, and nobody had said so", run_id=str(row["run_id"]), lane=lane)

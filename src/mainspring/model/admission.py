@@ -11,7 +11,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from mainspring.model.concurrency import LimitScope
+from mainspring.model.concurrency import ONE_AT_A_TIME, LimitScope
 from mainspring.model.dependency import Condition
 from mainspring.model.lifecycle import State
 from mainspring.model.payload import printable
@@ -37,6 +37,7 @@ class Gate(StrEnum):
     BACK_OFF = "back-off"
     LIMIT = "limit"
     RATE = "rate"
+    OVERLAP = "overlap"
     QUEUE_PAUSED = "queue-paused"
     NO_WORKER = "no-worker"
     NO_LABELS = "no-labels"
@@ -188,6 +189,8 @@ def _limit(run: WaitingRun) -> ClosedGate | None:
     rule = run.limit.rule
     if rule is None:
         return ClosedGate(gate=Gate.LIMIT, says="its limit was removed, and it goes in line within a second")
+    if rule is ONE_AT_A_TIME:
+        return _earlier(run.limit)
     by = "" if run.limit.value is None else f" for {rule.key} {printable(run.limit.value, SHOWN_LENGTH)}"
     of = "all runs" if rule.scope is LimitScope.TENANT else f"{rule.scope} {rule.name}"
     remedy = " ".join(["mainspring limit show", *_options(rule)])
@@ -202,6 +205,17 @@ def _limit(run: WaitingRun) -> ClosedGate | None:
         return ClosedGate(gate=Gate.RATE, says=says, remedy=remedy)
     says = f"at most {rule.most:,} of {of} may execute at once{by}; a slot is free, and it is released within a second"
     return ClosedGate(gate=Gate.LIMIT, says=says, remedy=remedy)
+
+
+def _earlier(limit: LimitReached) -> ClosedGate:
+    if limit.holders:
+        says = f"it waits for the earlier run {limit.holders[0]} of its schedule"
+        remedy = f"mainspring run explain {limit.holders[0]}"
+    else:
+        says, remedy = "earlier runs of its schedule have ended, and it is released within a second", None
+    if limit.ahead:
+        says += f"; {limit.ahead:,} come{'s' if limit.ahead == 1 else ''} before it"
+    return ClosedGate(gate=Gate.OVERLAP, says=says, remedy=remedy)
 
 
 def _options(rule: LimitRule) -> list[str]:

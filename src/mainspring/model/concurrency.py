@@ -4,6 +4,9 @@ A *gate* is a limit with one value of its key. Its name is the limit's number, t
 exclamation mark where order is strict, so that whoever puts a run there knows its place: `7!:acme`. The gates of a run
 are one per line, narrowest first; it passes one after the other, always in this order, so no two runs can each hold
 what the other waits for.
+
+At the gate of a schedule, which has the number 0 (`0!:` and its id), runs wait for earlier ones. Nobody holds slots
+there: which runs of a schedule have not ended is known otherwise (`schedule_run` in the schema).
 """
 
 from __future__ import annotations
@@ -13,11 +16,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from uuid import UUID
 
 import msgspec
 
 from mainspring.errors import InvalidInput
-from mainspring.model.ids import lane_of_key
+from mainspring.model.ids import lane_of, lane_of_key
 from mainspring.model.limit_key import limit_key
 from mainspring.model.payload import quoted
 from mainspring.model.rate import Rate, rate_of
@@ -25,12 +29,12 @@ from mainspring.model.rate import Rate, rate_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
-    from uuid import UUID
 
 MAX_LIMIT = 1_000_000
 MAX_LIMITS_PER_JOB = 5
 NO_KEY = ""
 UNKNOWN_KEY = "\\?"  # runs that were accepted before the limit was set, and whose arguments lack its key
+OF_SCHEDULES = 0  # stands for the number of a limit where runs wait for earlier ones of their schedule
 EVERYBODY = 0  # gates are the installation's: their numbers say whose they are
 
 
@@ -176,6 +180,10 @@ class LimitRule(NamedTuple):
             return f"{self.number}:{UNKNOWN_KEY}"
 
 
+# Of a schedule that keeps its runs apart, one at a time may go on, in the order of their instants.
+ONE_AT_A_TIME = LimitRule(OF_SCHEDULES, LimitScope.JOB, "", "", 1, is_strict=True)
+
+
 class RuleBook:
     """The limits of a tenant."""
 
@@ -223,8 +231,16 @@ def rule_id(gate: str) -> int:
     return int(gate.partition(":")[0].removesuffix("!"))
 
 
+def schedule_of(gate: str) -> UUID | None:
+    """The schedule for whose earlier runs others wait at this gate; None if it belongs to a limit."""
+    number, _, value = gate.partition(":")
+    return UUID(value) if number == ONE_AT_A_TIME.number else None
+
+
 def home_of_gate(gate: str, lanes: int) -> int:
     """The lane in which runs wait at this gate, where they are free to choose; whoever releases them locks it."""
+    if (schedule_id := schedule_of(gate)) is not None:
+        return lane_of(schedule_id)  # where all its runs are
     return lane_of_key(EVERYBODY, gate, lanes)
 
 

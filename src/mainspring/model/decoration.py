@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 # What `@app.job` says about a schedule of the job's own.
 SCHEDULE_OPTIONS = frozenset(
-    ("schedule", "zone", "spread", "starts_at", "ends_at", "max_runs", "calendars", "catch_up", "overlap")
+    (
+        *("schedule", "zone", "spread", "starts_at", "ends_at", "max_runs", "calendars"),
+        *("catch_up", "overlap", "pause_after_failures"),
+    )
 )
 OPTIONS = {field.name for field in fields(JobDefinition)} - {"command"} | {"capture_logs"} | SCHEDULE_OPTIONS
 

@@ -64,6 +64,7 @@ class HoldReason(StrEnum):
     NO_HANDLER = "no-handler"
     LIMIT = "limit"  # it waits at a gate
     PARENT = "parent"  # it waits until other runs have ended
+    OVERLAP = "overlap"  # it waits for an earlier run of its schedule
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,8 @@ class ScheduleSummary:
     tags: list[str]
     catch_up: str
     catch_up_window: timedelta
+    overlap: str
+    pause_after_failures: int | None  # so many in a row
     is_declared: bool  # in an application's code
     paused_at: datetime | None
     paused_by: str | None
@@ -157,6 +159,8 @@ class ScheduleVersion:
     tags: list[str] = field(default_factory=list)
     catch_up: str
     catch_up_window: timedelta
+    overlap: str
+    pause_after_failures: int | None  # so many in a row
     changed_at: datetime
     changed_by: str
     replaced_at: datetime | None = None

@@ -39,12 +39,36 @@ class SkipReason(StrEnum):
     PAUSED = "paused"
     DELETED = "deleted"
     TOO_MANY = "too-many"  # missed when the schedule was changed, beyond what one act fires
+    OVERLAP = "overlap"  # an earlier run had not ended
 
 
 class OverlapPolicy(StrEnum):
-    """What an occurrence does while an earlier one still runs."""
+    """What becomes of an instant while an earlier run of its schedule has not ended."""
 
-    ALLOW = "allow"
+    ALLOW = "allow"  # both run side by side
+    SKIP = "skip"
+    BUFFER_ONE = "buffer_one"  # it waits; further ones are skipped
+    BUFFER_ALL = "buffer_all"  # it waits, and so do further ones, in order
+    CANCEL_OTHER = "cancel_other"  # the earlier one is cancelled, and it starts when that has ended
+
+
+def checked_overlap(given: object) -> OverlapPolicy:
+    try:
+        return OverlapPolicy.ALLOW if given is None else OverlapPolicy(given)  # type: ignore[arg-type]  # whatever was given
+    except ValueError:
+        rule = f"must be one of {', '.join(OverlapPolicy)}"
+        raise broken_rule("overlap", given, rule, code="invalid-overlap") from None
+
+
+MOST_FAILURES = 1_000
+
+
+def checked_failures(given: object) -> int | None:
+    """After how many failures in a row a schedule is paused; None: never."""
+    if given is None or (isinstance(given, int) and not isinstance(given, bool) and 1 <= given <= MOST_FAILURES):
+        return given
+    rule = f"must be a whole number from 1 to {MOST_FAILURES:,}"
+    raise broken_rule("pause_after_failures", given, rule, code="invalid-pause-after-failures")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -71,6 +71,7 @@ class Batch:
         self._places: dict[NewRun, int] = {}
         self.firings: list[Firing] = []
         self.skips: list[tuple[UUID, Skip]] = []
+        self.overlapping = 0  # so many instants that were to fire were skipped for an earlier run
 
     @property
     def templates(self) -> list[NewRun]:
@@ -79,7 +80,7 @@ class Batch:
     @property
     def without_run(self) -> int:
         """How many schedules go on to their next instant and make no run."""
-        return sum(each.fired is None for each in self.firings)
+        return sum(each.fired is None for each in self.firings) + self.overlapping
 
     def add(self, cursor: Cursor, decision: Decision, previous: Occurrence | None, template: NewRun) -> None:
         fired, following = decision.fired, decision.following

@@ -90,6 +90,7 @@ class LockedSchedule(LockedCursor):
         """Go on from `at`. What would have fired during the pause is skipped."""
         await self._skip_until(at, SkipReason.PAUSED)
         state = "done" if self.cursor is None else "active"
+        await schedules.forget_failures(self._connection, self._lane, self.id)
         await schedules.resume(self._connection, self._lane, self.id, tenant_id=tenant_id, state=state)
 
     async def begin_anew(self, resolved: ResolvedSchedule) -> Occurrence | None:
@@ -113,6 +114,7 @@ class LockedSchedule(LockedCursor):
             await self._record((Skipped(self.cursor.nominal_at, self.cursor.nominal_at, SkipReason.DELETED),))
         await schedules.keep_version(self._connection, self._lane, self.id, tenant_id=tenant_id, is_deleted=True)
         await schedules.drop_cursors(self._connection, self._lane, [self.id])
+        await schedules.forget_failures(self._connection, self._lane, self.id)
         await schedules.delete(self._connection, self._lane, self.id, tenant_id=tenant_id)
 
     async def _skip_until(self, until: datetime, reason: SkipReason) -> None:

@@ -96,6 +96,8 @@ class LaneFirer:
             if row["is_paused"]:
                 if row["due_at"] <= row["now"]:  # the pause ends at its instant, not a horizon ahead of it
                     await self._resume(connection, lane, row)
+            elif row["is_failing"]:
+                await schedule_firing.pause_failing(connection, lane, row["schedule_id"], actor=ACTOR)
             elif await self._is_stale(connection, row):
                 await bring_up_to_date(connection, lane, row["name"], tenant_id=row["tenant_id"], waits=False)
             else:
@@ -156,6 +158,8 @@ class LaneFirer:
         groups = await schedule_firing.fire(
             connection, lane, batch.firings, batch.skips, batch.templates, TZDATA_VERSION, packs=batch.packs
         )
-        wake_ups = [notify.ready(lane, group["line_id"], group["priority"]) for group in groups]
+        made = [group for group in groups if group["line_id"] is not None]
+        wake_ups = [notify.ready(lane, group["line_id"], group["priority"]) for group in made]
         notify.send(connection, self._quietener.pass_on(wake_ups))
-        return sum(group["runs_fired"] for group in groups)
+        batch.overlapping = sum(group["runs_fired"] for group in groups if group["line_id"] is None)
+        return sum(group["runs_fired"] for group in made)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from mainspring.scheduler.cursors import ACTOR
 from mainspring.scheduler.horizon import Horizon, rest_after_batch
 from mainspring.scheduler.lanes import LiveSchedulers, lanes_of
 from mainspring.scheduler.recomputing import recompute
@@ -157,11 +158,8 @@ class FiringLoop(LaneLoop):
         lanes = connection.reach.lanes(own)
         if not lanes:
             return POLL_SECONDS
-        pauses = {
-            row["lane"]: row["seconds"] - horizon
-            for row in await schedule_firing.next_due(connection, lanes)
-            if row["seconds"] is not None
-        }
+        rows = await schedule_firing.next_due(connection, lanes)
+        pauses = {row["lane"]: pause for row in rows if (pause := schedule_firing.due_in(row, horizon)) is not None}
         due = [lane for lane, seconds in pauses.items() if seconds <= 0]
         if not due:
             return float(min([POLL_SECONDS, *pauses.values()]))
@@ -171,12 +169,25 @@ class FiringLoop(LaneLoop):
         self._assignment.ahead.fired(runs, took)
         if not runs:
             return PASSED_OVER_SECONDS
-        return rest_after_batch(took, due_in=min(pauses.values()) + horizon)
+        due_in = min(seconds for row in rows if (seconds := schedule_firing.due_in(row)) is not None)
+        return rest_after_batch(took, due_in=due_in)
 
     async def _fire(self, connection: Connection, lanes: Sequence[int], horizon: float) -> int:
         """A batch in each of the lanes; answers how many runs that made."""
         packs = self._assignment.packs
         return sum([(await self._firer.fire(connection, lane, horizon, packs=packs)).runs for lane in lanes])
+
+
+class PausingLoop(LaneLoop):
+    """Pauses schedules of its lanes whose runs failed too often. Who fires looks, too: nothing fires before that."""
+
+    doing = "pausing schedules that fail"
+
+    async def step(self, connection: Connection) -> float:
+        for row in await schedule_firing.failing(connection, connection.reach.lanes(self._assignment.lanes)):
+            if await schedule_firing.pause_failing(connection, row["lane"], row["schedule_id"], actor=ACTOR):
+                log.warning("a schedule failed too often and is paused", schedule_id=str(row["schedule_id"]))
+        return POLL_SECONDS
 
 
 class RecomputingLoop(LaneLoop):

@@ -16,12 +16,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import structlog
 
 from mainspring.model.concurrency import (
+    OF_SCHEDULES,
+    ONE_AT_A_TIME,
     Turn,
     fair_counts,
     free_slots,
     home_of_gate,
     next_in_turn,
     rule_id,
+    schedule_of,
 )
 from mainspring.model.rate import TICK_SECONDS, Bucket, whole_tokens
 from mainspring.store import dependencies, notify
@@ -174,14 +177,18 @@ async def _rules(connection: Connection, gates: Iterable[str]) -> dict[int, Limi
     """As they are now, not as somebody remembers them: a change is in force with its COMMIT."""
     ids = sorted({rule_id(gate) for gate in gates})
     rows = await load("limits/rules_of_gates").fetch(connection, ids=ids)
-    return {row["id"]: rule_of(row) for row in rows}
+    return {row["id"]: rule_of(row) for row in rows} | {OF_SCHEDULES: ONE_AT_A_TIME}
 
 
 async def _used(connection: Connection, places: Mapping[int, list[str]]) -> Counter[str]:
     used: Counter[str] = Counter()
     for lane, gates in places.items():
-        if gates:
+        schedules = [found for gate in gates if (found := schedule_of(gate)) is not None]
+        if len(schedules) < len(gates):
             rows = await load("limits/counts").fetch(connection, lane=lane, gates=gates)
+            used.update({row["gate"]: row["held"] for row in rows})
+        if schedules:
+            rows = await load("limits/unended").fetch(connection, lane=lane, schedules=schedules)
             used.update({row["gate"]: row["held"] for row in rows})
     return used
 
@@ -217,7 +224,8 @@ async def _pass(
     ours = [each for each in chosen if each.lane == lane]
     if not ours:
         return []
-    known = [rules.get(rule_id(each.gate)) for each in ours]
+    # Who has waited for earlier runs of its schedule leaves no trace at that gate, as if its limit were gone.
+    known = [rule if rule is not ONE_AT_A_TIME else None for each in ours for rule in [rules.get(rule_id(each.gate))]]
     return await load("limits/admit").fetch(
         connection,
         lane=lane,

@@ -107,6 +107,8 @@ CONTENT = (
     "is_declared",
     "calendars",
     "read_at",
+    "overlap",
+    "pause_after_failures",
 )
 SCHEDULE = ("id", "tenant_id", "name", "version", *CONTENT)
 # How a schedule stands: its state, and who touched it last.

@@ -35,6 +35,8 @@ MOVING = (
     "schedule",
     "schedule_version",
     "cursor",
+    "schedule_run",
+    "schedule_failure",
     "occurrence",
     "occurrence_past",
     "skipped",

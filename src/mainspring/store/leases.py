@@ -96,6 +96,7 @@ class Settled(NamedTuple):
     shared_by: int = 1  # runs that one call of their handler was for
     gates: str | None = None  # of which the run holds slots, one per line
     hold: Hold | None = None  # to wait at these gates
+    schedule_gate: str | None = None  # None: no schedule has to know of its end
 
 
 @dataclass(slots=True)
@@ -159,10 +160,11 @@ async def settle(connection: Connection, worker_id: UUID, batch: Sequence[Settle
         await _mark_spread(connection, batch)
         records: list[tuple[Any, ...]] = []
         over: list[tuple[int, list[UUID]]] = []
+        special: list[tuple[int, list[Settled]]] = []
         for lane, of_lane in in_order_of_lanes(batch):
             accepted, finished = await _settle_lane(connection, worker_id, lane, of_lane, settlement)
             await _send_back(connection, lane, accepted)
-            await _free_slots(connection, lane, accepted)
+            special.append((lane, [each for each in accepted if _is_special(each)]))
             if lane in settlement.told:
                 await _tell_children(connection, lane, accepted)
             await _conclude(connection, lane, [each for each in accepted if each.report is not None])
@@ -171,6 +173,8 @@ async def settle(connection: Connection, worker_id: UUID, batch: Sequence[Settle
                 over.append((lane, finished))
         if records:
             await record_attempts(connection, records)
+        for lane, some in special:  # after their rows of history, which say how they ended
+            await _free_slots(connection, lane, some)
         for lane, finished in over:
             await CLOSE.execute(connection, lane=lane, leases=finished)
     return settlement
@@ -314,6 +318,11 @@ async def _mark_spread(connection: Connection, batch: Iterable[Settled]) -> None
 _WAITS = {Fate.RETRY: State.SCHEDULED, Fate.HOLD: State.HELD, Fate.BURY: State.DEAD}
 
 
+def _is_special(settled: Settled) -> bool:
+    """Whether its move has consequences for others."""
+    return settled.gates is not None or settled.schedule_gate is not None or settled.hold is not None
+
+
 async def _free_slots(connection: Connection, lane: int, accepted: list[Settled]) -> None:
     """Whoever leaves gives back the slots it need not keep. Back in line, a run keeps them all."""
     going_to_gates = [each for each in accepted if each.hold is not None]
@@ -324,16 +333,12 @@ async def _free_slots(connection: Connection, lane: int, accepted: list[Settled]
             runs=[each.run_id for each in going_to_gates],
             gates=[each.hold.gates for each in going_to_gates if each.hold is not None],
         )
-    gated = [
-        each for each in accepted if each.gates is not None and each.fate is not Fate.GIVE_BACK and each.hold is None
-    ]
-    if not gated:
-        return
-    ended = [each.run_id for each in gated if each.fate is Fate.END]
+    leaving = [each for each in accepted if each.fate is not Fate.GIVE_BACK and each.hold is None]
+    ended = [each.run_id for each in leaving if each.fate is Fate.END]
     if ended:
         await END_RUNS.execute(connection, lane=lane, runs=ended)
     for fate, state in _WAITS.items():
-        waiting = [each.run_id for each in gated if each.fate is fate]
+        waiting = [each.run_id for each in leaving if each.fate is fate]
         if waiting:
             await load("limits/free_slots").execute(connection, lane=lane, runs=waiting, state=state.value)
 
@@ -343,7 +348,7 @@ async def _tell_children(connection: Connection, lane: int, accepted: list[Settl
     over = [
         each.run_id
         for each in accepted
-        if each.fate is Fate.BURY or (each.fate is Fate.END and each.gates is None)  # else END_RUNS has told
+        if each.fate is Fate.BURY or (each.fate is Fate.END and not _is_special(each))  # else END_RUNS tells
     ]
     if over:
         await load("dependencies/tell").execute(connection, lane=lane, runs=over)

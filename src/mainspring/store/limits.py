@@ -10,7 +10,18 @@ import msgspec
 import structlog
 
 from mainspring.model.admission import LimitReached
-from mainspring.model.concurrency import NO_KEY, Limit, LimitRule, LimitScope, OnDead, Order, RuleBook, rule_id
+from mainspring.model.concurrency import (
+    NO_KEY,
+    ONE_AT_A_TIME,
+    Limit,
+    LimitRule,
+    LimitScope,
+    OnDead,
+    Order,
+    RuleBook,
+    rule_id,
+    schedule_of,
+)
 from mainspring.model.ids import lane_of
 from mainspring.model.rate import Rate
 from mainspring.store import jobs, notify
@@ -114,6 +125,11 @@ async def free_leaked(connection: Connection, lane: int) -> list[tuple[UUID, str
     return [(row["run_id"], row["gate"]) for row in await load("limits/free_leaked").fetch(connection, lane=lane)]
 
 
+async def forget_ended(connection: Connection, lane: int) -> list[Record]:
+    """Forget runs of schedules that are nowhere any more; answers with them. There should never be one."""
+    return await load("limits/forget_ended").fetch(connection, lane=lane)
+
+
 async def reached_by(
     connection: Connection, run_id: UUID, lanes: int, bound: int, *, tenant_id: int
 ) -> LimitReached | None:
@@ -121,6 +137,8 @@ async def reached_by(
     found = await load("limits/gate_of_run").fetchrow(connection, lane=lane_of(run_id), run=run_id, tenant=tenant_id)
     if found is None:
         return None
+    if (schedule_id := schedule_of(found["gate"])) is not None:
+        return await _earlier(connection, lane_of(run_id), found, schedule_id, bound)
     rules = await load("limits/rules_of_gates").fetch(connection, ids=[rule_id(found["gate"])])
     rows = [
         row
@@ -135,6 +153,21 @@ async def reached_by(
         holders=[holder for row in rows for holder in row["holders"]],
         ahead=sum(row["ahead"] for row in rows),
     )
+
+
+async def _earlier(connection: Connection, lane: int, found: Record, schedule_id: UUID, bound: int) -> LimitReached:
+    """For which earlier runs of its schedule a run waits."""
+    row = await load("limits/earlier").fetchrow(
+        connection,
+        lane=lane,
+        gate=found["gate"],
+        schedule=schedule_id,
+        turn=found["turn"],
+        bound=bound,
+        most=HOLDERS_SHOWN,
+    )
+    assert row is not None
+    return LimitReached(rule=ONE_AT_A_TIME, value=None, holders=row["holders"], ahead=row["ahead"])
 
 
 # ── writing ─────────────────────────────────────────────────────────────────────────────────────────────────────

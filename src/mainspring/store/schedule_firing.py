@@ -53,6 +53,16 @@ async def next_due(connection: Connection, lanes: Sequence[int]) -> list[Record]
     return await load("schedules/next_due").fetch(connection, lanes=lanes)
 
 
+def due_in(row: Record, horizon: float = 0.0) -> float | None:
+    """In how many seconds there is something to fire in the lane of a row of `next_due`, as far ahead as this; or None.
+
+    What is decided at its instant is not fired ahead.
+    """
+    staged, at_instant = row["seconds"], row["instant_seconds"]
+    ahead = None if staged is None else staged - horizon
+    return min((each for each in (ahead, at_instant) if each is not None), default=None)
+
+
 async def announced(connection: Connection, lane: int, marks: Sequence[float], most: int) -> dict[float, int]:
     """How many schedules of a lane are due within so many seconds, for each mark; at most so many are counted."""
     rows = await load("schedules/announced").fetch(connection, lane=lane, marks=marks, most=most)
@@ -96,7 +106,9 @@ async def fire(
     *,
     packs: bool,
 ) -> list[Record]:
-    """Carry out decisions about schedules of one lane; answers with the lines that got runs.
+    """Carry out decisions about schedules of one lane; answers with the lines that got runs, and how many.
+
+    Without a line: how many were skipped, since an earlier run had not ended.
 
     What does not fit any more, since somebody else decided or changed the schedule, is passed over without a word.
     `packs`: all workers know the short form of which occurrence a run is for.
@@ -124,6 +136,17 @@ def template_document(run: NewRun) -> dict[str, Any]:
         "overrides": None if run.overrides is None else msgspec.Raw(run.overrides.encode()),
         "headers": None if run.headers is None else msgspec.Raw(run.headers.encode()),
     }
+
+
+async def failing(connection: Connection, lanes: Sequence[int]) -> list[Record]:
+    """Schedules of some lanes that may have failed too often."""
+    return await load("schedules/failing").fetch(connection, lanes=lanes)
+
+
+async def pause_failing(connection: Connection, lane: int, schedule_id: UUID, *, actor: str) -> bool:
+    """Pause a schedule if so many of its runs in a row ended without success; answers whether it was paused."""
+    paused = await load("schedules/pause_failing").fetchval(connection, lane=lane, schedule=schedule_id, actor=actor)
+    return bool(paused)
 
 
 async def set_aside(

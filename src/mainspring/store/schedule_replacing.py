@@ -61,6 +61,8 @@ async def replace_many(
         catch_up_seconds=[each.catch_up_seconds for each in contents],
         declared=[each.is_declared for each in contents],
         read_at=[each.read_at for each in contents],
+        overlaps=[each.overlap for each in contents],
+        pause_after_failures=[each.pause_after_failures for each in contents],
     )
     await load("schedules/set_cursors").execute(
         connection,

@@ -119,6 +119,11 @@ async def resume(connection: Connection, lane: int, schedule_id: UUID, *, tenant
     await load("schedules/resume").execute(connection, lane=lane, schedule=schedule_id, tenant=tenant_id, state=state)
 
 
+async def forget_failures(connection: Connection, lane: int, schedule_id: UUID) -> None:
+    """From now on, runs that end without success are counted anew."""
+    await load("schedules/forget_failures").execute(connection, lane=lane, schedule=schedule_id)
+
+
 async def keep_version(
     connection: Connection, lane: int, schedule_id: UUID, *, tenant_id: int, is_deleted: bool = False
 ) -> None:
@@ -148,6 +153,8 @@ class Content(NamedTuple):
     is_declared: bool
     calendars: list[str] | None  # the stored ones that it uses
     read_at: datetime | None = None  # what now was, if its text counts from now
+    overlap: str = "allow"
+    pause_after_failures: int | None = None
 
     def is_same(self, other: Content) -> bool:
         """Whether both are the same schedule, whenever their texts were read."""
@@ -216,6 +223,8 @@ async def create_many(
         calendars=[as_json(each.calendars) for each in contents],
         calendars_revision=[each.calendars_revision for each in made],
         read_at=[each.read_at for each in contents],
+        overlaps=[each.overlap for each in contents],
+        pause_after_failures=[each.pause_after_failures for each in contents],
     )
     return {row["id"] for row in rows}
 

@@ -165,7 +165,9 @@ class _Journey:
     async def _next_firing(self) -> _Stop | None:
         rows = await schedule_firing.next_due(self._connection, self._lanes)
         instants = {
-            row["lane"]: row["now"] + timedelta(seconds=row["seconds"]) for row in rows if row["seconds"] is not None
+            row["lane"]: row["now"] + timedelta(seconds=seconds)
+            for row in rows
+            if (seconds := schedule_firing.due_in(row)) is not None
         }
         at = min(instants.values(), default=None)
         if at is None or at > self._until:

@@ -12,6 +12,7 @@ from mainspring.scheduler.firing import LaneFirer
 from mainspring.scheduler.scheduler import (
     FiringLoop,
     LaneAssignment,
+    PausingLoop,
     RecomputingLoop,
     Scheduler,
     SchedulerIdentity,
@@ -53,11 +54,12 @@ def scheduler(store: Store, clock: Clock) -> Scheduler:
         )
 
     recomputing = RecomputingLoop(assignment=assignment, link=Link(store.database, clock, "scheduler recomputing"))
+    pausing = PausingLoop(assignment=assignment, link=Link(store.database, clock, "scheduler pausing"))
     return Scheduler(
         identity=identity,
         assignment=assignment,
         heartbeats=Link(store.database, clock, "scheduler heartbeats"),
-        loops=[*map(loop, range(LOOPS)), recomputing],
+        loops=[*map(loop, range(LOOPS)), recomputing, pausing],
     )
 
 

@@ -61,9 +61,7 @@ class SettlementLog:
         self._has_room.set()
         if any(each.fate is Fate.RETRY for each in batch):
             self._heard_of_later()
-        self._heard_of_gates(
-            gate for each in batch if each.gates is not None or each.hold is not None for gate in _gates(each)
-        )
+        self._heard_of_gates(gate for each in batch if _is_special(each) for gate in _gates(each))
         self._heard_of_parents(settlement.told)
 
     def note_completed(self, completed: list[WholeLease], told: set[int]) -> None:
@@ -82,14 +80,24 @@ class SettlementLog:
             for lease in completed
             for each in lease.successes
             if each.work.row[SPECIAL] is not None
-            for gate in _lines(each.work.gates)
+            for gate in _lines(each.work.gates) + _of_schedule(each.work.schedule_gate)
         )
         self._heard_of_parents(told)
 
 
+def _is_special(settled: Settled) -> bool:
+    return settled.gates is not None or settled.hold is not None or settled.schedule_gate is not None
+
+
 def _gates(settled: Settled) -> list[str]:
     """Where it may be somebody's turn: at the gates of which a run held slots, and at the first where it waits now."""
-    return _lines(settled.gates) + ([] if settled.hold is None else _lines(settled.hold.gates)[:1])
+    held_at = [] if settled.hold is None else _lines(settled.hold.gates)[:1]
+    return _lines(settled.gates) + held_at + _of_schedule(settled.schedule_gate)
+
+
+def _of_schedule(gate: str | None) -> list[str]:
+    """Where later runs of its schedule may wait for this one."""
+    return [gate] if gate else []
 
 
 def _lines(gates: str | None) -> list[str]:

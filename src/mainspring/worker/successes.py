@@ -58,7 +58,7 @@ class WholeLease(NamedTuple):
             assert work.started_at is not None
             starts[position], ends[position], results[position] = work.started_at[0], finished_at[0], result
         reports = [(work.row[ID], work.report.conclude()) for work, _, _ in self.successes if work.report is not None]
-        special = [work.row[ID] for work, _, _ in self.successes if work.row[SPECIAL] is not None and work.gates]
+        special = [work.row[ID] for work, _, _ in self.successes if work.row[SPECIAL] is not None and work.is_special]
         return Completion(lease, starts, ends, results, reports, special)
 
 

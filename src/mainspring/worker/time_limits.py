@@ -54,6 +54,25 @@ def special_of(text: str | None) -> Special:
     return replace(special, gates=gates) if gates else special
 
 
+class _Mark(msgspec.Struct):
+    schedule_gate: str | None = None
+
+
+class _Marked(msgspec.Struct):
+    overrides: _Mark | None = None
+
+
+_marked = msgspec.json.Decoder(_Marked)
+
+
+def schedule_gate_of(text: str) -> str | None:
+    """The mark of a run whose schedule has to know of its end: see `watch_schedule_runs`."""
+    if '"schedule_gate"' not in text:
+        return None
+    mark = _marked.decode(text.partition("\n")[0]).overrides
+    return None if mark is None else mark.schedule_gate
+
+
 @dataclass(slots=True, kw_only=True)
 class Limit:
     """How long an attempt may take."""

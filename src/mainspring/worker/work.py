@@ -15,7 +15,7 @@ from mainspring.store.leases import Fate, Settled
 from mainspring.worker.handler_errors import error_document
 from mainspring.worker.starting_again import due_again, never_again
 from mainspring.worker.successes import Success
-from mainspring.worker.time_limits import special_of
+from mainspring.worker.time_limits import schedule_gate_of, special_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -113,6 +113,16 @@ class Work:
     def gates(self) -> str | None:
         """Of which the run holds slots, one per line."""
         return None if self.row[SPECIAL] is None else self.row[SPECIAL].partition("\n")[2] or None
+
+    @property
+    def schedule_gate(self) -> str | None:
+        """Where later runs of its schedule may wait for its end; empty: nowhere. None: no schedule asks for it."""
+        return None if self.row[SPECIAL] is None else schedule_gate_of(self.row[SPECIAL])
+
+    @property
+    def is_special(self) -> bool:
+        """Whether more has to happen at its end than a row of history."""
+        return self.row[SPECIAL] is not None and (self.gates is not None or self.schedule_gate is not None)
 
     @property
     def retry_policy(self) -> RetryPolicy:
@@ -317,4 +327,6 @@ class Work:
             None if self.report is None else self.report.conclude(),
             self.shared_by,
             None if row[SPECIAL] is None else self.gates,
+            None,
+            None if row[SPECIAL] is None else self.schedule_gate,
         )

@@ -688,6 +688,10 @@ create table schedule (
     changed_by text not null,
     calendars text[],                           -- the stored ones that it uses; null if it uses none
     read_at timestamptz,                        -- what now was, if its text counts from now
+    overlap text not null default 'allow'       -- what becomes of an instant while an earlier run has not ended
+        constraint overlap_is_a_known_rule check (overlap in ('allow', 'skip', 'buffer_one', 'buffer_all', 'cancel_other')),
+    pause_after_failures int                    -- so many runs in a row without success pause it
+        constraint it_pauses_after_some_failures check (pause_after_failures > 0),
     primary key (lane, id),
     constraint a_pause_says_who check ((state = 'paused') = (paused_at is not null and paused_by is not null))
 );
@@ -719,6 +723,8 @@ create table schedule_version (
     is_deleted boolean not null default false,
     calendars text[],
     read_at timestamptz,
+    overlap text not null default 'allow',
+    pause_after_failures int,
     primary key (lane, schedule_id, version)
 );
 create index schedule_version_name_idx on schedule_version (lane, tenant_id, name, replaced_at);
@@ -734,10 +740,38 @@ create table cursor (
     tzdata text not null,                       -- the release of the time zone database that computed it
     -- The highest revision among its schedule's calendars when it was computed. If it is another one now, it is stale.
     calendars_revision bigint,
+    at_instant boolean not null default false,  -- decided when it is due and not ahead: it depends on what happens until then
     primary key (lane, schedule_id)
 ) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000,
         autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 100000);
 create index cursor_due_idx on cursor (lane, due_at) where due_at is not null;
+create index cursor_instant_idx on cursor (lane, due_at) where at_instant;
+
+-- Runs of schedules that keep their runs apart, or count failures, from their firing to their end. Nothing counts them: what
+-- is here has not ended, but for dead letters, which may be requeued.
+create table schedule_run (
+    lane smallint not null,
+    run_id uuid not null,
+    schedule_id uuid not null,
+    pause_after int,                            -- so many failures in a row pause its schedule, as that was when it fired
+    is_dead boolean not null default false,
+    made_at timestamptz not null default clock_now(),
+    primary key (lane, run_id)
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000);
+create index schedule_run_schedule_idx on schedule_run (lane, schedule_id, run_id) where schedule_id is not null;
+
+-- Runs of a schedule that ended without success since the last that succeeded: a row for each.
+create table schedule_failure (
+    lane smallint not null,
+    schedule_id uuid not null,
+    run_id uuid not null,
+    state run_state not null,
+    message text,
+    failed_at timestamptz not null default clock_now(),
+    has_reached boolean not null default false, -- so many that the schedule is to be paused, and nobody has looked yet
+    primary key (lane, schedule_id, run_id)
+);
+create index schedule_failure_reached_idx on schedule_failure (lane, schedule_id) where has_reached;
 
 -- A named set of days and times of day. Schedules name it; whoever computes with them looks it up.
 create table calendar (
@@ -1055,6 +1089,7 @@ begin
     delete from occurrence_past
     where occurrence_past.lane = own and occurrence_past.schedule_id = withdraw_staged.schedule
       and occurrence_past.nominal_at >= withdraw_staged.since and occurrence_past.run_id = any (withdrawn);
+    delete from schedule_run where schedule_run.lane = own and schedule_run.run_id = any (withdrawn);
     insert into cursor (lane, schedule_id, nominal_at, due_at, tzdata)
     values (own, withdraw_staged.schedule, earliest.nominal_at, earliest.due_at, '')
     on conflict (lane, schedule_id) do update

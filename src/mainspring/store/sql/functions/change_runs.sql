@@ -27,6 +27,7 @@ begin
         delete from held where held.lane = change_runs.lane and held.id = any (change_runs.runs)
           and held.tenant_id = change_runs.tenant and held.revision = coalesce(change_runs.seen, held.revision)
           and held.line_id = coalesce(change_runs.present_line, held.line_id) and held.gate is not null
+          and held.gate not like '0!:%'   -- earlier runs of its schedule are the same whatever becomes of it
           and num_nonnulls(change_runs.line, change_runs.new_priority, change_runs.new_payload, change_runs.due) > 0
         returning run_of({run by name}, ready_at => null) as run)
     select array_agg(gone.run) into from_gates from gone;

@@ -4,4 +4,5 @@ language plpgsql set search_path = mainspring, pg_temp as $$
 begin
     perform free_slots(end_runs.lane, end_runs.runs, 'succeeded');
     perform tell_children(end_runs.lane, end_runs.runs);
+    perform end_schedule_runs(end_runs.lane, end_runs.runs);
 end $$;

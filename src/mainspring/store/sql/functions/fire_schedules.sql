@@ -14,6 +14,11 @@ language plpgsql set search_path = mainspring, pg_temp as $$
 declare
     own smallint := fire_schedules.lane::smallint;
     versions int[];
+    rules text[];
+    pauses int[];
+    are_watched boolean[];
+    overlapping uuid[] := '{}';
+    waiting uuid[] := '{}';
     past date[];
     ending uuid[] := '{}';
     ended uuid[];
@@ -41,8 +46,9 @@ begin
     -- From here on, only those whose cursor is where it was seen; it stays there, for it is locked.
     select array_agg(item.schedule_id), array_agg(item.nominal_at), array_agg(item.due_at), array_agg(item.previous_at),
            array_agg(item.run_id), array_agg(item.template), array_agg(item.next_at), array_agg(item.next_due_at),
-           array_agg(found.version)
-    into schedules, fired, due, previous, runs, chosen, following, following_due, versions
+           array_agg(found.version), array_agg(found.overlap), array_agg(found.pause_after_failures),
+           array_agg(found.is_watched and item.nominal_at is not null)
+    into schedules, fired, due, previous, runs, chosen, following, following_due, versions, rules, pauses, are_watched
     from unnest(schedules, revisions, expected, fired, due, previous, runs, chosen, following, following_due)
         as item (schedule_id, revision, expected_at, nominal_at, due_at, previous_at, run_id, template, next_at, next_due_at)
     cross join lateral (
@@ -51,8 +57,12 @@ begin
           and cursor.revision = item.revision and cursor.nominal_at = item.expected_at
         limit 1 for update skip locked) as unchanged
     cross join lateral (
-        select schedule.version from schedule where schedule.lane = own and schedule.id = item.schedule_id limit 1) as found
-    where item.next_at is not null or item.schedule_id = any (ending);
+        select schedule.version, schedule.overlap, schedule.pause_after_failures,
+               schedule.overlap <> 'allow' or schedule.pause_after_failures is not null as is_watched
+        from schedule where schedule.lane = own and schedule.id = item.schedule_id limit 1) as found
+    where (item.next_at is not null or item.schedule_id = any (ending))
+      -- What depends on what happens until then is not decided ahead of its instant.
+      and (not found.is_watched or item.due_at is null or item.due_at <= statement_now());
     if schedules is null then
         return;
     end if;
@@ -68,6 +78,24 @@ begin
     cross join lateral jsonb_to_record(document.value) as template (
         job_version int, line_id int, priority smallint, max_age double precision, start_within double precision,
         overrides jsonb, headers jsonb, packs boolean);
+
+    if true = any (are_watched) then
+        select decided.skipped, decided.waiting into overlapping, waiting
+        from decide_overlaps(fire_schedules.lane, schedules, rules, fired, runs) as decided;
+    end if;
+    if cardinality(overlapping) > 0 then   -- what was collapsed into them is skipped for the same reason
+        skips := coalesce((
+            select jsonb_agg(case when skip ->> 'run_id' = any (overlapping::text[])
+                                  then skip || '{"run_id": null, "reason": "overlap"}' else skip end)
+            from jsonb_array_elements(skips) as skip), '[]')
+        || (select jsonb_agg(jsonb_build_object('schedule_id', item.schedule_id, 'first_at', item.nominal_at,
+                                                'last_at', item.nominal_at, 'reason', 'overlap'))
+            from unnest(schedules, fired, runs) as item (schedule_id, nominal_at, run_id)
+            where item.run_id = any (overlapping));
+        select array_agg(case when item.run_id = any (overlapping) then null else item.nominal_at end order by item.place)
+        into fired
+        from unnest(fired, runs) with ordinality as item (nominal_at, run_id, place);
+    end if;
 
     past := array(
         select day from (select distinct (instant at time zone 'UTC')::date as day from unnest(fired) as instant) as days
@@ -133,6 +161,10 @@ begin
                  where occurrence_past.lane = own and occurrence_past.schedule_id = item.schedule_id
                    and occurrence_past.nominal_at = item.nominal_at));
 
+    if true = any (are_watched) then
+        perform watch_schedule_runs(fire_schedules.lane, schedules, rules, pauses, fired, runs, waiting);
+    end if;
+
     if jsonb_array_length(skips) > 0 then
         insert into skipped (lane, schedule_id, first_at, last_at, reason, run_id, version)
         select own, skip.schedule_id, skip.first_at, skip.last_at, skip.reason, skip.run_id, item.version
@@ -160,5 +192,7 @@ begin
     select line_ids[item.template + 1], priorities[item.template + 1], count(*)
     from unnest(fired, chosen) as item (nominal_at, template)
     where item.nominal_at is not null
-    group by line_ids[item.template + 1], priorities[item.template + 1];
+    group by line_ids[item.template + 1], priorities[item.template + 1]
+    union all
+    select null, null, cardinality(overlapping) where cardinality(overlapping) > 0;   -- no line: instants that were skipped
 end $$;

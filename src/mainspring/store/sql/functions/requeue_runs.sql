@@ -52,6 +52,9 @@ begin
            (select string_agg(slot.gate, E'\n' order by slot.place) from slot
             where slot.lane = requeue_runs.lane and slot.run_id = run.id)
     from unnest(taken) as run;
+    update schedule_run set is_dead = false   -- those behind it wait for it again
+    where schedule_run.lane = requeue_runs.lane
+      and schedule_run.run_id = any (array(select run.id from unnest(taken) as run));
     insert into audit (lane, tenant_id, actor, action, subject, detail)
     select requeue_runs.lane, run.tenant_id, requeue_runs.actor, 'run.requeue', run.id::text, requeue_runs.detail
     from unnest(taken) as run;

@@ -70,12 +70,6 @@ begin
            coalesce(run.first_started_at, run.claimed_at)
     from rows from (unnest(states), unnest(claims), unnest(unfinished)) as run (state, claimed_at)
     where run.state = 'dead';
-    perform free_slots(rescue_leases.lane, array(
-        select run.id from rows from (unnest(states), unnest(unfinished)) as run (state) where run.state = 'dead'), 'dead');
-    perform tell_children(rescue_leases.lane, array(
-        select run.id from rows from (unnest(states), unnest(unfinished)) as run (state) where run.state = 'dead'));
-    perform end_runs(rescue_leases.lane, array(
-        select run.id from rows from (unnest(states), unnest(unfinished)) as run (state) where run.state in ({ends})));
     insert into attempt (lane, run_id, {recorded except payload}, payload, attempt, outcome, state, ready_at, claimed_at,
                          worker_id, error)
     select rescue_leases.lane, run.id, {recorded of run except payload},
@@ -84,6 +78,13 @@ begin
                 else 'interrupted' end::attempt_outcome,
            run.state, run.ready_at, run.claimed_at, rescue_leases.worker, run.error
     from rows from (unnest(states), unnest(claims), unnest(errors), unnest(unfinished)) as run (state, claimed_at, error);
+    -- What an end brings about may ask history how it ended.
+    perform free_slots(rescue_leases.lane, array(
+        select run.id from rows from (unnest(states), unnest(unfinished)) as run (state) where run.state = 'dead'), 'dead');
+    perform tell_children(rescue_leases.lane, array(
+        select run.id from rows from (unnest(states), unnest(unfinished)) as run (state) where run.state = 'dead'));
+    perform end_runs(rescue_leases.lane, array(
+        select run.id from rows from (unnest(states), unnest(unfinished)) as run (state) where run.state in ({ends})));
 
     return query
     select cardinality(picked)::bigint, count(*) filter (where run.state = 'ready'),

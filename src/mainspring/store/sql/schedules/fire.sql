@@ -1,5 +1,5 @@
 -- Decide the next instants of some schedules of one lane; answers with the lines that got runs.
--- Moves: submit.  Hot.  See the function in the migrations.
+-- Moves: submit, cancel.  Hot.  See the function.  Index: schedule_run_schedule_idx, held_gate_idx.
 select line_id, priority, runs_fired
 from fire_schedules(:lane::int, :schedules::uuid[], :revisions::int[], :expected::timestamptz[], :fired::timestamptz[],
                     :due::timestamptz[], :previous::timestamptz[], :runs::uuid[], :chosen::int[],
