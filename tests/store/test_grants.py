@@ -69,6 +69,7 @@ ACTING = """
     workers/request_drain
 """
 FIRING = """
+    leases/cancelling
     calendars/find jobs/find_by_id jobs/lines jobs/open_line jobs/open_line_with_number schedules/audit
     schedules/drop_cursors schedules/fire schedules/forget_failures
     schedules/last_decided schedules/lock schedules/lock_cursor schedules/lock_if_free schedules/now schedules/resume

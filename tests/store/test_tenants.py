@@ -54,6 +54,7 @@ WITHOUT = {
     "limits/rules_of_gates": "limits by the numbers in gates: whoever releases runs does so for all tenants",
     "limits/spread": "limits that the caller has found as its tenant's",
     "schedules/next_due": "how late schedulers are, who serve all tenants",
+    "leases/cancelling": "whom to wake: nothing of a run is read",
     "schedules/set_cursor": "the schedule that the caller has locked as its tenant's",
     "schedules/set_cursors": "schedules that the caller has locked as its tenant's",
     "schedules/occurrences": "rows by the id of a schedule that the caller has found as its tenant's",

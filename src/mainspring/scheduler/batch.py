@@ -71,6 +71,7 @@ class Batch:
         self._places: dict[NewRun, int] = {}
         self.firings: list[Firing] = []
         self.skips: list[tuple[UUID, Skip]] = []
+        self.may_cancel = False  # whether what fires may cancel earlier runs
         self.overlapping = 0  # so many instants that were to fire were skipped for an earlier run
 
     @property

@@ -8,7 +8,7 @@ import structlog
 
 from mainspring.clock import instant
 from mainspring.model.payload import printable
-from mainspring.schedule.deciding import decide
+from mainspring.schedule.deciding import OverlapPolicy, decide
 from mainspring.schedule.zones import TZDATA_VERSION
 from mainspring.scheduler.batch import Batch, Cursor, catch_up_from, schedule_from
 from mainspring.scheduler.calendars import CalendarCache
@@ -150,6 +150,7 @@ class LaneFirer:
         fired = decision.fired
         previous = None if fired is None else schedule.prev_before(fired.nominal_at, job=name)
         batch.add(cursor, decision, previous, template)
+        batch.may_cancel |= row["overlap"] == OverlapPolicy.CANCEL_OTHER
 
     async def carry_out(self, connection: Connection, lane: int, batch: Batch) -> int:
         """Have the database do what was decided; answers how many runs that made."""
@@ -161,5 +162,7 @@ class LaneFirer:
         made = [group for group in groups if group["line_id"] is not None]
         wake_ups = [notify.ready(lane, group["line_id"], group["priority"]) for group in made]
         notify.send(connection, self._quietener.pass_on(wake_ups))
+        if batch.may_cancel:
+            notify.send(connection, map(notify.cancel, await schedule_firing.asked_to_stop(connection, lane)))
         batch.overlapping = sum(group["runs_fired"] for group in groups if group["line_id"] is None)
         return sum(group["runs_fired"] for group in made)

@@ -126,6 +126,11 @@ async def fire(
     )
 
 
+async def asked_to_stop(connection: Connection, lane: int) -> list[UUID]:
+    """The workers that were asked to stop runs of a lane: a hint lets them look at once."""
+    return [row["worker_id"] for row in await load("leases/cancelling").fetch(connection, lane=lane)]
+
+
 def template_document(run: NewRun) -> dict[str, Any]:
     return {
         "job_version": run.job_version,

@@ -3,6 +3,7 @@
 -- The revision of all calendars is read once: by it, a scheduler knows whether the calendars that it has kept are current.
 select clock_now() as now, next.schedule_id, next.revision, next.nominal_at, next.due_at, schedule.tenant_id, schedule.name,
        schedule.job_id, schedule.spec, schedule.options::text as options, schedule.catch_up, schedule.catch_up_seconds,
+       schedule.overlap,
        schedule.state = 'paused' as is_paused, schedule.paused_until, schedule.calendars, next.tzdata, next.calendars_revision,
        case when schedule.pause_after_failures is not null then schedule.pause_after_failures <= (
            select count(schedule_failure.failed_at) from schedule_failure
