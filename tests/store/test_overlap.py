@@ -492,3 +492,26 @@ async def test_nobody_is_forgotten_who_has_not_ended(
     await clock.advance(MINUTE)
 
     assert await limits.forget_ended(connection, subject.lane) == []
+
+
+# ── in code ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_what_the_code_says_of_overlap_is_compared_and_applied(url: str, clock: FrozenClock) -> None:
+    def starting(**rules: Any) -> Mainspring:
+        app = Mainspring(url, clock=clock)
+
+        @app.job(schedule=HOURLY, **rules)
+        async def sync() -> None: ...
+
+        return app
+
+    async with starting() as before, starting(overlap="skip", pause_after_failures=3) as after:
+        await before.schedules.apply()
+        (difference,) = await after.schedules.apply()
+        assert [(each.what, each.before, each.after) for each in difference.changes] == [
+            ("overlap", "allow", "skip"),
+            ("pause after failures", "never", "3"),
+        ]
+        found = await after.schedules.find("sync")
+        assert (found.version, found.overlap, found.pause_after_failures) == (2, "skip", 3)

@@ -6,6 +6,8 @@
 --    attempt · log · stale                               history: appended to, never on the way of a claim
 --    progress · checkpoint                               what attempts report while they go on
 --    schedule · schedule_version · cursor · scheduler    what fires when, and who sees to it
+--    schedule_run · schedule_failure                     what has not ended, and what failed, where a schedule asks
+--    dependency · flow                                   who waits for whom
 --    idempotency · unique_key · occurrence · audit ·     ledgers: what must happen once, and who did what
 --    operation
 --
