@@ -501,7 +501,7 @@ async def test_what_the_code_says_of_overlap_is_compared_and_applied(url: str, c
     def starting(**rules: Any) -> Mainspring:
         app = Mainspring(url, clock=clock)
 
-        @app.job(schedule=HOURLY, **rules)
+        @app.job(schedule=HOURLY, **rules)  # type: ignore[untyped-decorator]
         async def sync() -> None: ...
 
         return app
