@@ -143,7 +143,7 @@ def test_the_reader_looks_into_the_functions_that_a_statement_calls() -> None:
     fire, withdraw = load("schedules/fire"), load("schedules/withdraw")
 
     ledger = {"occurrence", "occurrence_past", "skipped", "schedule", "cursor", "schedule_run", "schedule_failure"}
-    assert written(fire) == ledger | {"ready", "later", "held", "lease", "slot", "attempt", "audit"}
+    assert written(fire) == ledger | {"ready", "later", "held", "lease", "slot", "attempt", "audit", "dependency"}
     assert written(withdraw) == {"ready", "later", "occurrence", "occurrence_past", "cursor", "schedule_run"}
     assert written(load("schedules/backfill")) == {"occurrence", "occurrence_past", "ready"}
     assert [touch.table for touch in touches(inside(fire)[1])] == ["cursor", "schedule"]
