@@ -94,7 +94,13 @@ ACTS: dict[str, tuple[str, Callable[[World], Awaitable[Any]]]] = {
 # Restoring takes many transactions, between one row and another.
 BEGIN_AND_END = {"restoring/begin": "restore.start", "restoring/end": "restore.end"}
 # See the acts on schedules below: one statement records each of them, and one many at once, beside what they do.
-OF_SCHEDULES = {"schedules/audit": None, "schedules/audit_many": None, "schedules/set_aside": "schedule.pause"}
+OF_SCHEDULES = {
+    "schedules/audit": None,
+    "schedules/audit_many": None,
+    "schedules/set_aside": "schedule.pause",
+    "schedules/pause_failing": "schedule.pause",
+    "schedules/fire": "run.cancel",  # of earlier runs, if the schedule says so
+}
 ACTION = re.compile(r"'([a-z]+\.[a-z]+)'")
 
 REFUSE = """

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from mainspring.testing import FrozenClock
 
 HOURLY = "0 * * * *"
-RULES = ("skip", "buffer_one", "buffer_all", "cancel_other")
 
 
 @pytest.fixture
@@ -500,10 +499,11 @@ async def test_nobody_is_forgotten_who_has_not_ended(
 async def test_what_the_code_says_of_overlap_is_compared_and_applied(url: str, clock: FrozenClock) -> None:
     def starting(**rules: Any) -> Mainspring:
         app = Mainspring(url, clock=clock)
+        decorate: Any = app.job
 
-        @app.job(schedule=HOURLY, **rules)  # type: ignore[untyped-decorator]
         async def sync() -> None: ...
 
+        decorate(schedule=HOURLY, **rules)(sync)
         return app
 
     async with starting() as before, starting(overlap="skip", pause_after_failures=3) as after:
