@@ -8,6 +8,7 @@ import fcntl
 import os
 import shutil
 import signal
+import sys
 import uuid
 from hashlib import md5
 from pathlib import Path
@@ -57,10 +58,19 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if sys.dont_write_bytecode:
+        _keep_bytecode(config.rootpath / ".pytest_cache" / "bytecode")
     if not hasattr(config, "workerinput"):
         config.option.testrunuid = getattr(config.option, "testrunuid", None) or uuid.uuid4().hex
         for root in {scratch_root(), DISK}:
             sweep_scratch(root)
+
+
+def _keep_bytecode(folder: Path) -> None:
+    """Apart from the sources, beside which nothing is to be written: else each of a thousand programs compiles anew."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = str(folder)
+    sys.dont_write_bytecode = False
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
