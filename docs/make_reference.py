@@ -14,19 +14,21 @@ FOLDER = Path(__file__).parent / "reference"
 MADE = "<!-- Made from the code by docs/make_reference.py: change the code, then run it. -->\n\n"
 
 
-def pages() -> dict[str, str]:
-    """Every page of the reference, by name, as it should be."""
-    made = {
-        "cli.md": commands.page(),
-        "errors.md": errors.page(),
-        "python.md": python.page(),
-        "settings.md": settings.page(),
-    }
-    return {name: MADE + text.rstrip("\n") + "\n" for name, text in made.items()}
+PAGES = {
+    "cli.md": commands.page,
+    "errors.md": errors.page,
+    "python.md": python.page,
+    "settings.md": settings.page,
+}
+
+
+def made(name: str) -> str:
+    """A page of the reference, as it should be."""
+    return MADE + PAGES[name]().rstrip("\n") + "\n"
 
 
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
-    for name, text in pages().items():
-        (FOLDER / name).write_text(text, encoding="utf-8")
-    sys.stdout.write(f"wrote {', '.join(pages())} in {FOLDER.name}\n")
+    for name in PAGES:
+        (FOLDER / name).write_text(made(name), encoding="utf-8")
+    sys.stdout.write(f"wrote {', '.join(PAGES)} in {FOLDER.name}\n")

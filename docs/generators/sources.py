@@ -45,6 +45,12 @@ def calls() -> tuple[Call, ...]:
     return tuple(found)
 
 
+@cache
+def calls_of(name: str) -> tuple[Call, ...]:
+    """Every call of something with this name."""
+    return tuple(call for call in calls() if call.name == name)
+
+
 def _calls_in(node: ast.AST, module: str, function: Function | None) -> Iterator[Call]:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Call):
@@ -83,8 +89,8 @@ def ways_to(call: Call, wanted: set[str], depth: int = 0) -> Iterator[dict[str, 
     if function is None or depth == DEEPEST or not wanted & {each.arg for each in _parameters(function)}:
         yield {}
         return
-    for caller in calls():
-        if caller.name == function.name and (caller.module == call.module or not function.name.startswith("_")):
+    for caller in calls_of(function.name):
+        if caller.module == call.module or not function.name.startswith("_"):
             given = _given(function, caller)
             further = {name for parameter in wanted & given.keys() for name in names_in(given[parameter])}
             for known in ways_to(caller, further, depth + 1):
