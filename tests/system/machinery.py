@@ -6,8 +6,6 @@ import contextlib
 import os
 import re
 import signal
-import subprocess
-import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from tests import waiting
 from tests.checker import Report, check
+from tests.system.worker_server import Supervisor, start_supervisor
 from tests.waiting import PATIENCE, until
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
     from uuid import UUID
 
@@ -58,7 +58,7 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-def deliver(number: signal.Signals, process: subprocess.Popen[Any]) -> None:
+def deliver(number: signal.Signals, process: subprocess.Popen[Any] | Supervisor) -> None:
     """Send a signal and wait until it has arrived: of two that are on their way at once, one is dropped."""
     process.send_signal(number)
     status = Path(f"/proc/{process.pid}/status")
@@ -70,7 +70,7 @@ def deliver(number: signal.Signals, process: subprocess.Popen[Any]) -> None:
 class Tree:
     """A supervisor and its children."""
 
-    process: subprocess.Popen[bytes]
+    process: Supervisor
 
     def children(self) -> list[int]:
         with contextlib.suppress(OSError):
@@ -125,16 +125,10 @@ class System:
     ) -> Tree:
         """Start a supervised worker."""
         chosen = {"slots": 20, "lease_time": LEASE_TIME, "grace": 5.0, "poll_interval": 0.1} | settings
-        process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "tests.system.run_worker",
-                app,
-                msgspec.json.encode(chosen).decode(),
-            ],
-            cwd=ROOT,
-            env=os.environ
+        process = start_supervisor(
+            app,
+            msgspec.json.encode(chosen).decode(),
+            os.environ
             | {"MAINSPRING_DATABASE_URL": url or self.url, "EFFECTS_URL": self.url, "MAINSPRING_SABOTAGE": sabotage}
             | (environment or {}),
         )
