@@ -39,6 +39,11 @@ if TYPE_CHECKING:
 TEMPLATE = "mainspring_template"
 DISK = Path("/tmp")
 CLAIMS: list[FileLock] = []
+SETTINGS = {
+    "max_connections": "300",
+    "shared_buffers": "64MB",  # small databases that come and go: each that goes is looked for in all of it
+    "autovacuum_naptime": "1min",  # each database is visited so often, and there are a dozen at any time
+}
 
 # How long an example takes says more about the machine than about what is tested.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -112,9 +117,7 @@ def _claimed(config: pytest.Config, root: Path) -> Path:
 @pytest.fixture(scope="session")
 def server(shared_directory: Path) -> Iterator[EmbeddedServer]:
     """The server of this test run. Fast, not durable: the tests of durability start their own."""
-    with EmbeddedServer.acquire(
-        shared_directory / "data", unsafe_for_tests=True, settings={"max_connections": "300"}
-    ) as server:
+    with EmbeddedServer.acquire(shared_directory / "data", unsafe_for_tests=True, settings=SETTINGS) as server:
         uvloop.run(_make_template(server))
         yield server
 
@@ -143,7 +146,7 @@ async def url(server: EmbeddedServer) -> AsyncIterator[str]:
     name = f"test_{uuid.uuid4().hex[:16]}"
     admin = await asyncpg.connect(server.dsn)
     try:
-        await admin.execute(f"create database {name} template {TEMPLATE} strategy wal_log")
+        await admin.execute(f"create database {name} template {TEMPLATE} strategy file_copy")
         yield server.dsn_for(name)
         with contextlib.suppress(asyncpg.ObjectInUseError):  # a slow one is still leaving, and all go with the server
             await admin.execute(f"drop database {name} with (force)")
