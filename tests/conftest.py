@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import fcntl
+import gc
 import os
 import shutil
 import signal
@@ -88,6 +89,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Let test processes mix tests that wait with tests that compute, and begin the longest first: nobody idles."""
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: (item.get_closest_marker("long") is None, md5(item.nodeid.encode()).digest()))
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests stay until the end: the garbage collector need not look at them again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def _directory_of(run: str, root: Path) -> Path:
