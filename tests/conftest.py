@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import fcntl
 import gc
 import os
@@ -19,6 +18,7 @@ import asyncpg
 import pytest
 import uvloop
 from hypothesis import HealthCheck, settings
+from tests.databases import TEMPLATE, fresh_database
 from tests.switches import SWITCHES
 from tests.system.replicas import lone_server, make_folder, make_template, replicated
 
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from mainspring.store.embedded.locks import FileLock
     from mainspring.store.grants import RoleKind
 
-TEMPLATE = "mainspring_template"
 DISK = Path("/tmp")
 CLAIMS: list[FileLock] = []
 SETTINGS = {
@@ -86,9 +85,17 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Let test processes mix tests that wait with tests that compute, and begin the longest first: nobody idles."""
+    """Let test processes mix tests that wait with tests that compute, and begin the longest first: nobody idles.
+
+    Those that look at the same thing, which is costly to make, stay together.
+    """
     if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: (item.get_closest_marker("long") is None, md5(item.nodeid.encode()).digest()))
+        items.sort(key=lambda item: (item.get_closest_marker("long") is None, md5(_neighbours(item).encode()).digest()))
+
+
+def _neighbours(item: pytest.Item) -> str:
+    shared = item.get_closest_marker("shares")
+    return str(shared.args[0]) if shared else item.nodeid
 
 
 def pytest_collection_finish() -> None:
@@ -150,15 +157,8 @@ async def _make_template(server: EmbeddedServer) -> None:
 @pytest.fixture
 async def url(server: EmbeddedServer) -> AsyncIterator[str]:
     """The URL of a fresh, migrated database."""
-    name = f"test_{uuid.uuid4().hex[:16]}"
-    admin = await asyncpg.connect(server.dsn)
-    try:
-        await admin.execute(f"create database {name} template {TEMPLATE} strategy file_copy")
-        yield server.dsn_for(name)
-        with contextlib.suppress(asyncpg.ObjectInUseError):  # a slow one is still leaving, and all go with the server
-            await admin.execute(f"drop database {name} with (force)")
-    finally:
-        await admin.close()
+    async with fresh_database(server) as url:
+        yield url
 
 
 # ── servers of a test's own ──────────────────────────────────────────────────────────────────────────────────────────

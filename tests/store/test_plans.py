@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import pytest
+from tests.databases import fresh_database
 from tests.registering import registered_worker
 
-from mainspring.store.database import KEEPS_GOOD_PLANS, STEADY_PLANS
+from mainspring.store.database import KEEPS_GOOD_PLANS, STEADY_PLANS, Database
 from mainspring.store.distribute import MOVING
 from mainspring.store.statements import Statement, all_statements, load
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
     from mainspring.store.connection import Connection
-    from mainspring.store.database import Database
+    from mainspring.store.embedded import EmbeddedServer
 
     Node = dict[str, Any]
 
@@ -521,6 +522,21 @@ async def bench(database: Database) -> AsyncIterator[Bench]:
     await connection.close()
 
 
+@pytest.fixture(scope="module")
+async def prepared(server: EmbeddedServer, request: pytest.FixtureRequest) -> AsyncIterator[Bench]:
+    """A connection in one of the situations, for all who look at its plans: what a look does is undone."""
+    async with fresh_database(server) as url:
+        connection = await Database(url).connect("test")
+        try:
+            bench = await Bench.set_up(connection)
+            if not bench.keeps_plans and "fill" not in request.param:
+                pytest.skip("this server plans each use anew, and for an empty table any plan will do")
+            await bench.take(request.param)
+            yield bench
+        finally:
+            await connection.close()
+
+
 # ── reading a plan ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -587,46 +603,39 @@ SITUATIONS = {
     "full since it was analysed and planned": "analyse, plan, fill",
     "analysed when full": "fill, analyse, plan",
 }
+in_every_situation = pytest.mark.parametrize(
+    "prepared",
+    [pytest.param(steps, id=name, marks=pytest.mark.shares(f"plans {name}")) for name, steps in SITUATIONS.items()],
+    indirect=True,
+)
 
 
-@pytest.mark.parametrize("steps", SITUATIONS.values(), ids=SITUATIONS)
-async def test_statements_use_the_indexes_they_name(bench: Bench, steps: str) -> None:
-    await bench.take(steps)
-    if not bench.keeps_plans and "fill" not in steps:
-        pytest.skip("this server plans each use anew, and for an empty table any plan will do")
-
+@in_every_situation
+async def test_statements_use_the_indexes_they_name(prepared: Bench) -> None:
     for statement in INDEXED:
-        plans = await bench.plans_of(statement)
+        plans = await prepared.plans_of(statement)
         assert "Seq Scan" not in set().union(*map(kinds, plans)), statement.name
-        assert set().union(*map(bench.indexes_used, plans)) >= indexes_promised(statement), statement.name
+        assert set().union(*map(prepared.indexes_used, plans)) >= indexes_promised(statement), statement.name
 
 
 @pytest.mark.invariant(9)
-@pytest.mark.parametrize("steps", SITUATIONS.values(), ids=SITUATIONS)
-async def test_hot_statements_do_nothing_else(bench: Bench, steps: str) -> None:
-    await bench.take(steps)
-    if not bench.keeps_plans and "fill" not in steps:
-        pytest.skip("this server plans each use anew, and for an empty table any plan will do")
-
+@in_every_situation
+async def test_hot_statements_do_nothing_else(prepared: Bench) -> None:
     for statement in HOT:
-        plan = await bench.plan_of(statement)
+        plan = await prepared.plan_of(statement)
         assert kinds(plan) <= {"Index Scan", "Index Only Scan"}, statement.name
-        assert bench.indexes_used(plan) == indexes_promised(statement), statement.name
+        assert prepared.indexes_used(plan) == indexes_promised(statement), statement.name
         assert backlog_sorts(plan) == [], statement.name
         assert rows_read(plan) <= COUNT, statement.name
 
 
-@pytest.mark.parametrize("steps", SITUATIONS.values(), ids=SITUATIONS)
-async def test_hot_functions_find_each_row_by_its_key_or_the_index_they_name(bench: Bench, steps: str) -> None:
-    await bench.take(steps)
-    if not bench.keeps_plans and "fill" not in steps:
-        pytest.skip("this server plans each use anew, and for an empty table any plan will do")
-
+@in_every_situation
+async def test_hot_functions_find_each_row_by_its_key_or_the_index_they_name(prepared: Bench) -> None:
     for statement in HOT_CALLS:
-        others = {index for plan in await bench.plans_of(statement) for index in bench.indexes_used(plan)}
+        others = {index for plan in await prepared.plans_of(statement) for index in prepared.indexes_used(plan)}
         assert {index for index in others if not index.endswith("_pkey")} == set(indexes_of(statement)), statement.name
     for statement in IN_HOT_FUNCTIONS:
-        plan = await bench.plan_of(statement)
+        plan = await prepared.plan_of(statement)
         assert kinds(plan) <= {"Index Scan", "Index Only Scan"}, statement.name
         assert backlog_sorts(plan) == [], statement.name
         assert rows_read(plan) <= COUNT, statement.name
@@ -647,14 +656,10 @@ async def test_who_looks_for_something_to_do_reads_nothing_that_is_staged(bench:
     assert read == {CLAIM.name: 0, CLAIM_BESIDE_OTHERS.name: 0, "queues/depths": 0}
 
 
-@pytest.mark.parametrize("steps", SITUATIONS.values(), ids=SITUATIONS)
-async def test_lists_read_little_more_than_a_page_of_each_place_and_sort_no_backlog(bench: Bench, steps: str) -> None:
-    await bench.take(steps)
-    if not bench.keeps_plans and "fill" not in steps:
-        pytest.skip("this server plans each use anew, and for an empty table any plan will do")
-
+@in_every_situation
+async def test_lists_read_little_more_than_a_page_of_each_place_and_sort_no_backlog(prepared: Bench) -> None:
     for statement in LISTS:
-        plan = await bench.plan_of(statement)
+        plan = await prepared.plan_of(statement)
         assert "Seq Scan" not in kinds(plan), statement.name
         assert rows_read(plan) <= LIST_ROWS, statement.name
 
