@@ -13,6 +13,8 @@ ACTING = tuple(move.verb for move in MOVES if move.sources)
 SETTLING = frozenset({"complete", "retry", "snooze", "bury", "hold", "give_back", "lose"})
 
 # Verbs of keepers and claimers take what they find and pass over what somebody else holds at that moment.
+# These runs have no limits, and what they are held for is not another run.
+NOT_HERE = {"promote": {State.HELD}, "release": {State.SCHEDULED}}
 PASSING_OVER = frozenset({"promote", "release", "claim", "rescue", "expire"})
 
 
@@ -62,7 +64,7 @@ def after(verb: str, before: Expected, seen: State | None) -> Expected:
         return Expected(GONE)
     if verb == "cancel" and before.spot == State.RUNNING:
         return Expected(State.RUNNING, is_cancelling=True)  # the worker is asked; it or a rescuer ends the run
-    (target,) = VERBS[verb].targets - ({State.HELD} if verb == "promote" else set())  # these runs have no limits
+    (target,) = VERBS[verb].targets - NOT_HERE.get(verb, set())
     if before.is_cancelling and target not in ENDS:
         return Expected(State.CANCELLED)
     return Expected(target)

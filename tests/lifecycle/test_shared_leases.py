@@ -238,6 +238,6 @@ async def test_a_success_stays_one_although_somebody_asked_for_its_end_meanwhile
     await VERBS["cancel"](stage.second, subjects[1], State.RUNNING)
 
     whole = WholeLease(successes(subjects)).completion()
-    assert await completions.complete(stage.first.raw, subjects[0].worker_id, [whole])
+    assert (await completions.complete(stage.first.raw, subjects[0].worker_id, [whole])).leases
 
     assert await states(stage, subjects) == [State.SUCCEEDED] * 3

@@ -223,7 +223,7 @@ async def complete(actor: Party, subject: Subject, seen: State | None) -> Settle
     success = last.work(PATIENT, is_started=True).success(b"1", micros_now())
     if last.lease.size == 1:
         whole = WholeLease([success]).completion()
-        if await completions.complete(actor.raw, last.worker_id, [whole]):
+        if (await completions.complete(actor.raw, last.worker_id, [whole])).leases:
             return Settlement(accepted=1)
     return await leases.settle(actor.raw, last.worker_id, [success.settled()])
 

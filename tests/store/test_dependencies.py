@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import asyncpg
 import pytest
-from tests.waiting import until
 
 from mainspring import Cancel, Context, Limit, Mainspring, RetryPolicy
 from mainspring.clock import instant
@@ -304,9 +302,9 @@ async def test_a_parent_may_end_while_its_child_is_submitted(
 
 @pytest.mark.invariant(14)
 async def test_a_child_may_be_submitted_while_its_parent_ends(
-    app: Mainspring, work: Work, connection: Connection, monkeypatch: pytest.MonkeyPatch
+    app: Mainspring, work: Work, connection: Connection
 ) -> None:
-    """The parent's end is not committed yet when somebody looks whether it has ended: that look waits for it."""
+    """The parent's end is not committed yet when somebody looks whether it has ended: that look comes again."""
     first = await work.note.options(delay=60).submit("first")
     ending = connection.transaction()
     await ending.start()
@@ -314,21 +312,15 @@ async def test_a_child_may_be_submitted_while_its_parent_ends(
         "select cancel_runs($1, array[$2::uuid], $3, 'me', '', '{}')", lane_of(first.id), first.id, app.actor.tenant
     )
     second = await work.note.options(after=first, on="end").submit("second")
-    store = (await app.services()).store
-    looking = await store.database.connect("looking")
-    look = asyncio.create_task(dependencies.resolve(looking, lane_of(first.id)))
-    await until(lambda: is_blocked(connection))
+    await resolve_checks(app)
     await ending.commit()
-    await look
-    await looking.close()
+    await run_until_idle(app)
+    assert await state_of(second) is State.HELD
 
+    await connection.execute("update dependency set check_at = check_at - interval '1 second'")  # it is later
     await run_until_idle(app)
 
     assert await state_of(second) is State.SUCCEEDED
-
-
-async def is_blocked(connection: Connection) -> bool:
-    return bool(await connection.fetchval("select exists (select from pg_locks where not granted)"))
 
 
 async def test_two_who_resolve_at_once_release_a_run_once(app: Mainspring, work: Work) -> None:
@@ -415,6 +407,105 @@ async def test_an_unknown_parent_in_a_callers_transaction_spoils_nothing(
     await run_until_idle(app)
 
     assert work.done == ["first", "third"]
+
+
+async def test_a_run_is_cancelled_if_one_of_several_fails_wherever_it_is(app: Mainspring, work: Work) -> None:
+    """In every lane, with news of success before those of failure, and the other way round."""
+    children = []
+    for number in range(16):
+        bad = await work.fail.options(key=f"bad {number}").submit("bad")
+        good = await work.note.options(key=f"good {number}").submit("good")
+        children.append(await work.note.options(after=[bad, good]).submit("child"))
+        children.append(await work.note.options(after=[good, bad]).submit("child"))
+
+    await run_until_idle(app)
+
+    assert {await state_of(each) for each in children} == {State.CANCELLED}
+    assert "child" not in work.done
+
+
+async def test_bad_news_that_do_not_fit_into_a_transaction_count_as_well(
+    app: Mainspring, work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dependencies, "MOST_NEWS", 2)
+    parents = [await work.note.submit(number) for number in range(6)] + [await work.fail.submit("bad")]
+    child = await work.note.options(after=parents).submit("child")
+
+    await run_until_idle(app)
+
+    assert await state_of(child) is State.CANCELLED
+
+
+async def test_who_holds_for_one_parent_is_not_released_by_another(app: Mainspring, work: Work) -> None:
+    parents = [await work.note.submit("good"), await work.fail.submit("bad")]
+    child = await work.note.options(after=parents, otherwise="hold").submit("child")
+
+    await run_until_idle(app)
+
+    assert await state_of(child) is State.HELD
+
+
+async def test_a_result_that_history_has_forgotten_is_not_handed_on(
+    app: Mainspring, work: Work, connection: Connection
+) -> None:
+    first = await work.note.submit("first")
+    later = await work.note.options(delay=60).submit("later")
+    child = await work.note.options(after=later).submit([first.output])
+    await run_until_idle(app)
+    await connection.execute("delete from attempt where run_id = $1", first.id)
+
+    await later.change(at=instant(app.clock))
+    await run_until_idle(app)
+
+    [end] = (await child.find()).attempts
+    assert end.error is not None
+    assert end.error["code"] == "result-gone"
+
+
+async def test_what_ended_without_the_results_it_waited_for_is_not_run_again_without_them(
+    app: Mainspring, work: Work
+) -> None:
+    child = await work.note.submit((await work.fail.submit("bad")).output)
+    await run_until_idle(app)
+
+    with pytest.raises(InvalidInput) as caught:
+        await app.runs.rerun(child.id)
+    assert caught.value.code == "arguments-awaited"
+    again = await app.runs.rerun(child.id, arguments={"what": "given"})
+    await run_until_idle(app)
+
+    assert await again.result(timeout=1) == "given"
+
+
+async def test_large_results_are_read_a_few_at_a_time(
+    app: Mainspring, work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dependencies, "MOST_BYTES", 150_000)
+    large = await work.note.submit("x" * 100_000)
+    children = [await work.note.submit(large.output) for _ in range(4)]
+
+    await run_until_idle(app)
+
+    assert {await state_of(each) for each in children} == {State.SUCCEEDED}
+
+
+async def test_a_transaction_that_is_open_elsewhere_keeps_nobody_else_waiting(
+    app: Mainspring, work: Work, connection: Connection
+) -> None:
+    """Somebody has taken a parent's row, and does not commit: others of its lane go on."""
+    slow, beside = await work.note.options(delay=60).submit_many([{"what": "slow"}, {"what": "beside"}])
+    assert lane_of(slow.id) == lane_of(beside.id)
+    waiting = await work.note.options(after=slow).submit("waiting")
+    going = await work.note.options(after=beside, on="end").submit("going")
+    is_open = connection.transaction()
+    await is_open.start()
+    await connection.fetch("select from later where id = $1 for update", slow.id)
+
+    await beside.cancel()
+    await run_until_idle(app)
+    assert await state_of(going) is State.SUCCEEDED
+    await is_open.rollback()
+    assert await state_of(waiting) is State.HELD
 
 
 @pytest.mark.parametrize(

@@ -141,6 +141,38 @@ async def test_what_failed_is_retried_with_all_that_it_kept_from_running(app: Ma
     assert await app.runs.result(runs["total"], timeout=1) == 12
 
 
+@pytest.mark.parametrize("is_resolved", [True, False])
+async def test_a_retry_lets_those_who_wait_wait_for_the_new_runs(
+    app: Mainspring, kitchen: Kitchen, is_resolved: bool
+) -> None:
+    flow = app.flow("report")
+    first = flow.add(kitchen.extract.options(delay=60), 1)
+    held = flow.add(kitchen.warn).after(first, otherwise="hold" if is_resolved else "cancel")
+    submitted = await flow.submit()
+    await submitted.run(first).cancel()
+    if is_resolved:
+        await run_until_idle(app)
+
+    await submitted.retry()
+    await run_until_idle(app)
+
+    assert await states(submitted) == {"extract": State.SUCCEEDED, "warn": State.SUCCEEDED}
+    assert (await submitted.run(held).find()).state is State.SUCCEEDED
+
+
+async def test_a_flow_that_was_cancelled_by_what_failed_outside_of_it_has_failed(
+    app: Mainspring, kitchen: Kitchen
+) -> None:
+    kitchen.is_broken = True
+    outside = await kitchen.clean.submit(1)
+    flow = app.flow("report")
+    flow.add(kitchen.total, [flow.add(kitchen.extract, outside.output).output])
+    submitted = await flow.submit()
+    await run_until_idle(app)
+
+    assert (await submitted.find()).state is FlowState.FAILED
+
+
 async def test_a_flow_of_which_nothing_failed_has_nothing_to_retry(app: Mainspring, kitchen: Kitchen) -> None:
     flow = app.flow("report")
     flow.add(kitchen.warn)

@@ -62,7 +62,8 @@ DEFINING = """
     jobs/register_with_number
 """
 ACTING = """
-    connections/has_locked_tables dependencies/add flows/add flows/audit flows/hold flows/lock flows/replace
+    connections/has_locked_tables dependencies/add dependencies/drop flows/add flows/audit flows/hold
+    flows/lock flows/lock_lane flows/replace
     jobs/objection_to
     leases/request_cancel operations/advance operations/lock_if_at operations/start queues/pause queues/resume
     runs/cancel_waiting runs/change runs/exists runs/purge runs/requeue runs/rerun runs/submit unique_keys/holder
@@ -92,7 +93,8 @@ WATCHING_THE_TIME = """
 """
 WORKING = """
     dependencies/cancel dependencies/check dependencies/ends dependencies/forget dependencies/inputs
-    dependencies/lanes_to_look_at dependencies/news dependencies/payloads dependencies/pending dependencies/release
+    dependencies/lanes_to_look_at dependencies/news dependencies/news_of dependencies/result_sizes
+   dependencies/payloads dependencies/pending dependencies/release
     dependencies/results dependencies/still_held dependencies/tell dependencies/told
     history/add_partitions limits/end_runs limits/forget_full_buckets limits/forget_ended limits/free_leaked
     limits/hold_slots

@@ -234,7 +234,9 @@ async def test_a_run_from_submission_to_cancellation(url: str, greet: str) -> No
     again = mainspring("run", "submit", "greet", *words, "-o", "json", "--database-url", url)
     run_id = first.out.strip()
     assert again.document == {"id": run_id, "is_new": False}
-    assert f"an earlier run answers: {run_id}" in again.err
+    assert "an earlier run" not in first.err
+    plain = mainspring("run", "submit", "greet", *words, "--database-url", url)
+    assert (plain.out.strip(), f"an earlier run answers: {run_id}" in plain.err) == (run_id, True)
 
     run = mainspring("-o", "json", "run", "show", run_id, "--database-url", url).document
     assert (run["job"], run["payload"]) == ("greet", {"name": "Ada", "count": 3})

@@ -40,8 +40,8 @@ def limited(rule: LimitRule | None, *, holders: int = 0, ahead: int = 0) -> Wait
 @pytest.mark.parametrize(
     ("run", "gate", "says", "remedy"),
     [
-        (limited(RULE, holders=1), Gate.LIMIT, f"run {UUID(int=100)} does", "--job send --key customer"),
-        (limited(RULE._replace(most=2), holders=2), Gate.LIMIT, "and others do", "limit show"),
+        (limited(RULE, holders=1), Gate.LIMIT, f"run {UUID(int=100)} holds the slot", "--job send --key customer"),
+        (limited(RULE._replace(most=2), holders=2), Gate.LIMIT, "and others hold the slots", "limit show"),
         (limited(RULE, holders=1, ahead=7), Gate.LIMIT, "7 come before it", "limit show"),
         (limited(RULE), Gate.LIMIT, "a slot is free", "limit show"),
         (limited(None), Gate.LIMIT, "its limit was removed", None),

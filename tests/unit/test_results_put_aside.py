@@ -11,6 +11,7 @@ import pytest
 from mainspring.clock import SystemClock
 from mainspring.model.job import JobDefinition
 from mainspring.store import completions, leases
+from mainspring.store.completions import Completed
 from mainspring.store.failures import node_unreachable
 from mainspring.store.leases import Lease, Settled, Settlement
 from mainspring.worker import flusher as module
@@ -58,10 +59,10 @@ class Cluster:
     def start_node(self) -> None:
         self.down, self.left_out = set(), set()
 
-    async def complete(self, _: object, worker_id: UUID, whole: Sequence[Completion]) -> set[UUID]:
+    async def complete(self, _: object, worker_id: UUID, whole: Sequence[Completion]) -> Completed:
         self._refuse({each.lease.lane for each in whole})
         self.completed += [each.lease.lane for each in whole]
-        return {each.lease.id for each in whole}
+        return Completed({each.lease.id for each in whole}, set())
 
     async def settle(self, _: object, worker_id: UUID, batch: Sequence[Settled]) -> Settlement:
         self._refuse({each.lease.lane for each in batch})

@@ -29,7 +29,8 @@ def test_the_three_lists_of_options_agree() -> None:
 def test_what_can_be_given_is_what_options_keep() -> None:
     kept = {each.name for each in fields(SubmitOptions)}
     policies = {"retry", "timeout", "run_timeout"}  # kept as overrides
-    assert parameters_of(SubmitOptions.checked).keys() == (kept - {"overrides"}) | policies
+    conditions = {"on", "otherwise"}  # kept with each of those it waits for
+    assert parameters_of(SubmitOptions.checked).keys() == (kept - {"overrides"}) | policies | conditions
 
 
 def test_options_that_are_kept_are_read_as_they_were() -> None:

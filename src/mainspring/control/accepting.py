@@ -67,6 +67,7 @@ class RunBatch:
         self.arrived_at = arrived_at
         self.is_unique = runs[0].wish is not None  # all of a batch, or none
         self.is_keyed = self.is_unique or any(run.key is not None for run in runs)  # each has its own lane
+        self.is_waiting = any(run.after is not None for run in runs)
         self.accepted: set[UUID] = set()  # of those with unique keys, by a COMMIT that went unanswered
         self.lost_senders: list[str] = []  # connections whose COMMIT went unanswered
 
@@ -183,15 +184,26 @@ class Acceptor:
 async def _submit_items(connection: Connection, batch: RunBatch) -> list[submissions.Verdict]:
     if batch.flow is not None:
         await flows.add(connection, batch.flow)
-    if any(run.after for run in batch.runs):
+    if batch.is_waiting and not batch.is_keyed:
         await dependencies.add(connection, batch.ids, batch.runs)
     key_wait = KEY_WAIT if batch.is_keyed else None
     verdicts = await submissions.submit_items(
         connection, batch.ids, batch.runs, batch.known, key_wait=key_wait, accepted=batch.accepted
     )
+    if batch.is_waiting and batch.is_keyed:
+        await _add_dependencies_of_new(connection, batch, verdicts)
     if len(verdicts) > 1:  # all or none; what was found about a single one is committed, so that the standby has it
         check_verdicts(verdicts, batch.runs)
     return verdicts
+
+
+async def _add_dependencies_of_new(
+    connection: Connection, batch: RunBatch, verdicts: Sequence[submissions.Verdict]
+) -> None:
+    """Not of those that a key stands for: what they waited for may be forgotten by now."""
+    new = [each.ordinal for each in verdicts if each.verdict == "new"]
+    if new:
+        await dependencies.add(connection, [batch.ids[place] for place in new], [batch.runs[place] for place in new])
 
 
 def _key_busy(batch: RunBatch) -> KeyBusy:

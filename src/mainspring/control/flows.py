@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mainspring.control.dead import act_of
 from mainspring.errors import FlowNotFound, InvalidInput, ResultTimeout
@@ -160,26 +160,21 @@ class Flows:
     async def _cancel_some(
         self, connection: Connection, lane: int, run_ids: Sequence[UUID], actor: Actor, reason: str
     ) -> None:
-        """Where they wait; then in their leases; then once more where they wait, for those that moved meanwhile."""
-        async with transaction(connection):
-            done = set(
-                await runs.cancel_waiting(
-                    connection, lane, run_ids, tenant_id=actor.tenant, actor=actor.name, reason=reason
-                )
-            )
-            for run_id in run_ids:
-                if run_id not in done:
-                    worker = await runs.request_cancel(
-                        connection, run_id, tenant_id=actor.tenant, actor=actor.name, reason=reason
-                    )
-                    if worker is not None:
-                        done.add(run_id)
-                        notify.send(connection, [notify.cancel(worker)])
-            left = [run_id for run_id in run_ids if run_id not in done]
-            if left:
-                await runs.cancel_waiting(
-                    connection, lane, left, tenant_id=actor.tenant, actor=actor.name, reason=reason
-                )
+        """Where they wait; then in their leases; then once more where they wait, for those that moved meanwhile.
+
+        Each lease by itself: whoever settles locks several of them in an order of its own.
+        """
+        said: dict[str, Any] = {"tenant_id": actor.tenant, "actor": actor.name, "reason": reason}
+        done = set(await runs.cancel_waiting(connection, lane, run_ids, **said))
+        for run_id in run_ids:
+            if run_id not in done:
+                worker = await runs.request_cancel(connection, run_id, **said)
+                if worker is not None:
+                    done.add(run_id)
+                    notify.send(connection, [notify.cancel(worker)])
+        left = [run_id for run_id in run_ids if run_id not in done]
+        if left:
+            await runs.cancel_waiting(connection, lane, left, **said)
 
     async def retry(self, actor: Actor, flow_id: UUID | str, *, reason: str = "") -> FlowStatus:
         """Run again what did not succeed: dead letters are requeued, and what was cancelled or lost gets new runs.
@@ -193,12 +188,17 @@ class Flows:
 
     async def _retry(self, actor: Actor, flow_id: UUID, act: dead.Act, reason: str) -> None:
         async with self._database.acquire() as connection, transaction(connection):
+            await store.hold_back_resolving(connection, flow_id)
             flow = await store.lock(connection, flow_id, tenant_id=actor.tenant)
             if flow is None:
                 raise not_found(flow_id)
             ends = await store.ends_of(connection, (node.run_id for node in flow.graph), tenant_id=actor.tenant)
-            graph, new = await self._again(connection, flow, ends, act)
+            stands = await self._again(connection, flow, ends, act)
+            graph = [_standing(node, stands) for node in flow.graph]
+            new = [node for node in graph if node.run_id not in ends]
             await store.wait_again(connection, new, tenant_id=actor.tenant)
+            waiting = [node for node in graph if _waits_for_another(node, stands, ends)]
+            await store.wait_for_others(connection, waiting, stands, tenant_id=actor.tenant)
             await store.replace(
                 connection,
                 flow_id,
@@ -211,8 +211,8 @@ class Flows:
 
     async def _again(
         self, connection: Connection, flow: StoredFlow, ends: Mapping[UUID, NodeEnd], act: dead.Act
-    ) -> tuple[Sequence[GraphNode], Sequence[GraphNode]]:
-        """The graph with the runs that stand for others now, and the nodes that got new ones."""
+    ) -> Mapping[UUID, UUID]:
+        """Run again what did not succeed; answers which run stands for which from now on."""
         stands: dict[UUID, UUID] = {}
         for lane, some in by_lane(node.run_id for node in to_retry(flow.graph, ends)):
             stands |= await self._reruns.rerun_in_lane(connection, lane, some, act)
@@ -223,9 +223,7 @@ class Flows:
                 hint=f"See how it stands: mainspring flow show {flow.id}",
                 field="flow",
             )
-        graph = [_standing(node, stands) for node in flow.graph]
-        old = {node.run_id for node in flow.graph}
-        return graph, [node for node in graph if node.run_id not in old]
+        return stands
 
 
 _ENDS = (State.SUCCEEDED, State.CANCELLED, State.EXPIRED, State.LOST)
@@ -240,13 +238,20 @@ def _standing(node: GraphNode, stands: Mapping[UUID, UUID]) -> GraphNode:
     return GraphNode(node.name, node.job, run_id, with_parents(node.parents, stands))
 
 
+def _waits_for_another(node: GraphNode, stands: Mapping[UUID, UUID], ends: Mapping[UUID, NodeEnd]) -> bool:
+    """Whether a node goes on waiting, and another run stands for one of its parents now."""
+    made = {new for old, new in stands.items() if old != new}
+    is_held = node.run_id in ends and ends[node.run_id].state is State.HELD
+    return is_held and any(parent.run_id in made for parent in node.parents)
+
+
 async def _status(connection: Connection, flow: StoredFlow, tenant_id: int) -> FlowStatus:
     ends = await store.ends_of(connection, (node.run_id for node in flow.graph), tenant_id=tenant_id)
     names = {node.run_id: node.name for node in flow.graph}
     return FlowStatus(
         id=flow.id,
         name=flow.name,
-        state=state_of(ends.values()),
+        state=state_of(ends),
         nodes=[
             NodeStatus(
                 name=node.name,

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from mainspring.clock import instant
 from mainspring.control.dead import act_of, requeue_in_lane
-from mainspring.errors import RunNotEnded
+from mainspring.errors import InvalidInput, RunNotEnded
 from mainspring.model.ids import lane_of
+from mainspring.model.template import AWAITS
 from mainspring.store import backfills, notify, submissions
 from mainspring.store import runs as store
 from mainspring.store.connection import transaction, uncancelled
@@ -41,8 +42,22 @@ class Reruns:
         """Run something again that is over; answers with the run that stands for it now: the same, or a new one."""
         parsed = self._runs.parse(run_id)
         payload = await self._runs.encoded_for_requeue(actor, parsed, arguments)
+        if payload is None:
+            await self._refuse_unfilled(actor, parsed)
         act = act_of(actor, reason, changed=() if payload is None else ("payload",))
         return await uncancelled(self._rerun(actor, parsed, act, payload))
+
+    async def _refuse_unfilled(self, actor: Actor, run_id: UUID) -> None:
+        """Results of others that it waited for never became its arguments."""
+        awaited = (await self._runs.find(actor, run_id)).headers.get(AWAITS)
+        if awaited is not None:
+            raise InvalidInput(
+                f"Run {run_id} ended while it waited for results of others: it lacks {', '.join(awaited.split())}.",
+                code="arguments-awaited",
+                hint="Give all its arguments, or retry its flow: mainspring flow retry.",
+                field="arguments",
+                run_id=str(run_id),
+            )
 
     async def _rerun(self, actor: Actor, run_id: UUID, act: dead.Act, payload: bytes | None) -> UUID:
         async with self._database.acquire() as connection, transaction(connection):

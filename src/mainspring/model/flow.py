@@ -22,7 +22,7 @@ from mainspring.model.lifecycle import State
 from mainspring.model.payload import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
     from datetime import datetime
 
     from mainspring.model.job import JobDefinition
@@ -77,6 +77,7 @@ class NodeEnd(NamedTuple):
 
     state: State | None  # None: history has forgotten it
     code: str | None = None
+    parent: UUID | None = None  # because of which run, if that is why
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,20 +110,27 @@ class FlowStatus:
 
 _BAD = frozenset({State.DEAD, State.LOST, State.EXPIRED})
 _GOING_ON = frozenset({State.SCHEDULED, State.HELD, State.READY, State.RUNNING})
-# Ends of runs that nobody asked for: what they waited for ended otherwise, which says itself whether that is bad.
-_CONSEQUENCES = frozenset({"parent-failed", "parent-succeeded"})
 
 
-def state_of(ends: Iterable[NodeEnd]) -> FlowState:
+def state_of(ends: Mapping[UUID, NodeEnd]) -> FlowState:
     """How a flow stands, from how its runs do."""
-    found = list(ends)
+    found = list(ends.values())
     if any(each.state in _GOING_ON for each in found):
         return FlowState.RUNNING
-    if any(each.state in _BAD or each.code == "inputs-do-not-fit" for each in found):
+    if any(each.state in _BAD or _is_failure(each, ends) for each in found):
         return FlowState.FAILED
-    if any(each.state is State.CANCELLED and each.code not in _CONSEQUENCES for each in found):
+    if any(each.state is State.CANCELLED and each.code not in _CAUSED for each in found):
         return FlowState.CANCELLED
     return FlowState.SUCCEEDED
+
+
+_CAUSED = frozenset({"parent-failed", "parent-succeeded"})
+_UNFILLED = frozenset({"inputs-do-not-fit", "result-gone"})
+
+
+def _is_failure(end: NodeEnd, ends: Mapping[UUID, NodeEnd]) -> bool:
+    """Whether a run was cancelled by what went wrong outside of the flow. Of what did within it, that itself tells."""
+    return end.code in _UNFILLED or (end.code == "parent-failed" and end.parent not in ends)
 
 
 def to_retry(graph: Graph, ends: Mapping[UUID, NodeEnd]) -> list[GraphNode]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from mainspring.model.options import SubmitOptions
     from mainspring.model.unique import Unique
 
+AWAITS = "awaits"
 _PAYLOAD = NewRun._fields.index("payload")
 
 
@@ -47,7 +48,7 @@ class Template(NamedTuple):
 
     def filled(self, payload: bytes) -> NewRun:
         digest = None if self.run.key is None else self._digest(payload)
-        run = self.run._replace(payload=payload, digest=digest, gates=self._gates(payload))
+        run = self.run._replace(payload=payload, digest=digest, gates=self._gates(payload), headers=self._headers())
         if self.uniqueness is None:
             return run
         wish = self.uniqueness.wish_for(payload)
@@ -58,6 +59,14 @@ class Template(NamedTuple):
         if any(parent.inputs for parent in self.run.after or ()):
             return None
         return gates_of(self.rules, payload)
+
+    def _headers(self) -> str | None:
+        """With the arguments that are still to come: whoever runs it again before that has to give them."""
+        awaited = sorted({str(path[0]) for parent in self.run.after or () for path in parent.inputs})
+        if not awaited:
+            return self.run.headers
+        headers = {} if self.run.headers is None else msgspec.json.decode(self.run.headers)
+        return msgspec.json.encode({**headers, AWAITS: " ".join(awaited)}).decode()
 
     def waiting_for(self, parents: tuple[Parent, ...]) -> Template:
         """The same for a run that waits for others."""

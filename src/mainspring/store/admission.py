@@ -264,6 +264,7 @@ class Admitter:
         self._quietener = notify.Quietener(clock)
         self._hinted: dict[int, dict[str, None]] = {}  # gates, by the lane that has to be locked for them
         self._with_news: dict[int, None] = {}  # lanes in which runs have ended that others wait for
+        self._busy: dict[int, asyncio.TimerHandle] = {}  # lanes in which somebody else was at it
         self._later: dict[str, asyncio.TimerHandle] = {}  # gates that wait for tokens
         self._working: asyncio.Task[None] | None = None
 
@@ -339,8 +340,13 @@ class Admitter:
         notify.send(connection, self._quietener.pass_on(resolved.wake_ups))
         self.hint(resolved.gates)
         self.hint_at_parents(resolved.lanes)
-        if resolved.is_busy:
-            asyncio.get_running_loop().call_later(TICK_SECONDS, self.hint_at_parents, [lane])
+        if resolved.is_busy and lane not in self._busy:
+            looking_again = asyncio.get_running_loop().call_later(TICK_SECONDS, self._resolve_now, lane)
+            self._busy[lane] = looking_again
+
+    def _resolve_now(self, lane: int) -> None:
+        del self._busy[lane]
+        self.hint_at_parents([lane])
 
     def _look_later(self, gate: str, seconds: float) -> None:
         """When there are tokens again; once, however often it is said."""
@@ -354,7 +360,7 @@ class Admitter:
 
     async def close(self) -> None:
         """Finish what was hinted at: then nobody has to wait for the keeper. What waits for tokens is left to it."""
-        for timer in self._later.values():
+        for timer in (*self._later.values(), *self._busy.values()):
             timer.cancel()
         await self.until_idle()
         await self._link.close()

@@ -20,6 +20,7 @@ from mainspring.errors import InvalidInput
 from mainspring.model.dependency import Condition, Met, Otherwise, broken_error, filled_in, met
 from mainspring.model.ids import by_lane, lane_of
 from mainspring.model.lifecycle import State
+from mainspring.model.payload import MAX_PAYLOAD_BYTES
 from mainspring.store import notify
 from mainspring.store.connection import transaction
 from mainspring.store.history import recorded_since
@@ -37,10 +38,15 @@ if TYPE_CHECKING:
 
 MOST_NEWS = 1_000  # per transaction: it locks a lane
 MOST_SHOWN = 100
+MOST_BYTES = 8_000_000  # of results, in one transaction
 
 TOO_LARGE = {
     "code": "inputs-do-not-fit",
     "message": "With the results of the runs that it waited for, its arguments are too large, or not what they were.",
+}
+RESULT_GONE = {
+    "code": "result-gone",
+    "message": "A run whose result is one of its arguments has succeeded, and history has forgotten that result.",
 }
 
 
@@ -52,11 +58,16 @@ def items_by_lane(ids: Sequence[UUID], runs: Sequence[NewRun]) -> list[tuple[int
     return items_of([(child, run.after or ()) for child, run in zip(ids, runs, strict=True)], set(ids))
 
 
-def items_of(children: Iterable[tuple[UUID, Sequence[Parent]]], new: set[UUID]) -> list[tuple[int, str]]:
+def items_of(
+    children: Iterable[tuple[UUID, Sequence[Parent]]], new: set[UUID], *, only: set[UUID] | None = None
+) -> list[tuple[int, str]]:
+    """The same; `only` for those of their parents."""
     lanes: defaultdict[int, list[Item]] = defaultdict(list)
     for child, parents in children:
         own = sorted({lane_of(parent.run_id) for parent in parents})
         for parent in parents:
+            if only is not None and parent.run_id not in only:
+                continue
             lanes[lane_of(parent.run_id)].append(
                 {
                     "parent": str(parent.run_id),
@@ -169,6 +180,10 @@ class Told(NamedTuple):
 
 async def _news(connection: Connection, lane: int) -> list[News]:
     rows = await load("dependencies/news").fetch(connection, lane=lane, count=MOST_NEWS)
+    return await _read(connection, lane, rows)
+
+
+async def _read(connection: Connection, lane: int, rows: Sequence[Record]) -> list[News]:
     if not rows:
         return []
     parents = [row["parent_id"] for row in rows]
@@ -187,18 +202,25 @@ async def _tell(connection: Connection, lane: int, news: list[News]) -> Told:
     broken = {each.child_id: each for each in news if each.met is Met.NO}
     whole = {each.child_id: each.lanes for each in news if each.met is Met.YES and each.child_id not in broken}
     free = set(whole) - await _pending(connection, whole)
-    payloads, too_large = await _payloads(connection, {child: whole[child] for child in free})
-    errors = {child: _error(each) for child, each in broken.items()} | dict.fromkeys(too_large, TOO_LARGE)
-    released = await _release(connection, free - too_large, payloads)
+    for each in await _all_news(connection, {child: whole[child] for child in free}):
+        if each.met is not Met.YES:
+            free.discard(each.child_id)
+        if each.met is Met.NO:
+            broken[each.child_id] = each
+    filled = await _fill(connection, {child: whole[child] for child in free})
+    errors = {child: _error(each) for child, each in broken.items()} | filled.errors
+    released = await _release(connection, free - filled.later - set(filled.errors), filled.payloads)
     cancelled = await _cancel(connection, errors)
-    moving = {*free, *errors}
+    moving = {*free, *errors} - filled.later
     over = await _over(connection, moving, {row["run_id"] for row in released} | cancelled)
     if over:
         await load("dependencies/forget").execute(connection, lane=lane, children=sorted(over))
-    await _note(connection, lane, [each for each in news if each.child_id not in moving])  # others stay news
+    # Those that somebody is changing, and those whose turn is later, stay news.
+    await _note(connection, lane, [each for each in news if each.child_id not in moving | filled.later])
     lanes_of = {each.child_id: each.lanes for each in news}
     gone = {(child, other) for child in over for other in lanes_of[child] if other != lane}
-    return Told(_resolved(released, cancelled), gone)
+    resolved = _resolved(released, cancelled)
+    return Told(resolved._replace(lanes=resolved.lanes | ({lane} if filled.later else set())), gone)
 
 
 def _error(news: News) -> dict[str, Any]:
@@ -237,42 +259,87 @@ async def _pending(connection: Connection, children: Mapping[UUID, Sequence[int]
     return pending
 
 
-async def _payloads(
-    connection: Connection, children: Mapping[UUID, Sequence[int]]
-) -> tuple[dict[UUID, bytes], set[UUID]]:
-    """The arguments of those that get results of others, with these; and those for which they become too large."""
-    inputs = await _inputs(connection, children)
-    filled: dict[UUID, bytes] = {}
-    too_large: set[UUID] = set()
-    for lane, some in by_lane(list(inputs)):
-        for row in await load("dependencies/payloads").fetch(connection, lane=lane, runs=some):
-            payload = filled_in(row["payload"], inputs[row["id"]])
-            if payload is None:
-                too_large.add(row["id"])
-            else:
-                filled[row["id"]] = payload
-    return filled, too_large
-
-
-async def _inputs(
-    connection: Connection, children: Mapping[UUID, Sequence[int]]
-) -> dict[UUID, list[tuple[Path, bytes | None]]]:
-    """By child, which results of its parents go where."""
-    found: defaultdict[UUID, list[tuple[Path, bytes | None]]] = defaultdict(list)
+async def _all_news(connection: Connection, children: Mapping[UUID, Sequence[int]]) -> list[News]:
+    """What those who wait for nothing more have not been told, in whatever lanes: it may be bad news."""
+    found: list[News] = []
     for lane in sorted({*chain.from_iterable(children.values())}):
         some = [child for child, own in children.items() if lane in own]
-        for row in await load("dependencies/inputs").fetch(connection, lane=lane, children=some):
-            results = await _results(connection, lane, row["parents"])
-            for parent, places in zip(row["parents"], msgspec.json.decode(row["places"]), strict=True):
-                found[row["child_id"]] += [(tuple(path), results.get(parent)) for path in places]
+        rows = await load("dependencies/news_of").fetch(connection, lane=lane, children=some)
+        found += await _read(connection, lane, rows)
     return found
 
 
-async def _results(connection: Connection, lane: int, parents: Sequence[UUID]) -> dict[UUID, bytes | None]:
-    row = await load("dependencies/results").fetchrow(
-        connection, lane=lane, runs=parents, since=recorded_since(parents)
+class Inputs(NamedTuple):
+    """What a child gets as arguments: which results of runs of a lane go where."""
+
+    lane: int
+    parent: UUID
+    path: Path
+
+
+class Filled(NamedTuple):
+    """Arguments with results in them, by child; why others cannot have them; and whose turn is later."""
+
+    payloads: dict[UUID, bytes]
+    errors: dict[UUID, dict[str, str]]
+    later: set[UUID]
+
+
+async def _fill(connection: Connection, children: Mapping[UUID, Sequence[int]]) -> Filled:
+    """Put results of parents into arguments: of so many children that what is read stays small."""
+    inputs = await _inputs(connection, children)
+    sizes = await _by_parent(connection, inputs, "dependencies/result_sizes", "sizes")
+    filled = Filled({}, {}, set())
+    chosen: list[UUID] = []
+    total = 0
+    for child, own in inputs.items():
+        if any(each.parent not in sizes for each in own):
+            filled.errors[child] = RESULT_GONE
+        elif (size := sum(sizes[each.parent] for each in own)) > MAX_PAYLOAD_BYTES:
+            filled.errors[child] = TOO_LARGE
+        elif chosen and total + size > MOST_BYTES:
+            filled.later.add(child)
+        else:
+            chosen.append(child)
+            total += size
+    results = await _by_parent(
+        connection, {child: inputs[child] for child in chosen}, "dependencies/results", "results"
     )
-    return {} if row is None or row["runs"] is None else dict(zip(row["runs"], row["results"], strict=True))
+    for lane, some in by_lane(chosen):
+        for row in await load("dependencies/payloads").fetch(connection, lane=lane, runs=some):
+            places = [(each.path, results.get(each.parent)) for each in inputs[row["id"]]]
+            payload = filled_in(row["payload"], places)
+            if payload is None:
+                filled.errors[row["id"]] = TOO_LARGE
+            else:
+                filled.payloads[row["id"]] = payload
+    return filled
+
+
+async def _inputs(connection: Connection, children: Mapping[UUID, Sequence[int]]) -> dict[UUID, list[Inputs]]:
+    """By child, which results of its parents go where."""
+    found: defaultdict[UUID, list[Inputs]] = defaultdict(list)
+    for lane in sorted({*chain.from_iterable(children.values())}):
+        some = [child for child, own in children.items() if lane in own]
+        for row in await load("dependencies/inputs").fetch(connection, lane=lane, children=some):
+            for parent, places in zip(row["parents"], msgspec.json.decode(row["places"]), strict=True):
+                found[row["child_id"]] += [Inputs(lane, parent, tuple(path)) for path in places]
+    return found
+
+
+async def _by_parent(
+    connection: Connection, inputs: Mapping[UUID, Sequence[Inputs]], statement: str, column: str
+) -> dict[UUID, Any]:
+    """What is asked about the parents of all of them, each once; those that are in history."""
+    lanes: defaultdict[int, set[UUID]] = defaultdict(set)
+    for each in chain.from_iterable(inputs.values()):
+        lanes[each.lane].add(each.parent)
+    found: dict[UUID, Any] = {}
+    for lane, parents in sorted(lanes.items()):
+        row = await load(statement).fetchrow(connection, lane=lane, runs=list(parents), since=recorded_since(parents))
+        if row is not None and row["runs"] is not None:
+            found |= dict(zip(row["runs"], row[column], strict=True))
+    return found
 
 
 async def _release(connection: Connection, children: Iterable[UUID], payloads: Mapping[UUID, bytes]) -> list[Record]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
+    from mainspring.model.dependency import Parent
     from mainspring.model.flow import Graph, GraphNode
     from mainspring.store.connection import Connection, Record
 
@@ -88,16 +89,19 @@ async def ends_of(connection: Connection, run_ids: Iterable[UUID], *, tenant_id:
     states = await lists.states_of(connection, ids, tenant_id=tenant_id)
     cancelled = [run_id for run_id, state in states.items() if state is State.CANCELLED]
     codes = await _codes(connection, cancelled, tenant_id=tenant_id)
-    return {run_id: NodeEnd(states.get(run_id), codes.get(run_id)) for run_id in ids}
+    return {run_id: NodeEnd(states.get(run_id), *codes.get(run_id, ())) for run_id in ids}
 
 
-async def _codes(connection: Connection, run_ids: Sequence[UUID], *, tenant_id: int) -> dict[UUID, str]:
-    found: dict[UUID, str] = {}
+async def _codes(
+    connection: Connection, run_ids: Sequence[UUID], *, tenant_id: int
+) -> dict[UUID, tuple[str, UUID | None]]:
+    """Why runs were cancelled, and because of which other run, if that is why."""
+    found: dict[UUID, tuple[str, UUID | None]] = {}
     for lane, some in by_lane(run_ids):
         rows = await load("flows/ends").fetch(
             connection, lane=lane, runs=some, since=recorded_since(some), tenant=tenant_id
         )
-        found |= {row["run_id"]: row["code"] for row in rows}
+        found |= {row["run_id"]: (row["code"], row["parent"]) for row in rows}
     return found
 
 
@@ -135,13 +139,38 @@ async def audit(
     )
 
 
+async def hold_back_resolving(connection: Connection, flow_id: UUID) -> None:
+    """Until COMMIT nobody tells runs of this flow that others have ended."""
+    await load("flows/lock_lane").fetchval(connection, lane=lane_of(flow_id))
+
+
 async def wait_again(connection: Connection, nodes: Sequence[GraphNode], *, tenant_id: int) -> None:
     """Let runs that were made in this transaction wait for those that they have to, as the graph says."""
     waiting = [node for node in nodes if node.parents]
-    for lane, items in dependencies.items_of(
-        [(node.run_id, node.parents) for node in waiting], {node.run_id for node in waiting}
-    ):
-        rows = await load("dependencies/add").fetch(connection, lane=lane, tenant=tenant_id, items=items)
-        dependencies.refuse_unknown(row["run_id"] for row in rows)
+    items = dependencies.items_of(_parents(waiting), {node.run_id for node in waiting})
+    await _add(connection, items, tenant_id)
     for lane, some in by_lane(node.run_id for node in waiting):
         await load("flows/hold").execute(connection, lane=lane, runs=some)
+
+
+async def wait_for_others(
+    connection: Connection, nodes: Sequence[GraphNode], stands: Mapping[UUID, UUID], *, tenant_id: int
+) -> None:
+    """Let runs that wait already do so for the runs that stand for their parents now."""
+    if nodes:
+        replaced = [old for old, new in stands.items() if old != new]
+        children = [node.run_id for node in nodes]
+        for lane, some in by_lane(replaced):
+            await load("dependencies/drop").execute(connection, lane=lane, parents=some, children=children)
+        items = dependencies.items_of(_parents(nodes), set(), only={stands[old] for old in replaced})
+        await _add(connection, items, tenant_id)
+
+
+def _parents(nodes: Iterable[GraphNode]) -> list[tuple[UUID, tuple[Parent, ...]]]:
+    return [(node.run_id, node.parents) for node in nodes]
+
+
+async def _add(connection: Connection, items: Iterable[tuple[int, str]], tenant_id: int) -> None:
+    for lane, some in items:
+        rows = await load("dependencies/add").fetch(connection, lane=lane, tenant=tenant_id, items=some)
+        dependencies.refuse_unknown(row["run_id"] for row in rows)

@@ -80,7 +80,7 @@ TABLES = {
     "dependency": Needs(
         worker="select, update, delete",
         scheduler="select, update",
-        client="select, insert, update",
+        client=ALL,
         reader="select",
     ),
     "flow": Needs(client="select, insert, update", reader="select"),

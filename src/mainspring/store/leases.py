@@ -191,6 +191,8 @@ async def _settle_lane(
         worker=worker_id,
         leases=[lease.id for lease in masks],
         masks=[mask.decode() for mask in masks.values()],
+        first=min(each.run_id for each in batch),
+        last=max(each.run_id for each in batch),
     )
     answered = {row["id"]: row["cancelled"] for row in rows}
     if rows and rows[0]["has_children"]:

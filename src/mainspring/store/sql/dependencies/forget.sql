@@ -8,4 +8,4 @@ where dependency.lane = :lane::smallint and dependency.child_id = any (:children
       from unnest(:children::uuid[]) as child (id) cross join lateral (
           select dependency.parent_id from dependency
           where dependency.lane = :lane::smallint and dependency.child_id = child.id
-          order by dependency.child_id) as waited_for))
+          order by dependency.child_id for update skip locked) as waited_for))   -- the rest goes when its parent ends

@@ -9,7 +9,8 @@ with forgotten as (
 )
 update dependency
 set is_news = false, has_ended = dependency.parent_id = any (:met::uuid[]),
-    check_at = case when dependency.parent_id <> all (:met::uuid[]) then clock_now() + interval '10 minutes' end
+    checks = 0,
+    check_at = case when dependency.parent_id <> all (:met::uuid[]) then clock_now() + interval '2 seconds' end
 where dependency.lane = :lane::smallint and dependency.parent_id = any (:parents::uuid[])
   and dependency.parent_id::text || dependency.child_id::text = any (:pairs::text[])
   and (dependency.inputs is not null or dependency.parent_id <> all (:met::uuid[]))

@@ -37,9 +37,10 @@ begin
             return;
         end if;
     end if;
-    insert into dependency (lane, parent_id, child_id, lanes, condition, otherwise, inputs, check_at)
+    insert into dependency (lane, parent_id, child_id, lanes, condition, otherwise, inputs, check_at, checks)
     select add_dependencies.lane, item.parent, item.child, item.lanes, item.condition, item.otherwise, item.inputs,
-           case when item.is_new then clock_now() + interval '10 minutes' else clock_now() end
+           case when item.is_new then clock_now() + interval '10 minutes' else clock_now() end,
+           case when item.is_new then 10 else 0 end
     from jsonb_to_recordset(add_dependencies.items) as item (
         parent uuid, child uuid, lanes smallint[], condition text, otherwise text, inputs jsonb, is_new boolean)
     on conflict do nothing;   -- sent again

@@ -25,10 +25,6 @@ declare
     lease_ids uuid[];
     example run_row;
     are_alike boolean;
-    -- Whether anybody waits for any run here: asked once, so that runs for which nobody waits cost nothing.
-    has_children boolean := (
-        select true from dependency where dependency.lane = complete_whole_leases.lane
-        order by dependency.parent_id, dependency.child_id limit 1);
     ended uuid[] := '{}';
 begin
     foreach this in array leases loop
@@ -78,13 +74,19 @@ begin
                     and batch.tags is not distinct from run.tags;
             end if;
             completed := completed || this;
-            if has_children then
-                ended := ended || lease_ids;
-            end if;
+            ended := ended || lease_ids;
         end if;
         before := before + size;
     end loop;
-    if cardinality(ended) > 0 then
+    -- Whether anybody waits for any of them: asked once, when they are gone, so that whoever was told to wait before that is
+    -- seen. Between the first and the last of them, by the time in their ids: rows of long ago are not crawled over.
+    if exists (
+        select from dependency
+        where dependency.lane = complete_whole_leases.lane
+          and dependency.parent_id >= (select run.id from unnest(ended) as run (id) order by run.id limit 1)
+          and dependency.parent_id <= (select run.id from unnest(ended) as run (id) order by run.id desc limit 1)
+        order by dependency.parent_id, dependency.child_id limit 1)
+    then
         return completed || tell_children(complete_whole_leases.lane, ended);
     end if;
     return completed;

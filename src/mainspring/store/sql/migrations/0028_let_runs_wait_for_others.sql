@@ -18,6 +18,7 @@ create table dependency (
         constraint what_happens_otherwise_is_known check (otherwise in ('cancel', 'hold')),
     inputs jsonb,                               -- arguments of the child that get the parent's result: [["rows"], ["parts", 3]]
     check_at timestamptz,                       -- when to look whether the parent is still there; null: it has ended
+    checks smallint not null default 0,         -- so often that was done
     is_news boolean not null default false,     -- the parent has ended, and the child was not told
     has_ended boolean not null default false,   -- as it should have, which the child knows, and waits on
     is_lost boolean not null default false,     -- the parent is neither anywhere nor in history

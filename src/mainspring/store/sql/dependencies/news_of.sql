@@ -1,0 +1,9 @@
+-- Which runs of one lane have ended for which some others wait, without those having been told.
+-- Index: dependency_news_idx.
+select news.parent_id, news.child_id, news.lanes, news.condition, news.otherwise, news.is_lost
+from unnest(:children::uuid[]) as child (id) cross join lateral (
+    select dependency.parent_id, dependency.child_id, dependency.lanes, dependency.condition, dependency.otherwise,
+           dependency.is_lost
+    from dependency
+    where dependency.lane = :lane::smallint and dependency.child_id = child.id and dependency.is_news
+    order by dependency.child_id) as news
