@@ -393,6 +393,7 @@ async def test_a_run_that_finishes_itself_in_its_transaction_gives_its_slot_back
     async with working(app, keeper=True):
         for handle in [await pay.submit(number=number) for number in range(3)]:
             await handle.result()
+        await until(lambda: len(done) == 3)  # a result is there when the transaction is, and the handler goes on
 
     assert (sorted(done), await places(connection)) == ([0, 1, 2], {})
 

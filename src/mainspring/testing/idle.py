@@ -148,9 +148,9 @@ class WaitingWork:
 
     async def go_on(self) -> bool:
         """Let the worker finish what it has, then look for more; answers whether there may be more."""
+        done = self._worker.parts.flusher.accepted  # before anything: what ends meanwhile may let others go
         await self._submitter.until_admitted()
         await self._until_quiet()
-        done = self._worker.parts.flusher.accepted
         has_resolved = await self._resolver.step(self._connection) == 0.0
         has_passed = await self._gatekeeper.step(self._connection) == 0.0
         is_due = await self._promote()
