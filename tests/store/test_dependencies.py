@@ -15,7 +15,7 @@ from mainspring.errors import InvalidInput, RunCancelled, RunFailed
 from mainspring.keeper.resolver import Resolver
 from mainspring.model.ids import lane_of
 from mainspring.model.lifecycle import State
-from mainspring.store import dependencies
+from mainspring.store import resolving
 from mainspring.testing import run_until_idle
 
 from .working import working
@@ -427,7 +427,7 @@ async def test_a_run_is_cancelled_if_one_of_several_fails_wherever_it_is(app: Ma
 async def test_bad_news_that_do_not_fit_into_a_transaction_count_as_well(
     app: Mainspring, work: Work, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dependencies, "MOST_NEWS", 2)
+    monkeypatch.setattr(resolving, "MOST_NEWS", 2)
     parents = [await work.note.submit(number) for number in range(6)] + [await work.fail.submit("bad")]
     child = await work.note.options(after=parents).submit("child")
 
@@ -480,7 +480,7 @@ async def test_what_ended_without_the_results_it_waited_for_is_not_run_again_wit
 async def test_large_results_are_read_a_few_at_a_time(
     app: Mainspring, work: Work, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dependencies, "MOST_BYTES", 150_000)
+    monkeypatch.setattr(resolving, "MOST_BYTES", 150_000)
     large = await work.note.submit("x" * 100_000)
     children = [await work.note.submit(large.output) for _ in range(4)]
 

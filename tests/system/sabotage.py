@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mainspring.keeper import rescuer
 from mainspring.keeper.rescuer import Rescuer
-from mainspring.store import admission, callers, completions, dependencies, leases, workers
+from mainspring.store import admission, callers, completions, leases, resolving, workers
 from mainspring.store.completions import Completed
 from mainspring.store.functions import all_functions
 from mainspring.store.statements import load
@@ -324,10 +324,10 @@ def _no_counting() -> None:
 def _no_resolving() -> None:
     """Nobody sees to runs that wait for others."""
 
-    async def resolve(*_: Any) -> dependencies.Resolved:
-        return dependencies.NOTHING
+    async def resolve(*_: Any) -> resolving.Resolved:
+        return resolving.NOTHING
 
-    dependencies.resolve = resolve  # type: ignore[assignment]
+    resolving.resolve = resolve  # type: ignore[assignment]
 
 
 _SABOTAGES = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mainspring.store import dependencies, notify
+from mainspring.store import notify, resolving
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -29,12 +29,12 @@ class Resolver:
         """Nothing is remembered."""
 
     async def step(self, connection: Connection) -> float:
-        lanes = await dependencies.lanes_to_look_at(connection, self._lanes)
+        lanes = await resolving.lanes_to_look_at(connection, self._lanes)
         released = [await self._resolve(connection, lane) for lane in lanes]
         return 0.0 if any(released) else EVERY
 
     async def _resolve(self, connection: Connection, lane: int) -> int:
-        resolved = await dependencies.resolve(connection, lane)
+        resolved = await resolving.resolve(connection, lane)
         notify.send(connection, self._quietener.pass_on(resolved.wake_ups))
         self._heard_of_gates(resolved.gates)
         return resolved.runs

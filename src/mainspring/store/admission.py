@@ -27,7 +27,7 @@ from mainspring.model.concurrency import (
     schedule_of,
 )
 from mainspring.model.rate import TICK_SECONDS, Bucket, whole_tokens
-from mainspring.store import dependencies, notify
+from mainspring.store import notify, resolving
 from mainspring.store.connection import transaction
 from mainspring.store.failures import ALL_DATABASE_ERRORS
 from mainspring.store.limits import rule_of
@@ -331,7 +331,7 @@ class Admitter:
     async def _resolve(self, lane: int) -> None:
         try:
             connection = await self._link.get()
-            resolved = await dependencies.resolve(connection, lane)
+            resolved = await resolving.resolve(connection, lane)
         except ALL_DATABASE_ERRORS as error:
             # The keeper looks at all lanes.
             log.warning("releasing runs that wait for others waits for the database", lane=lane, cause=str(error))

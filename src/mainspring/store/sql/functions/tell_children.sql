@@ -1,5 +1,5 @@
 -- Runs of one lane have ended, or are dead letters now: note it for those that wait for them. Answers who does. Whoever
--- resolves dependencies sees to them after COMMIT (`store/dependencies.py`): to release them here would lock rows that
+-- resolves dependencies sees to them after COMMIT (`store/resolving.py`): to release them here would lock rows that
 -- other runs wait for, too, until our COMMIT.
 create or replace function tell_children(lane smallint, runs uuid[]) returns uuid[]
 language plpgsql set search_path = mainspring, pg_temp as $$

@@ -4,7 +4,7 @@
 -- Programs of before go on: what they fire ahead of its instant is passed over. Their keepers let what waits for an earlier
 -- run go too soon, and what their workers leave behind is found by the keepers of newer ones.
 -- serves: 12
--- functions: 0e08a475b0252d2d
+-- functions: 45648b355b488903
 
 alter table schedule
     add column overlap text not null default 'allow'
