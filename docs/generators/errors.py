@@ -65,7 +65,7 @@ def page() -> str:
         sites[site.code].append(site)
     plain = {code: places for code, places in sites.items() if not code.startswith("invalid-")}
     family = [_row(code, sites[code]) for code in sorted(sites.keys() - plain.keys())]
-    steering = [(f"`{kind.code}`", unwrapped(kind.__doc__ or "")) for kind in _below(Steering)]
+    steering = [(f"`{kind.code}`", unwrapped(kind.__doc__ or "")) for kind in _below(Steering) if _is_ours(kind)]
     return joined(
         OPENING,
         fenced(_tree(), "text"),
@@ -115,6 +115,11 @@ def _classes() -> list[type[MainspringError]]:
             importlib.import_module(module.name)
     public = ("mainspring.errors", "mainspring.testing")  # else they stay between our own processes
     return [MainspringError, *(kind for kind in _below(MainspringError) if kind.__module__.startswith(public))]
+
+
+def _is_ours(kind: type[object]) -> bool:
+    """Whoever makes the page may know others: a test has some of its own."""
+    return kind.__module__.startswith("mainspring.")
 
 
 def _below(kind: type[E]) -> list[type[E]]:

@@ -101,6 +101,8 @@ OF_SCHEDULES = {
     "schedules/pause_failing": "schedule.pause",
     "schedules/fire": "run.cancel",  # of earlier runs, if the schedule says so
 }
+# What happens to the runs of a flow is audited with each of them, and the act on all of them once.
+OF_FLOWS = {"flows/audit": None, "flows/replace": "flow.retry"}
 ACTION = re.compile(r"'([a-z]+\.[a-z]+)'")
 
 REFUSE = """
@@ -137,7 +139,7 @@ async def audited(connection: Connection, action: str) -> int:
 def test_every_act_is_known() -> None:
     statements = [each for each in all_statements() if "audit" in written(each, "insert")]
 
-    expected = {name: action for name, (action, _) in ACTS.items()} | BEGIN_AND_END | OF_SCHEDULES
+    expected = {name: action for name, (action, _) in ACTS.items()} | BEGIN_AND_END | OF_SCHEDULES | OF_FLOWS
     expected["jobs/register_with_number"] = "job.create"  # on a node of a cluster that cannot ask the sequence
     texts = {each.name: " ".join(part.text for part in (each, *inside(each))) for each in statements}
     assert {name: next(iter(ACTION.findall(text)), None) for name, text in texts.items()} == expected

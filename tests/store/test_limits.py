@@ -713,7 +713,8 @@ async def test_a_run_says_which_limit_it_waits_for_and_who_holds_it(
 
     assert (found.gate, found.ahead, found.state) == (Gate.LIMIT, 1, "held")
     assert found.says == (
-        f"at most 1 of job send may execute at once for customer Acme, and run {handles[0].id} does; 1 comes before it"
+        f"at most 1 of job send may execute at once for customer Acme, and run {handles[0].id} holds the slot;"
+        " 1 comes before it"
     )
     assert found.remedy == "mainspring limit show --job send --key customer"
 

@@ -31,7 +31,10 @@ if TYPE_CHECKING:
 
     from mainspring.model.dependency import Path
     from mainspring.store.connection import Connection, Record
+    from mainspring.store.statements import Statement
 
+RESULT_SIZES = load("dependencies/result_sizes")
+RESULTS = load("dependencies/results")
 MOST_NEWS = 1_000  # per transaction: it locks a lane
 MOST_BYTES = 8_000_000  # of results, in one transaction
 
@@ -212,9 +215,9 @@ async def _fill(connection: Connection, children: Mapping[UUID, Sequence[int]]) 
     """Put results of parents into arguments: of so many children that what is read stays small."""
     inputs = await _inputs(connection, children)
     filled = Filled({}, {}, set())
-    sizes = await _by_parent(connection, inputs, "dependencies/result_sizes", "sizes")
+    sizes = await _by_parent(connection, inputs, RESULT_SIZES, "sizes")
     chosen = _chosen(inputs, sizes, filled)
-    results = await _by_parent(connection, chosen, "dependencies/results", "results")
+    results = await _by_parent(connection, chosen, RESULTS, "results")
     for lane, some in by_lane(chosen):
         for row in await load("dependencies/payloads").fetch(connection, lane=lane, runs=some):
             places = [(each.path, results.get(each.parent)) for each in chosen[row["id"]]]
@@ -256,7 +259,7 @@ async def _inputs(connection: Connection, children: Mapping[UUID, Sequence[int]]
 
 
 async def _by_parent(
-    connection: Connection, inputs: Mapping[UUID, Sequence[Inputs]], statement: str, column: str
+    connection: Connection, inputs: Mapping[UUID, Sequence[Inputs]], statement: Statement, column: str
 ) -> dict[UUID, Any]:
     """What is asked about the parents of all of them, each once; those that are in history."""
     lanes: defaultdict[int, set[UUID]] = defaultdict(set)
@@ -264,7 +267,7 @@ async def _by_parent(
         lanes[each.lane].add(each.parent)
     found: dict[UUID, Any] = {}
     for lane, parents in sorted(lanes.items()):
-        row = await load(statement).fetchrow(connection, lane=lane, runs=list(parents), since=recorded_since(parents))
+        row = await statement.fetchrow(connection, lane=lane, runs=list(parents), since=recorded_since(parents))
         if row is not None and row["runs"] is not None:
             found |= dict(zip(row["runs"], row[column], strict=True))
     return found
