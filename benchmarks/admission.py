@@ -10,7 +10,7 @@ import time
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
-from benchmarks import throughput
+from benchmarks import backlog_caps, throughput
 from benchmarks.harness import (
     Numbers,
     bar,
@@ -22,14 +22,16 @@ from benchmarks.harness import (
     say,
     until_finished,
 )
+from benchmarks.limited_jobs import add_shared
 from benchmarks.processes import Producer, Worker
-from mainspring import Mainspring
+from mainspring import Job, Mainspring
 from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.concurrency import Limit, LimitScope, home_of_gate
 from mainspring.store import jobs, limits
 from mainspring.store.admission import admit
 from mainspring.store.connection import transaction
 from mainspring.store.database import Database
+from mainspring.store.declaring import Subject
 from mainspring.store.migrate import LANES
 
 if TYPE_CHECKING:
@@ -47,6 +49,9 @@ FIELDS = (
     "release_cost_ratio",
     "paced_jobs_per_s",
     "paced_window_share",
+    "fair_share_ratio",
+    "capped_submit_per_s",
+    "uncapped_submit_per_s",
     "lost",
     "duplicated",
 )
@@ -54,6 +59,7 @@ ROUNDS = 7  # of the comparison, in turns
 WARM_UP = 2.0
 FEW, MANY, HOT_LIMIT, RELEASES = 1_000, 100_000, 10, 90  # so often, few have none left
 RATE, BURST = 2_000, 50  # of limited_jobs.paced
+BACKLOG, OWN, SHARED_SLOTS, SHARED_ROUNDS = 1_000_000, 100, 20, 3
 
 _RUNNING = """
     select max(running) from (
@@ -77,8 +83,12 @@ _WINDOW = """
 _WAIT = """
     insert into held (lane, id, tenant_id, job_id, job_version, line_id, priority, due_at, payload, reason, gates,
                       gate, turn)
-    select $1, gen_random_uuid(), 1, $2, 1, $3, 5, now(), '{}', 'limit', $4, $4, (5::bigint << 56) + n
+    select $1, gen_random_uuid(), 1, $2, 1, $3, 5, now(), $6, 'limit', $4, $4, (5::bigint << 56) + n
     from generate_series(1, $5) as n"""
+
+
+_SPAN = """
+    select date_part('epoch', max(finished_at) - min(submitted_at)) from attempt where run_id = any ($1::uuid[])"""
 
 
 async def run(seconds: float, *, rounds: int = ROUNDS) -> Numbers:
@@ -93,6 +103,10 @@ async def run(seconds: float, *, rounds: int = ROUNDS) -> Numbers:
         paced = await _limited(server, seconds, "paced")
         say(f"one key with {HOT_LIMIT} slots, for which {FEW:,} or {MANY:,} runs wait")
         release = await _release_cost(server)
+        say(f"{BACKLOG:,} runs of one customer wait, and {OWN} of another one come")
+        share = await _fair_share(server)
+        say("batches under backlog caps, and without")
+        capped = await backlog_caps.measured(server)
     return {
         "unlimited_cost_ratio": ratio,
         "keyed_jobs_per_s": keyed["jobs_per_s"],
@@ -103,6 +117,8 @@ async def run(seconds: float, *, rounds: int = ROUNDS) -> Numbers:
         "release_cost_ratio": release,
         "paced_jobs_per_s": paced["jobs_per_s"],
         "paced_window_share": paced["window"] / (0.15 * RATE + BURST),
+        "fair_share_ratio": share,
+        **capped,
         **{name: keyed[name] + serial[name] + paced[name] for name in ("lost", "duplicated")},
     }
 
@@ -194,7 +210,7 @@ async def _crowded_gate(connection: Connection, url: str, waiting: int) -> tuple
     async with transaction(connection):
         await limits.put(
             connection,
-            limits.Subject(LimitScope.JOB, "hot"),
+            Subject(LimitScope.JOB, "hot"),
             Limit(HOT_LIMIT),
             declared=None,
             tenant_id=DEFAULT_TENANT,
@@ -204,7 +220,7 @@ async def _crowded_gate(connection: Connection, url: str, waiting: int) -> tuple
     (rule,) = (await limits.book(connection, tenant_id=DEFAULT_TENANT)).rules
     home = home_of_gate(rule.number, LANES)
     async with observer(url) as direct:
-        await direct.execute(_WAIT, home, job.id, 1, rule.number, waiting)
+        await direct.execute(_WAIT, home, job.id, 1, rule.number, waiting, b"{}")
         await direct.execute("vacuum (analyze) held")
     return rule.number, home
 
@@ -218,6 +234,45 @@ async def _timed_release(connection: Connection, gate: str, home: int) -> float:
     began = time.perf_counter()
     await admit(connection, [gate], LANES)
     return time.perf_counter() - began
+
+
+# ── fair share ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def _fair_share(server: EmbeddedServer) -> float:
+    """How long a customer's runs take beside another one's backlog, against alone with half of the workers."""
+    url = await fresh_database(server, "shared")
+    async with Mainspring(url) as client, observer(url) as connection:
+        job = add_shared(client)
+        with Worker(url, app="benchmarks.limited_jobs:app", slots=SHARED_SLOTS // 2):
+            alone = [await _time_of_own(job, connection) for _ in range(SHARED_ROUNDS + 1)][1:]
+        before = await _ended(connection)
+        await _add_backlog(connection)
+        with Worker(url, app="benchmarks.limited_jobs:app", slots=SHARED_SLOTS):
+            await until_finished(connection, before + 10 * SHARED_SLOTS, seconds=60)
+            beside = [await _time_of_own(job, connection) for _ in range(SHARED_ROUNDS)]
+    say(f"  alone at its share {statistics.median(alone):.2f} s, beside the others {statistics.median(beside):.2f} s")
+    return statistics.median(beside) / statistics.median(alone)
+
+
+async def _time_of_own(job: Job[[str], None], connection: Looker) -> float:
+    """From the first submission to the last end, as history has it."""
+    handles = await job.submit_many([{"customer": "small"}] * OWN)
+    for handle in handles:
+        await handle.result(timeout=600)
+    return float(await connection.fetchval(_SPAN, [handle.id for handle in handles]))
+
+
+async def _add_backlog(connection: Looker) -> None:
+    found = await connection.fetchrow(
+        "select limit_rule.id as rule, job.id as job, line.id as line from limit_rule, job, line"
+        " where job.name = 'shared' and limit_rule.name = 'shared' and line.queue = 'bench'"
+    )
+    assert found is not None
+    gate, payload = f"{found['rule']}=:big", b'{"customer": "big"}'
+    for lane in range(LANES):
+        await connection.execute(_WAIT, lane, found["job"], found["line"], gate, BACKLOG // LANES, payload)
+    await connection.execute("vacuum (analyze) held")
 
 
 def show(numbers: Numbers) -> str:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from benchmarks.jobs import executed
-from mainspring import Limit, Mainspring
+from mainspring import Job, Limit, Mainspring
 
 app = Mainspring()
+
+SHARED_SECONDS = 0.02
 
 
 @app.job(queue="bench", limit=Limit(1, key="customer"))
@@ -24,3 +28,15 @@ async def serial(customer: int, plan: str, note: str) -> None:
 async def paced(customer: int, plan: str, note: str) -> None:
     """So many per second, and no more."""
     executed[0] += 1
+
+
+async def take_a_moment(customer: str) -> None:
+    """Customers take turns; each run takes a moment."""
+    await asyncio.sleep(SHARED_SECONDS)
+
+
+def add_shared(owner: Mainspring) -> Job[[str], None]:
+    return owner.job(name="shared", queue="bench", limit=Limit(share="customer"))(take_a_moment)
+
+
+add_shared(app)

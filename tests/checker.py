@@ -86,6 +86,10 @@ select 'runs that hold a slot beyond the limit', held.run_id
 from (select slot.*, row_number() over (partition by gate order by taken_at, run_id) as place_at_gate from slot) as held
 join limit_rule on limit_rule.id = held.rule_id where held.place_at_gate > limit_rule.most
 union all
+select 'probes beside another one', held.run_id
+from (select slot.*, row_number() over (partition by gate order by taken_at, run_id) as place_at_gate from slot) as held
+join breaker_opening on breaker_opening.id = held.rule_id where held.place_at_gate > 1
+union all
 select 'runs in line that lack a slot', ready.id
 from ready cross join lateral unnest(string_to_array(ready.gates, E'\n')) as wanted (gate)
 where not exists (select from slot where slot.run_id = ready.id and slot.gate = wanted.gate)
@@ -101,7 +105,8 @@ union all
 select 'cancelled runs without an audit row', run_id
 from attempt left join act on act.subject = attempt.run_id::text and act.kind = 'end'
 where attempt.state = 'cancelled' and act.subject is null
-  and attempt.error ->> 'code' is distinct from 'cancelled-by-handler'
+  and coalesce(attempt.error ->> 'code', '') not in (   -- nobody's act, but what was asked for when it was submitted
+      'cancelled-by-handler', 'parent-failed', 'inputs-do-not-fit', 'result-gone')
 union all
 select 'runs that are not over', id from placed where state <> 'dead'
 union all
@@ -151,6 +156,7 @@ _PROMISES = (
     ("I6", "slots held by no run"),
     ("I6", "runs that hold a slot beyond the limit"),
     ("I6", "runs in line that lack a slot"),
+    ("I6", "probes beside another one"),
     ("I7", "runs whose changes and audit differ"),
     ("I7", "cancelled runs without an audit row"),
     ("I9", "bytes that crossed tenants"),

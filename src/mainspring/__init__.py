@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from mainspring.control.watching import RunUpdate
     from mainspring.errors import MainspringError
     from mainspring.model.admission import Explanation, Gate
+    from mainspring.model.backlog import Backlog, BacklogNotice, BacklogStatus
+    from mainspring.model.breaker import Breaker, BreakerState, BreakerStatus
+    from mainspring.model.chain import After, Chain
     from mainspring.model.concurrency import Limit, LimitStatus
     from mainspring.model.context import Context
     from mainspring.model.filter import RunFilter
@@ -38,12 +41,20 @@ if TYPE_CHECKING:
     from mainspring.schedule.schedule import Schedule
 
 __all__ = [
+    "After",
     "Attempt",
     "BackOff",
+    "Backlog",
+    "BacklogNotice",
+    "BacklogStatus",
+    "Breaker",
+    "BreakerState",
+    "BreakerStatus",
     "Calendar",
     "CalendarSummary",
     "Cancel",
     "CatchUp",
+    "Chain",
     "ChunkJob",
     "Context",
     "Debounce",
@@ -85,12 +96,20 @@ __all__ = [
 ]
 
 _HOMES = {
+    "After": "mainspring.model.chain",
     "Attempt": "mainspring.model.run",
     "BackOff": "mainspring.model.policy",
+    "Backlog": "mainspring.model.backlog",
+    "BacklogNotice": "mainspring.model.backlog",
+    "BacklogStatus": "mainspring.model.backlog",
+    "Breaker": "mainspring.model.breaker",
+    "BreakerState": "mainspring.model.breaker",
+    "BreakerStatus": "mainspring.model.breaker",
     "Calendar": "mainspring.schedule.calendar",
     "CalendarSummary": "mainspring.model.scheduling",
     "Cancel": "mainspring.model.steering",
     "CatchUp": "mainspring.schedule.deciding",
+    "Chain": "mainspring.model.chain",
     "ChunkJob": "mainspring.app.chunk_job",
     "Context": "mainspring.model.context",
     "Debounce": "mainspring.model.unique",

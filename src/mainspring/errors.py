@@ -11,10 +11,11 @@
     │   └── ValueNotStorable               PostgreSQL cannot keep a value that was given
     ├── NotFound (LookupError)
     │   ├── JobNotFound · QueueNotFound · RunNotFound · WorkerNotFound · OperationNotFound · ScheduleNotFound
-    │   │   · CalendarNotFound · LimitNotFound · FlowNotFound
+    │   │   · CalendarNotFound · LimitNotFound · BacklogCapNotFound · BreakerNotFound · FlowNotFound · ChainNotFound
     ├── Conflict                           someone got there first
     │   ├── RunAlreadyStarted · RunAlreadyEnded · RunNotDead · RunNotEnded
     │   ├── RevisionConflict · IdempotencyConflict · UniqueConflict · KeyBusy · LeaseLost
+    │   ├── BacklogFull                    as many runs wait as may
     │   ├── ScheduleExists · ScheduleVersionConflict
     │   ├── CalendarExists · CalendarVersionConflict · CalendarInUse
     ├── OutcomeUnknown                     COMMIT was sent and its answer was lost
@@ -138,8 +139,20 @@ class LimitNotFound(NotFound):
     code = "limit-not-found"
 
 
+class BreakerNotFound(NotFound):
+    code = "breaker-not-found"
+
+
+class BacklogCapNotFound(NotFound):
+    code = "backlog-cap-not-found"
+
+
 class FlowNotFound(NotFound):
     code = "flow-not-found"
+
+
+class ChainNotFound(NotFound):
+    code = "chain-not-found"
 
 
 class QueueNotFound(NotFound):
@@ -214,6 +227,12 @@ class UniqueConflict(Conflict):
     """Another run holds the unique key: `fields` has its id."""
 
     code = "unique-conflict"
+
+
+class BacklogFull(Conflict):
+    """As many runs wait as a cap allows: `fields` has the cap, how many wait and how many may."""
+
+    code = "backlog-full"
 
 
 class KeyBusy(Conflict):

@@ -10,6 +10,7 @@ import pytest
 
 from mainspring.store.database import Database
 
+from .gated import GatedStage
 from .verbs import Stage
 
 if TYPE_CHECKING:
@@ -34,3 +35,14 @@ async def theatre(server: EmbeddedServer) -> AsyncIterator[Stage]:
 async def stage(theatre: Stage) -> Stage:
     await theatre.clear()
     return theatre
+
+
+@pytest.fixture(scope="session")
+async def gated_theatre(theatre: Stage) -> GatedStage:
+    return await GatedStage.on(theatre)
+
+
+@pytest.fixture
+async def gated(gated_theatre: GatedStage) -> AsyncIterator[GatedStage]:
+    yield gated_theatre
+    await gated_theatre.clear_all()

@@ -10,18 +10,21 @@ from mainspring.model.lifecycle import ENDS, MOVES, VERBS, State
 ACTING = tuple(move.verb for move in MOVES if move.sources)
 
 # Verbs of a worker that has the run; they name its lease and are stale without one.
-SETTLING = frozenset({"complete", "retry", "snooze", "bury", "hold", "give_back", "lose"})
+SETTLING = frozenset({"complete", "retry", "snooze", "bury", "hold", "await_children", "give_back", "lose"})
 
 # Verbs of keepers and claimers take what they find and pass over what somebody else holds at that moment.
 # These runs have no limits, and what they are held for is not another run.
 NOT_HERE = {"promote": {State.HELD}, "release": {State.SCHEDULED}}
-PASSING_OVER = frozenset({"promote", "release", "claim", "rescue", "expire"})
+PASSING_OVER = frozenset({"promote", "release", "claim", "rescue", "expire", "join", "fail"})
 
 
 # Where a run may begin or get to: a state, or one of these. A schedule's run is *staged* in line ahead of its instant;
 # *postponed* it was given another time that is to come. Both are scheduled, and once withdrawn a run is gone.
-STAGED, POSTPONED, GONE = "staged", "postponed", "gone"
+# *Awaiting* its children it is held, and has nothing to be started for.
+STAGED, POSTPONED, AWAITING, GONE = "staged", "postponed", "awaiting", "gone"
 UNTIMELY = {
+    State.HELD: {"join", "fail"},
+    AWAITING: {"release", "expire"},
     State.SCHEDULED: {"withdraw"},  # what backs off was started: it has fired
     STAGED: {"promote"},  # it is in line, and time will do it
     POSTPONED: {"promote", "expire"},  # not due yet, and its expiry was put off as well
@@ -32,6 +35,8 @@ def state_at(spot: str) -> State | None:
     """The state of a run that is there: None if it is not there any more."""
     if spot in (STAGED, POSTPONED):
         return State.SCHEDULED
+    if spot == AWAITING:
+        return State.HELD
     return None if spot == GONE else State(spot)
 
 
@@ -67,11 +72,11 @@ def after(verb: str, before: Expected, seen: State | None) -> Expected:
     (target,) = VERBS[verb].targets - NOT_HERE.get(verb, set())
     if before.is_cancelling and target not in ENDS:
         return Expected(State.CANCELLED)
-    return Expected(target)
+    return Expected(AWAITING if verb == "await_children" else target)
 
 
 def _changed(before: Expected, seen: State | None) -> Expected:
-    if before.spot == State.HELD:
+    if state_at(before.spot) is State.HELD:
         return before
     return Expected(POSTPONED if seen is State.READY else State.READY)
 

@@ -12,7 +12,7 @@ from tests.checker import check
 from mainspring.errors import RunAlreadyEnded, RunAlreadyStarted, RunNotDead
 from mainspring.model.lifecycle import ENDS, MOVES, PLACES, State
 
-from .moves import ACTING, POSTPONED, SETTLING, STAGED, Expected, after, allows, state_at
+from .moves import ACTING, AWAITING, POSTPONED, SETTLING, STAGED, Expected, after, allows, state_at
 from .verbs import TOMORROW, VERBS, WAYS, obey
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ REFUSALS = {State.RUNNING: RunAlreadyStarted} | dict.fromkeys({*ENDS, State.DEAD
 
 
 def test_there_is_a_way_to_every_state_and_a_hand_for_every_verb() -> None:
-    assert set(WAYS) == {*State, STAGED, POSTPONED}
+    assert set(WAYS) == {*State, STAGED, POSTPONED, AWAITING}
     assert set(PLACES) <= set(WAYS)
     assert set(VERBS) == {move.verb for move in MOVES} - {"submit"}
     assert {verb for _, verb in MOVING} == set(ACTING), "each verb moves something"
@@ -85,7 +85,7 @@ def _expected_counts(before: Seen, verb: str) -> tuple[int, int, int]:
     if verb == "requeue":
         return 0, 0, before.revision + 1
     return (
-        before.attempt + (verb in ("retry", "bury")),
+        before.attempt + (verb in ("retry", "bury", "await_children")),
         before.crashes + (verb == "rescue"),
         before.revision + (verb == "change"),
     )
@@ -137,7 +137,7 @@ async def test_a_worker_cannot_settle_what_another_one_claimed(stage: Stage, ver
     assert await stage.contents() == before
 
 
-@pytest.mark.parametrize("verb", sorted({"retry", "snooze", "bury", "hold", "give_back", "rescue"}))
+@pytest.mark.parametrize("verb", sorted({"retry", "snooze", "bury", "hold", "await_children", "give_back", "rescue"}))
 async def test_a_run_that_was_asked_to_stop_never_goes_back_to_wait(stage: Stage, verb: str) -> None:
     subject = await stage.set_up(State.RUNNING)
     await VERBS["cancel"](stage.second, subject, State.RUNNING)

@@ -24,7 +24,7 @@ from mainspring.model.line import Delivery
 from mainspring.model.policy import RetryPolicy
 from mainspring.model.run import PRIORITIES, NewRun
 from mainspring.model.steering import Snooze
-from mainspring.store import completions, jobs, leases, runs, schedules, submissions, workers
+from mainspring.store import completions, fan_outs, jobs, leases, runs, schedules, submissions, workers
 from mainspring.store.connection import transaction
 from mainspring.store.instants import Micros, micros_of
 from mainspring.store.leases import Lease, Settlement
@@ -33,7 +33,7 @@ from mainspring.worker.registry import Registry, handler_of
 from mainspring.worker.successes import WholeLease
 from mainspring.worker.work import Work
 
-from .moves import POSTPONED, STAGED, state_at
+from .moves import AWAITING, POSTPONED, STAGED, state_at
 from .stepping import Gate, OnlyConnection, SteppedConnection
 
 if TYPE_CHECKING:
@@ -199,9 +199,11 @@ async def claim(actor: Party, subject: Subject, seen: State | None) -> None:
     subject.claims += [each for each in claims if each.row["id"] == subject.run_id]
 
 
-async def claim_batch(actor: Party, lane: int, line_id: int, worker_id: UUID) -> list[Claim]:
+async def claim_batch(
+    actor: Party, lane: int, line_id: int, worker_id: UUID, lease_id: UUID | None = None
+) -> list[Claim]:
     """Claim what is ready, into one lease."""
-    lease_id = uuid4()
+    lease_id = lease_id or uuid4()
     await registered_worker(actor.unstepped, worker_id)
     rows = await leases.claim(
         actor.raw,
@@ -244,6 +246,23 @@ async def bury(actor: Party, subject: Subject, seen: State | None) -> Settlement
 
 async def hold(actor: Party, subject: Subject, seen: State | None) -> Settlement:
     return await _settle(actor, subject, PATIENT, lambda work: work.held(micros_now()), is_started=False)
+
+
+async def await_children(actor: Party, subject: Subject, seen: State | None) -> Settlement:
+    """The handler has returned, and has submitted children before that."""
+    await actor.unstepped.execute(_WAITS_FOR_ITSELF, subject.lane, subject.run_id)
+    return await _settle(actor, subject, PATIENT, lambda work: work.awaiting_children(b"1", micros_now()))
+
+
+async def join(actor: Party, subject: Subject, seen: State | None) -> None:
+    async with transaction(actor.plain):
+        await fan_outs.end(actor.plain, subject.lane, {subject.run_id}, {})
+
+
+async def fail(actor: Party, subject: Subject, seen: State | None) -> None:
+    bad = {subject.run_id: [(uuid4(), State.LOST)]}
+    async with transaction(actor.plain):
+        await fan_outs.end(actor.plain, subject.lane, {subject.run_id}, bad)
 
 
 async def give_back(actor: Party, subject: Subject, seen: State | None) -> Settlement:
@@ -324,6 +343,9 @@ VERBS: dict[str, Callable[[Party, Subject, State | None], Awaitable[Any]]] = {
         snooze,
         bury,
         hold,
+        await_children,
+        join,
+        fail,
         give_back,
         rescue,
         lose,
@@ -360,6 +382,7 @@ WAYS: dict[str, tuple[str, ...]] = {
     State.LOST: ("lose",),
     STAGED: ("give_back", "stage_ahead"),
     POSTPONED: ("give_back", "change"),
+    AWAITING: ("await_children",),
 }
 
 
@@ -393,7 +416,8 @@ class Stage:
         await self.observer.execute(
             """delete from later; delete from held; delete from ready; delete from lease; delete from dead;
                delete from attempt; delete from idempotency; delete from audit; delete from stale;
-               delete from worker; delete from occurrence; delete from cursor; delete from unique_key"""
+               delete from worker; delete from occurrence; delete from cursor; delete from unique_key;
+               delete from dependency"""
         )
 
     async def set_up(self, spot: str, *, in_company: bool = False, wish: Wish | None = None) -> Subject:
@@ -484,6 +508,11 @@ with fired as (
     insert into occurrence (lane, schedule_id, nominal_at, due_at, run_id, version) values ($1, $2, $3, $3, $4, 1))
 insert into cursor (lane, schedule_id, nominal_at, due_at, tzdata)
 values ($1, $2, $3::timestamptz + interval '1 day', $3::timestamptz + interval '1 day', '2026a')
+"""
+
+_WAITS_FOR_ITSELF = """
+insert into dependency (lane, parent_id, child_id, lanes, condition, otherwise)
+values ($1::smallint, $2, $2, array[$1::smallint], 'end', 'fail') on conflict do nothing
 """
 
 _LEDGER = """

@@ -47,12 +47,19 @@ async def world(app: Mainspring, url: str, connection: Connection) -> World:
     @app.job(queue="mail")
     async def post() -> None: ...
 
+    @app.job(after="sell")
+    async def follow() -> None: ...
+
     dead, over = await sell.submit(), await post.submit()
     await run_until_idle(app)
     running, worker = await sell.submit(), await registered(connection, slots=1)
     await claim(connection, lane_of(running.id), await connection.fetchval("select line_id from ready"), worker)
     await app.queues.pause("default")
     await app.limits.set(100, queue="default")
+    await app.breakers.set("post")
+    await app.breakers.set("sell")
+    await app.breakers.open("sell")
+    await app.backlogs.set(100, queue="default")
     return World(app, url, (await sell.submit()).id, running.id, dead.id, over.id, worker)
 
 
@@ -74,6 +81,15 @@ async def define_anew(world: World) -> None:
         await sell.submit()
 
 
+async def define_following(world: World) -> None:
+    async with Mainspring(world.url, submitted_by="tester") as deployed:
+
+        @deployed.job(after="sell")
+        async def ship() -> None: ...
+
+        await ship.submit()
+
+
 # By the statement that writes both: what the audit calls it, and how it is done.
 ACTS: dict[str, tuple[str, Callable[[World], Awaitable[Any]]]] = {
     "jobs/register": ("job.create", define),
@@ -86,9 +102,19 @@ ACTS: dict[str, tuple[str, Callable[[World], Awaitable[Any]]]] = {
     "runs/rerun": ("run.rerun", lambda world: world.app.runs.rerun(world.over)),
     "operations/start": ("operation.start", lambda world: world.app.operations.start("cancel", RunFilter())),
     "queues/pause": ("queue.pause", lambda world: world.app.queues.pause("mail")),
+    "queues/set_marks": ("queue.marks", lambda world: world.app.queues.set_marks("mail", high=9)),
     "queues/resume": ("queue.resume", lambda world: world.app.queues.resume("default")),
     "limits/put": ("limit.set", lambda world: world.app.limits.set(7, queue="mail")),
     "limits/remove": ("limit.remove", lambda world: world.app.limits.remove(queue="default")),
+    "chains/put": ("chain.declare", define_following),
+    "chains/pause": ("chain.pause", lambda world: world.app.chains.pause("sell", "follow")),
+    "chains/remove": ("chain.remove", lambda world: world.app.chains.remove("sell", "follow")),
+    "breakers/put": ("breaker.set", lambda world: world.app.breakers.set("sell", 9)),
+    "breakers/open": ("breaker.open", lambda world: world.app.breakers.open("post")),
+    "breakers/close": ("breaker.close", lambda world: world.app.breakers.close("sell")),
+    "breakers/remove": ("breaker.remove", lambda world: world.app.breakers.remove("post")),
+    "backlog/put": ("backlog.set", lambda world: world.app.backlogs.set(7, queue="mail")),
+    "backlog/remove": ("backlog.remove", lambda world: world.app.backlogs.remove(queue="default")),
     "workers/request_drain": ("worker.drain", lambda world: world.app.workers.drain(world.worker)),
 }
 # Restoring takes many transactions, between one row and another.
@@ -103,6 +129,10 @@ OF_SCHEDULES = {
 }
 # What happens to the runs of a flow is audited with each of them, and the act on all of them once.
 OF_FLOWS = {"flows/audit": None, "flows/replace": "flow.retry"}
+# What is not submitted after a run is recorded in the transaction that would have submitted it.
+OF_CHAINS = {"chains/trigger": "chain.refuse"}
+# What gives way in a full backlog is cancelled by it.
+OF_BACKLOGS = {"backlog/drop": "run.cancel"}
 ACTION = re.compile(r"'([a-z]+\.[a-z]+)'")
 
 REFUSE = """
@@ -122,6 +152,10 @@ TABLES = (
     "operation",
     "worker",
     "limit_rule",
+    "chain",
+    "breaker",
+    "breaker_opening",
+    "backlog_cap",
 )
 
 
@@ -140,6 +174,7 @@ def test_every_act_is_known() -> None:
     statements = [each for each in all_statements() if "audit" in written(each, "insert")]
 
     expected = {name: action for name, (action, _) in ACTS.items()} | BEGIN_AND_END | OF_SCHEDULES | OF_FLOWS
+    expected |= OF_CHAINS | OF_BACKLOGS
     expected["jobs/register_with_number"] = "job.create"  # on a node of a cluster that cannot ask the sequence
     texts = {each.name: " ".join(part.text for part in (each, *inside(each))) for each in statements}
     assert {name: next(iter(ACTION.findall(text)), None) for name, text in texts.items()} == expected

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 OWN = {
     "ready": {"ready_at", "rank", "gates"},
     "later": {"gates"},
-    "held": {"reason", "held_at", "gates", "gate", "turn"},
+    "held": {"reason", "held_at", "gates", "gate", "turn", "result"},
     "dead": {"died_at"},
 }
 

@@ -11,11 +11,11 @@ import pytest
 
 from mainspring import Cancel, Context, Limit, Mainspring, RetryPolicy
 from mainspring.clock import instant
-from mainspring.errors import InvalidInput, RunCancelled, RunFailed
+from mainspring.errors import DatabaseUnreachable, InvalidInput, RunCancelled, RunFailed
 from mainspring.keeper.resolver import Resolver
 from mainspring.model.ids import lane_of
 from mainspring.model.lifecycle import State
-from mainspring.store import resolving
+from mainspring.store import inputs, resolving
 from mainspring.testing import run_until_idle
 
 from .working import working
@@ -323,15 +323,6 @@ async def test_a_child_may_be_submitted_while_its_parent_ends(
     assert await state_of(second) is State.SUCCEEDED
 
 
-async def test_two_who_resolve_at_once_release_a_run_once(app: Mainspring, work: Work) -> None:
-    firsts = [await work.note.options(key=f"first {number}").submit(number) for number in range(12)]
-    last = await work.note.options(after=firsts).submit("last")
-    await run_until_idle(app)
-
-    assert [each for each in work.done if each == "last"] == ["last"]
-    assert len((await last.find()).attempts) == 1
-
-
 async def test_a_cancelled_child_is_forgotten(
     app: Mainspring, work: Work, connection: asyncpg.Connection[asyncpg.Record]
 ) -> None:
@@ -480,13 +471,69 @@ async def test_what_ended_without_the_results_it_waited_for_is_not_run_again_wit
 async def test_large_results_are_read_a_few_at_a_time(
     app: Mainspring, work: Work, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(resolving, "MOST_BYTES", 150_000)
+    monkeypatch.setattr(inputs, "MOST_BYTES", 150_000)
     large = await work.note.submit("x" * 100_000)
     children = [await work.note.submit(large.output) for _ in range(4)]
 
     await run_until_idle(app)
 
     assert {await state_of(each) for each in children} == {State.SUCCEEDED}
+
+
+async def test_results_of_a_large_group_are_collected_while_it_goes_on(
+    app: Mainspring, work: Work, connection: Connection
+) -> None:
+    flow = app.flow("group")
+    members = [flow.add(work.note, number) for number in range(40)]
+    slow = flow.add(work.note.options(delay=60), 40)
+    total = flow.add(work.add, [each.output for each in [*members, slow]])
+    submitted = await flow.submit()
+    await run_until_idle(app)
+
+    rows = await connection.fetchval("select count(*) from dependency where child_id = $1", submitted.run(total).id)
+    await app.runs.change(submitted.run(slow).id, at=instant(app.clock))
+    await run_until_idle(app)
+
+    assert rows < 40 / 2
+    assert await submitted.run(total).result(timeout=1) == sum(range(41))
+    assert await count(connection) == 0
+
+
+async def test_what_was_collected_is_too_large_like_anything_else(
+    app: Mainspring, work: Work, connection: Connection
+) -> None:
+    members = await work.note.submit_many([{"what": "x" * 20_000}] * 20)
+    slow = await work.note.options(delay=60).submit("")
+    child = await work.note.submit([each.output for each in [*members, slow]])
+    await run_until_idle(app)
+    assert await connection.fetchval("select count(*) from dependency where results is not null") > 0
+
+    await app.runs.change(slow.id, at=instant(app.clock))
+    await run_until_idle(app)
+
+    assert await state_of(child) is State.CANCELLED
+    assert "inputs-do-not-fit" in str((await child.find()).attempts[-1].error)
+
+
+async def test_whoever_dies_after_a_release_leaves_nothing_behind(
+    app: Mainspring, work: Work, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What led to the release is forgotten after it."""
+    parent = await work.note.submit(1)
+    child = await work.note.submit(parent.output)
+
+    async def dies(*_: Any) -> None:
+        raise DatabaseUnreachable("gone")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(resolving, "_forget", dies)
+        async with working(app):
+            assert await child.result(timeout=10) == 1
+    assert await count(connection) > 0
+    await resolve(connection, app)
+
+    assert await count(connection) == 0
+    assert work.done == [1, 1]
 
 
 async def test_a_transaction_that_is_open_elsewhere_keeps_nobody_else_waiting(

@@ -28,10 +28,13 @@ SEVERAL_LANES = {
     "health/lateness": "for people who watch",
     "leases/of_worker": "a worker has leases in all lanes, and asks once per beat",
     "restoring/running": "for people, before all lanes are restored",
+    "queues/pressure": "for people, and producers who can wait: each lane by its own index scan",
     "queues/depths": "one look that saves a look per lane and line",
     "limits/follow_on_dead": "for people, who change a limit: slots are few",
     "limits/free_dead": "for people, who change a limit: slots are few",
+    "chains/lanes_with_news": "one look that saves a look per lane",
     "dependencies/lanes_to_look_at": "one look that saves a look per lane",
+    "backlog/lanes_to_tidy": "one look that saves a look per lane",
     "limits/lanes_with_gates": "one look that saves a look per lane",
     "lists/counts": "for people: each lane by its own index scan",
     "lists/running_counts": "for people: leases are few",
@@ -143,7 +146,17 @@ def test_the_reader_looks_into_the_functions_that_a_statement_calls() -> None:
     fire, withdraw = load("schedules/fire"), load("schedules/withdraw")
 
     ledger = {"occurrence", "occurrence_past", "skipped", "schedule", "cursor", "schedule_run", "schedule_failure"}
-    assert written(fire) == ledger | {"ready", "later", "held", "lease", "slot", "attempt", "audit", "dependency"}
+    assert written(fire) == ledger | {
+        "ready",
+        "later",
+        "held",
+        "lease",
+        "slot",
+        "attempt",
+        "audit",
+        "dependency",
+        "chain_news",
+    }
     assert written(withdraw) == {"ready", "later", "occurrence", "occurrence_past", "cursor", "schedule_run"}
     assert written(load("schedules/backfill")) == {"occurrence", "occurrence_past", "ready"}
     assert [touch.table for touch in touches(inside(fire)[1])] == ["cursor", "schedule"]

@@ -29,15 +29,18 @@ if TYPE_CHECKING:
 # Who executes which statement. A new one has to say, and TABLES has to follow.
 CONNECTING = " connections/end connections/living notify/send runs/confirm"
 READING = """
+    chains/list
     health/activity health/applied_migrations health/clock health/dead_rows health/failures health/finished health/lanes
     health/lateness health/latest health/long_transactions health/partitions_ahead health/prepared_transactions
     calendars/find calendars/list calendars/users health/schedules_paused_by health/settings health/workers
     history/attempts_of_run history/audit_of_run history/ends jobs/find jobs/ids jobs/lines jobs/list jobs/names
     jobs/names_of lists/begin lists/counts lists/ended lists/last_errors lists/placed lists/placed_of_jobs
-    dependencies/parents flows/ends flows/find flows/list
+    dependencies/parents fan_outs/children flows/ends flows/find flows/list
+    breakers/failures breakers/history breakers/list breakers/openings breakers/openings_of_gates breakers/probes
+    breakers/standing
     limits/ahead limits/earlier limits/count_of_rule limits/gate_of_run limits/holders limits/list
     limits/rules_of_gates limits/waiting
-    limits/waiting_gates lists/ready_along_lines lists/ready_counts lists/ready_of_jobs
+    backlog/list backlog/waiting limits/waiting_gates lists/ready_along_lines lists/ready_counts lists/ready_of_jobs
     lists/running lists/running_counts lists/unsuccessful lists/whereabouts operations/find operations/list
     queues/depths queues/find_pause queues/samples queues/slots queues/tallies reports/find_progress
     reports/lines_of_run roles/keepers roles/lacking roles/search_path roles/strangers runs/ahead runs/find runs/rank
@@ -49,25 +52,39 @@ READING = """
 """
 # Whoever submits or ends runs with limits releases those whose turn it is.
 ADMITTING = """
-    limits/admit limits/book limits/counts limits/unended limits/lock_gates limits/next_turns limits/now
+    chains/upstreams
+    breakers/list breakers/openings breakers/openings_of_gates breakers/probes breakers/send_probes
+    backlog/book limits/admit limits/book limits/counts limits/unended limits/lock_gates limits/next_turns limits/now
     limits/paused_lines
     limits/revision limits/rules_of_gates limits/spend limits/spread limits/tokens
+    limits/in_line limits/keep_window limits/release_at_marks limits/shares limits/waiting_values limits/window
 """
-# An application declares limits beside its jobs.
+# An application declares limits, backlog caps and breakers beside its jobs; workers and people open and close breakers.
 LIMITING = (
+    " backlog/list backlog/put backlog/remove"
+    " chains/list chains/put chains/remove"
+    " breakers/clear breakers/close breakers/list breakers/open breakers/opening_of breakers/openings breakers/put"
+    " breakers/remove breakers/totals"
     " limits/follow_on_dead limits/free_dead limits/list limits/lock limits/put limits/remove limits/spread_broad"
 )
 DEFINING = """
     jobs/add_version jobs/find_version jobs/lines jobs/open_line jobs/open_line_with_number jobs/register
     jobs/register_with_number
 """
-ACTING = """
-    connections/has_locked_tables dependencies/add dependencies/drop flows/add flows/audit flows/hold
+# Whoever submits clears backlogs with caps, and drops what gives way; so does the keeper.
+CLEARING = """
+    backlog/clear backlog/drop backlog/forget backlog/leave backlog/newest backlog/oldest backlog/take
+"""
+ACTING = f"""
+    backlog/add backlog/answered backlog/note_full {CLEARING}
+    chains/pause
+    connections/has_locked_tables dependencies/add dependencies/drop fan_outs/adopt flows/add flows/audit flows/hold
     flows/lock flows/lock_lane flows/replace
     jobs/objection_to
-    leases/request_cancel operations/advance operations/lock_if_at operations/start queues/pause queues/resume
-    runs/cancel_waiting runs/change runs/exists runs/purge runs/requeue runs/rerun runs/submit unique_keys/holder
-    workers/request_drain
+    leases/lock_of_runs leases/request_cancel operations/advance operations/lock_if_at operations/start queues/pause
+    queues/pressure queues/resume queues/set_marks
+    runs/cancel_waiting runs/change runs/exists runs/purge runs/requeue runs/rerun runs/submit
+    unique_keys/holder workers/request_drain
 """
 FIRING = """
     leases/cancelling
@@ -91,12 +108,19 @@ WATCHING_THE_TIME = """
     schedules/note_calendars
     schedules/note_tzdata schedules/of_older_tzdata schedules/set_aside
 """
-WORKING = """
-    dependencies/cancel dependencies/check dependencies/ends dependencies/forget dependencies/inputs
-    dependencies/lanes_to_look_at dependencies/news dependencies/news_of dependencies/result_sizes
-   dependencies/payloads dependencies/pending dependencies/release
-    dependencies/results dependencies/still_held dependencies/tell dependencies/told
+WORKING = f"""
+    backlog/gates_to_tidy backlog/lanes_to_tidy backlog/remove_entries backlog/remove_gates backlog/tidied {CLEARING}
+    breakers/forget_probes breakers/forget_tallies breakers/put_off breakers/tally
+    chains/ended chains/following chains/lanes_with_news chains/news chains/tell chains/trigger
+    dependencies/cancel dependencies/check dependencies/collect dependencies/collected dependencies/ends
+    dependencies/forget dependencies/forget_pairs dependencies/inputs
+    dependencies/lanes_to_look_at dependencies/news dependencies/news_of dependencies/payloads
+    dependencies/pending dependencies/release dependencies/results dependencies/still_held
+    dependencies/tell dependencies/told
+    fan_outs/drop fan_outs/forget fan_outs/join fan_outs/kept fan_outs/lock fan_outs/note fan_outs/open fan_outs/orphans
+    fan_outs/returned fan_outs/waiting leases/await_children leases/request_cancel lists/whereabouts runs/cancel_waiting
     history/add_partitions limits/end_runs limits/forget_full_buckets limits/forget_ended limits/free_leaked
+    limits/forget_windows
     limits/hold_slots
     limits/free_slots limits/lanes_with_gates
     limits/waiting_gates
@@ -133,6 +157,8 @@ OTHERS = {
         "select installation_id()",
         "insert into ready (lane) values (0)",
         "select submit('[]', '{}')",
+        "select add_uncounted(0::smallint, '[]')",
+        "insert into backlog_addition (lane) values (0)",
         "select submit_runs('[]', jsonb_build_object('installation', installation_id()), null)",
     ],
     RoleKind.WORKER: [
@@ -240,7 +266,7 @@ WRITES = {
         "delete from schedule",
         "update occurrence set run_id = run_id",
         "update ready set rank = rank",
-        "insert into later default values",
+        "insert into dead default values",
         "update attempt set outcome = outcome",
         "update calendar set document = document",
         "insert into calendar default values",

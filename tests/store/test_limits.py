@@ -629,7 +629,7 @@ async def _release_at_once(
     has_counted, may_go_on = asyncio.Event(), asyncio.Event()
     count = admission._used
 
-    async def count_and_wait(counting: Connection, *arguments: Any) -> Counter[str]:
+    async def count_and_wait(counting: Connection, *arguments: Any) -> admission.Used:
         used = await count(counting, *arguments)
         if counting is two[0]:
             has_counted.set()

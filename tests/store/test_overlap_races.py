@@ -14,7 +14,7 @@ from tests.lifecycle.stepping import Died
 from tests.occurrences import NOTHING_WRONG, instants, verdict
 
 from mainspring.keeper.gatekeeper import Gatekeeper
-from mainspring.store import runs
+from mainspring.store import admission, runs
 from mainspring.store.connection import transaction
 
 from .racing import HOURLY, INSTANT, LANE, NAME, TESTER, Party, Stage, change_arguments, delete, fire, pause
@@ -48,11 +48,11 @@ async def release(stage: Stage) -> None:
         pass
 
 
-async def one_run_in_line(stage: Stage, rule: str) -> None:
+async def one_run_in_line(stage: Stage, rule: str, **options: Any) -> None:
     """And the next instant is due."""
     await stage.clear()
     await stage.observer.execute("delete from held; delete from schedule_run; delete from attempt")
-    await stage.job.scheduled(NAME, HOURLY, overlap=rule).create(1)
+    await stage.job.scheduled(NAME, HOURLY, overlap=rule, **options).create(1)
     await stage.clock.set(INSTANT)
     await stage.later.fire(LANE)
     await stage.clock.set(INSTANT + HOUR)
@@ -104,6 +104,35 @@ async def test_a_change_that_meets_a_firing_comes_before_or_after_it(stage: Stag
             assert not meeting.refusals, meeting.title
             await release(stage)
             assert await stage.observer.fetchval("select count(*) from ready") == 1, meeting.title
+
+
+async def admit(party: Party) -> None:
+    """Whoever is told of the gate lets the next one pass."""
+    connection: Any = party.stepped
+    gates = {row["gate"] for row in await connection.connection.fetch("select gate from held where gate is not null")}
+    await admission.admit(connection, gates, LANES)
+
+
+async def end_and_fire(party: Party) -> None:
+    """Two instants, one after the other."""
+    await end(party)
+    await party.fire(LANE)
+    await party.fire(LANE)
+
+
+async def one_waits_for_nobody(stage: Stage) -> None:
+    """And the next two instants are due."""
+    await one_run_in_line(stage, "buffer_all", catch_up="all")
+    await stage.later.fire(LANE)
+    await end(stage.later)
+    await stage.clock.set(INSTANT + 3 * HOUR)
+
+
+async def test_who_begins_to_wait_while_somebody_counts_is_not_released_beside_the_one_before_it(stage: Stage) -> None:
+    """The one that waited is cancelled, and two more are fired: the first goes in line, and the second waits for it."""
+    async for meeting in stage.meetings(admit, end_and_fire, partial(one_waits_for_nobody, stage)):
+        assert not meeting.refusals, meeting.title
+        assert await stage.observer.fetchval("select count(*) from ready") <= 1, meeting.title
 
 
 async def test_ten_schedulers_keep_a_thousand_schedules_apart(

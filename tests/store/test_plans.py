@@ -36,7 +36,8 @@ HOT = [statement for statement in STATEMENTS if is_hot(statement) and not inside
 HOT_CALLS = [statement for statement in STATEMENTS if is_hot(statement) and inside(statement)]
 # What only the firing of a schedule calls that cancels its earlier runs, and what that calls.
 SELDOM = {"cancel_earlier_runs", "cancel_runs", "end_runs", "free_slots"}
-SELDOM |= {"bury_schedule_runs", "end_schedule_runs", "note_failure"}
+SELDOM |= {"bury_schedule_runs", "end_schedule_runs", "note_failure", "tell_chains"}
+SELDOM |= {"set_aside_fired"}  # it looks whether a line is full; what it does then is seldom
 
 
 def often_inside(statement: Statement) -> list[Statement]:
@@ -267,6 +268,31 @@ SAMPLES = {
     "errors": "null",
     "is_crash": "true",
     "in_threads": "null",
+    "with_results": "true",
+    "argument": "'rows'",
+    "condition": "'success'",
+    "upstream": "'load'",
+    "downstream": "'send'",
+    "is_paused": "false",
+    "news": "'{}'",
+    "refusals": "'[]'",
+    "are_full": "'{true}'",
+    "full_gates": "'{-1:0.1.5}'",
+    "full_lines": "'{1}'",
+    "full_priorities": "'{5}'",
+    "its_gate": "'-1:0.1.5'",
+    "its_line": "1",
+    "its_priority": "5",
+    "its_high": "1000",
+    "its_low": "500",
+    "its_depth": "0",
+    "its_head": "1",
+    "its_room": "100",
+    "high": "1000",
+    "low": "500",
+    "queue": "'default'",
+    "rule": "7",
+    "filled": "32",
     "new_codec": "null",
     "new_payload": "null",
     "new_priority": "null",
@@ -290,8 +316,10 @@ SAMPLES = {
     "over": "'{}'",
     "at_gates": f"'{{{','.join(IN_LANE_0)}}}'",
     "payloads": "array_fill(''::bytea, array[3])",
-    "met": f"'{{{','.join(IN_LANE_0)}}}'",
-    "pairs": f"'{{{','.join(each * 2 for each in IN_LANE_0)}}}'",
+    "have_ended": "true",
+    "most_bytes": "1000",
+    "firsts": f"'{{{','.join(IN_LANE_0)}}}'",
+    "inputs": f"array_fill('[]'::text, array[{len(IN_LANE_0)}])",
     "flow": f"'{IN_LANE_0[0]}'",
     "graph": "''",
     "detail": "'{}'",

@@ -43,6 +43,8 @@ WITHOUT = {
     "reports/find_progress": "a row by the id of a run that the caller has found as its tenant's",
     "reports/lines_of_run": "rows by the id of a run that the caller has found as its tenant's",
     "flows/hold": "runs that the caller has made in this transaction, as its tenant's",
+    "breakers/openings_of_gates": "openings by the numbers in gates: whoever releases runs does so for all tenants",
+    "breakers/standing": "the gates of openings that the caller has found as its tenant's",
     "limits/ahead": "the gate at which a run waits that the caller has found as its tenant's",
     "limits/earlier": "the gate at which a run waits that the caller has found as its tenant's",
     "limits/count_of_rule": "the gates of a limit that the caller has found as its tenant's",
@@ -52,8 +54,13 @@ WITHOUT = {
     "limits/waiting": "a gate of a limit that the caller has found as its tenant's",
     "limits/waiting_gates": "the names of gates: those of the caller's own limit are shown, by its number",
     "limits/rules_of_gates": "limits by the numbers in gates: whoever releases runs does so for all tenants",
+    "backlog/add": "gates of caps that the caller has found as its tenant's",
+    "backlog/clear": "entries at gates of caps that the caller has found as its tenant's",
+    "backlog/take": "gates of caps that the caller has found as its tenant's",
+    "backlog/waiting": "the gates of a cap that the caller has found as its tenant's",
     "limits/spread": "limits that the caller has found as its tenant's",
     "schedules/next_due": "how late schedulers are, who serve all tenants",
+    "leases/lock_of_runs": "the leases of runs that the caller has found as its tenant's; others in them are not named",
     "leases/cancelling": "whom to wake: nothing of a run is read",
     "schedules/set_cursor": "the schedule that the caller has locked as its tenant's",
     "schedules/set_cursors": "schedules that the caller has locked as its tenant's",
@@ -69,9 +76,20 @@ WITHOUT = {
 }
 # Whose rows say by a column whose they are, or by the runs in them.
 OF_TENANTS = {"ready", "later", "held", "dead", "lease", "attempt", "idempotency", "audit", "job", "line", "queue"}
-OF_TENANTS |= {"unique_key"}
+OF_TENANTS |= {"unique_key", "backlog_cap"}
 OF_TENANTS |= {"operation", "log", "progress", "checkpoint", "schedule", "schedule_version", "cursor"}
-OF_TENANTS |= {"occurrence", "occurrence_past", "skipped", "calendar", "limit_rule", "slot", "flow"}
+OF_TENANTS |= {
+    "occurrence",
+    "occurrence_past",
+    "skipped",
+    "calendar",
+    "limit_rule",
+    "slot",
+    "flow",
+    "chain",
+    "chain_news",
+}
+OF_TENANTS |= {"breaker", "breaker_opening"}
 
 
 # ── statically ──────────────────────────────────────────────────────────────────────────────────────────────────

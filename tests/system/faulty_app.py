@@ -20,7 +20,7 @@ import asyncpg
 import psycopg
 from tests.system import sabotage
 
-from mainspring import Context, Fail, Limit, Mainspring, Retry, RetryPolicy
+from mainspring import Breaker, Context, Fail, Limit, Mainspring, Retry, RetryPolicy
 from mainspring.errors import LeaseLost
 
 sabotage.apply()
@@ -83,6 +83,51 @@ async def nap_in_turn(context: Context, customer: str, seconds: float) -> None:
     await note(context, "start")
     await rest(seconds)
     await note(context, "end")
+
+
+# Under limits and in graphs. They write nothing down: history tells of them, whatever became of the database meanwhile.
+
+
+@app.job(limit=Limit(1, key="customer"))
+async def pause_in_turn(customer: str, seconds: float) -> None:
+    await rest(seconds)
+
+
+@app.job(limit=Limit(1, key="customer", order="strict"))
+async def pause_in_order(customer: str, number: int, seconds: float) -> None:
+    await rest(seconds)
+
+
+@app.job(limit=Limit(rate="100/s", burst=5))
+async def pause_at_a_rate(seconds: float) -> None:
+    await rest(seconds)
+
+
+@app.job
+async def pause(seconds: float) -> None:
+    await rest(seconds)
+
+
+class TargetIsAway(Exception):
+    """What `call` calls does not answer."""
+
+
+@app.job(
+    breaker=Breaker(3, key="customer", probe_after=1, max_probe_after=2),
+    retry=RetryPolicy(max_attempts=1_000, first_delay=timedelta(seconds=3), back_off="constant"),
+)
+async def call(context: Context, customer: str) -> None:
+    """Fails while the last thing that was said of the customer's target is that it is away."""
+    await note(context, "start")
+    await note(context, f"call {customer}")
+    is_away = await (await _effects()).fetchval(
+        "select what like 'away %' from effect where what in ('away ' || $1, 'back ' || $1) order by at desc limit 1",
+        customer,
+    )
+    await asyncio.sleep(0.1)
+    await note(context, f"end {customer}")
+    if is_away:
+        raise TargetIsAway(customer)
 
 
 async def nap_and_tell(context: Context, seconds: float) -> str:
@@ -289,6 +334,32 @@ async def wait_for_too_long(context: Context) -> None:
     handle = await quick.options(delay=TOO_LONG).submit(7)
     await note(context, "waiting")
     await handle.result()
+
+
+# ── handlers that submit children ───────────────────────────────────────────────────────────────────────────────
+
+
+@app.job
+async def fan_out(context: Context, count: int, seconds: float, dies: bool = False) -> int:
+    await note(context, "start")
+    await nap.options(child=True).submit_many([{"seconds": seconds}] * count)
+    if dies and context.fence == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return count
+
+
+@app.job(isolated=True)
+async def fan_out_isolated(context: Context, count: int, seconds: float) -> int:
+    for _ in range(count):
+        await nap.options(child=True).submit(seconds)
+    return count
+
+
+@app.job(isolated=True)
+def fan_out_isolated_and_blocking(context: Context, count: int, seconds: float) -> int:
+    for _ in range(count):
+        nap.options(child=True).submit_sync(seconds)
+    return count
 
 
 # ── handlers that are called for a chunk of runs ────────────────────────────────────────────────────────────────

@@ -6,16 +6,21 @@ import asyncio
 import os
 import signal
 from collections import Counter
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from mainspring.keeper import rescuer
 from mainspring.keeper.rescuer import Rescuer
-from mainspring.store import admission, callers, completions, leases, resolving, workers
+from mainspring.model.fan_out import Children
+from mainspring.store import admission, buckets, callers, completions, leases, resolving, workers
 from mainspring.store.completions import Completed
 from mainspring.store.functions import all_functions
+from mainspring.store.openings import Probing
 from mainspring.store.statements import load
 from mainspring.worker import outcomes
 from mainspring.worker.active_leases import LeaseReconciler
+from mainspring.worker.breakers import BreakerMonitor
 from mainspring.worker.capacity import Capacity
 from mainspring.worker.claimer import Claimer
 from mainspring.worker.executor import Executor
@@ -23,8 +28,11 @@ from mainspring.worker.flusher import Flusher
 from mainspring.worker.supervised import SupervisedProcess
 from mainspring.worker.supervisor import Supervisor
 from mainspring.worker.time_limits import Timekeeper
+from mainspring.worker.work import Work
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from mainspring.store.connection import Connection
     from mainspring.worker.flusher import SentLease
 
@@ -73,7 +81,7 @@ def _no_replay() -> None:
             return sent, await completions.complete(await self._link.get(), self._worker_id, whole)
         except Exception:
             await self._link.mend()
-            return sent, Completed({each.lease.id for each in whole}, set())
+            return sent, Completed({each.lease.id for each in whole}, set(), set())
 
     Flusher._deliver = deliver  # type: ignore[method-assign]
     Flusher._completed_leases = completed_leases  # type: ignore[method-assign]
@@ -315,10 +323,63 @@ def _no_settings() -> None:
 def _no_counting() -> None:
     """Whoever releases runs at their limits believes that no slot is held."""
 
-    async def used(*_: Any) -> Counter[str]:
-        return Counter()
+    async def used(*_: Any) -> admission.Used:
+        return admission.Used(Counter(), Counter())
 
     admission._used = used  # type: ignore[assignment]
+
+
+def _no_slots_for_rescued() -> None:
+    """Runs that come back from a lost worker come back without their slots."""
+    rescue = workers.rescue
+
+    async def without_slots(connection: Connection, *arguments: Any) -> workers.Rescued:
+        rescued = await rescue(connection, *arguments)
+        await connection.execute("delete from slot using ready where ready.lane = slot.lane and ready.id = slot.run_id")
+        return rescued
+
+    workers.rescue = without_slots  # type: ignore[assignment]
+
+
+def _no_order() -> None:
+    """Whoever came last passes first."""
+    statement = load("limits/next_turns")
+    statement.text = last_first(statement.text)
+
+
+def last_first(text: str) -> str:
+    assert "order by held.gate, held.turn limit" in text
+    return text.replace("order by held.gate, held.turn limit", "order by held.gate desc, held.turn desc limit")
+
+
+def _no_tokens() -> None:
+    """Whoever releases runs knows of no rate."""
+
+    async def filled(*_: Any) -> dict[str, Any]:
+        return {}
+
+    buckets.filled = filled  # type: ignore[assignment]
+
+
+def _no_pending() -> None:
+    """Whoever resolves dependencies believes that nothing else is waited for."""
+
+    async def pending(*_: Any) -> set[Any]:
+        return set()
+
+    resolving._pending = pending  # type: ignore[assignment]
+
+
+def _no_breakers() -> None:
+    """Nobody counts failures."""
+    BreakerMonitor.note = lambda self, batch, settlement: None  # type: ignore[method-assign]
+
+
+def _no_probing() -> None:
+    """Whoever releases runs at an open breaker neither waits for the instant of a probe nor for another one."""
+    _no_counting()
+    Probing.shut = property(lambda self: {}, lambda self, value: None)  # type: ignore[assignment]
+    vars(admission)["free_slots"] = lambda gates, rules, used: dict.fromkeys(gates, 1_000)
 
 
 def _no_resolving() -> None:
@@ -330,9 +391,34 @@ def _no_resolving() -> None:
     resolving.resolve = resolve  # type: ignore[assignment]
 
 
+def _no_waiting_for_children() -> None:
+    """A run that has children ends when its handler returns."""
+    Work.has_children = False  # type: ignore[assignment, method-assign]
+
+
+def _no_names_of_children() -> None:
+    """Whoever submits a child again submits another one."""
+    keys = Children.keys
+
+    @contextmanager
+    def other_keys(self: Children, job: str, name: str | None, count: int) -> Iterator[list[str]]:
+        with keys(self, job, name, count) as named:
+            yield [f"{key} {uuid4()}" for key in named]
+
+    Children.keys = other_keys  # type: ignore[method-assign]
+
+
 _SABOTAGES = {
+    "children": _no_waiting_for_children,
+    "names_of_children": _no_names_of_children,
     "resolving": _no_resolving,
+    "pending": _no_pending,
+    "tokens": _no_tokens,
+    "order": _no_order,
+    "slots_for_rescued": _no_slots_for_rescued,
     "counting": _no_counting,
+    "breakers": _no_breakers,
+    "probing": _no_probing,
     "hasty": _hasty,
     "looks": _looks,
     "unsettled": _no_bound_on_unsettled,

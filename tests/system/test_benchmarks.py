@@ -6,13 +6,11 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from benchmarks import backlog, herd, schedules
+import pytest
+from benchmarks import admission, backlog, flow, herd, schedules
+from benchmarks.jobs import COUNTER_VARIABLE
 from tests.waiting import PATIENCE
-
-if TYPE_CHECKING:
-    import pytest
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,6 +21,13 @@ def bench(*arguments: str) -> dict[str, float]:
     assert done.returncode == 0, done.stderr
     numbers: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return numbers
+
+
+@pytest.fixture(autouse=True)
+def own_counter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A benchmark that runs in this process names its counter in the environment: no other one shall find it."""
+    monkeypatch.setenv(COUNTER_VARIABLE, "")  # so that it is as it was afterwards
+    monkeypatch.delenv(COUNTER_VARIABLE)
 
 
 def test_schedules_at_a_small_size() -> None:
@@ -48,3 +53,33 @@ async def test_a_backlog_of_a_few(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert tuple(numbers) == backlog.FIELDS
     assert all(each > 0 for each in numbers.values())
+
+
+@pytest.mark.long
+@pytest.mark.timeout(250)
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+async def test_admission_of_a_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admission, "WARM_UP", 0.1)
+    monkeypatch.setattr(admission, "FEW", 200)
+    monkeypatch.setattr(admission, "MANY", 2_000)
+    monkeypatch.setattr(admission, "RELEASES", 6)
+    monkeypatch.setattr(admission, "BACKLOG", 2_000)
+    monkeypatch.setattr(admission, "OWN", 10)
+    monkeypatch.setattr(admission, "SHARED_ROUNDS", 1)
+
+    numbers = await admission.run(0.3, rounds=1)
+
+    assert tuple(numbers) == admission.FIELDS
+    assert (numbers["max_running_per_key"], numbers["max_running_per_strict_key"]) == (1, 1)
+    assert (numbers["out_of_order"], numbers["lost"], numbers["duplicated"]) == (0, 0, 0)
+    assert 0 < numbers["paced_window_share"] <= 1
+
+
+async def test_flows_of_a_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, count in (("GRAPH", 60), ("LAYERS", 6), ("CHAIN", 10), ("GROUP", 50)):
+        monkeypatch.setattr(flow, name, count)
+
+    numbers = await flow.run(PATIENCE, rounds=1)
+
+    assert tuple(sorted(numbers)) == tuple(sorted(flow.FIELDS))
+    assert (numbers["released_twice"], numbers["left_behind"]) == (0, 0)

@@ -24,9 +24,9 @@ TOO_EARLY = """
     where effect.at < before.finished_at"""
 
 
-def layers(flow: Flow, job: Any) -> list[tuple[Any, Any]]:
-    """Each node waits for two of the layer before it; answers with who waits for whom."""
-    before = [flow.add(job, 0.01) for _ in range(WIDTH)]
+def layers(flow: Flow, job: Any, first: float = 0.01) -> list[tuple[Any, Any]]:
+    """Each node waits for two of the layer before it, of which the first takes `first`. Answers who waits for whom."""
+    before = [flow.add(job, first) for _ in range(WIDTH)]
     pairs: list[tuple[Any, Any]] = []
     for _ in range(LAYERS - 1):
         after = [flow.add(job, 0.01) for _ in range(WIDTH)]

@@ -16,6 +16,7 @@ from tests.waiting import PATIENCE, until
 from mainspring import wiring
 from mainspring.errors import MainspringError, ProcessCrashed
 from mainspring.store.columns import ATTEMPT, FENCE, ID, PAYLOAD, SPECIAL
+from mainspring.store.leases import Lease
 from mainspring.worker.isolation.remote_error import RemoteError
 from mainspring.worker.work import Work
 
@@ -62,7 +63,7 @@ class Bench:
         row: list[Any] = [None] * (SPECIAL + 1)
         row[ID], row[ATTEMPT], row[FENCE] = uuid.uuid4(), 0, 7
         row[PAYLOAD] = msgspec.json.encode(arguments)
-        return Work(row, None, 0, 0, uuid.uuid4(), (0,), handler)  # type: ignore[arg-type]
+        return Work(row, Lease(0, uuid.uuid4(), 1), 0, 0, uuid.uuid4(), (0,), handler)  # type: ignore[arg-type]
 
     async def perform(self, work: Work) -> Any:
         assert work.handler is not None

@@ -12,7 +12,6 @@ from mainspring.errors import InvalidInput
 from mainspring.model.concurrency import (
     MAX_LIMIT,
     MAX_LIMITS_PER_JOB,
-    UNKNOWN_KEY,
     Limit,
     LimitRule,
     LimitScope,
@@ -27,6 +26,7 @@ from mainspring.model.concurrency import (
     rule_id,
 )
 from mainspring.model.job import JobDefinition, definition_of
+from mainspring.model.limit_key import UNKNOWN_KEY
 
 OF_JOB = LimitRule(1, LimitScope.JOB, "send", "", 3)
 BY_CUSTOMER = LimitRule(2, LimitScope.JOB, "send", "customer", 1, is_strict=True)
@@ -141,14 +141,26 @@ def test_as_many_pass_as_the_limit_leaves_and_any_number_where_it_is_gone() -> N
     assert free_slots(["1", "3", "9"], rules, {"1": 5, "3": 4}) == {"1": 0, "3": 6, "9": MAX_LIMIT}
 
 
+def passing(waiting: list[Turn], free: dict[str, int], most: int) -> list[Turn]:
+    """Where nobody has kept a slot."""
+    return next_in_turn(waiting, free, most, without_slot=free)
+
+
 def test_those_who_came_first_pass_as_many_as_there_are_slots() -> None:
     waiting = [turn(3), turn(1), turn(2), turn(7, "2"), turn(5, "2")]
 
-    assert [each.turn for each in next_in_turn(waiting, {"1": 2, "2": 1}, 10)] == [1, 5, 2]
+    assert [each.turn for each in passing(waiting, {"1": 2, "2": 1}, 10)] == [1, 5, 2]
 
 
 def test_where_not_all_fit_gates_take_turns() -> None:
     """One customer's many do not keep another customer's first waiting."""
     waiting = [*(turn(number) for number in range(100)), turn(1_000, "2")]
 
-    assert turn(1_000, "2") in next_in_turn(waiting, {"1": 100, "2": 1}, 2)
+    assert turn(1_000, "2") in passing(waiting, {"1": 100, "2": 1}, 2)
+
+
+def test_whoever_kept_its_slot_passes_and_if_it_has_left_with_it_nobody_else_does() -> None:
+    free, without_slot = {"1": 1}, {"1": 0}
+
+    assert next_in_turn([turn(0), turn(5)], free, 10, without_slot=without_slot) == [turn(0)]
+    assert next_in_turn([turn(5), turn(6)], free, 10, without_slot=without_slot) == []

@@ -91,7 +91,7 @@ def test_a_context_that_is_not_the_first_parameter_is_refused(app: Mainspring, f
         ("batch_size", "Did you mean chunk=…?"),
         ("flush_interval", "Did you mean chunk_wait=…?"),
         ("prioritty", "Did you mean 'priority'?"),
-        ("command", "Known: calendars, capture_logs, catch_up, chunk, chunk_wait and 25 more."),
+        ("command", "Known: after, backlog, breaker, calendars, capture_logs and 29 more."),
     ],
 )
 def test_an_option_that_there_is_not_is_refused(app: Mainspring, option: str, hint: str) -> None:

@@ -34,7 +34,7 @@ def test_a_parent_meets_its_condition_or_does_not(condition: Condition, state: S
 def test_results_go_where_arguments_are_still_to_come() -> None:
     payload = b'{"rows":null,"parts":[null,7,null],"note":"kept"}'
 
-    filled = filled_in(payload, [(("rows",), b"[1]"), (("parts", 0), b'"a"'), (("parts", 2), None)])
+    filled = filled_in(payload, [(("rows",), b"[1]"), (("parts", 0), b'"a"'), (("parts", 2), b"null")])
 
     assert filled is not None
     assert msgspec.json.decode(filled) == {"rows": [1], "parts": ["a", 7, None], "note": "kept"}

@@ -62,9 +62,9 @@ class Cluster:
     async def complete(self, _: object, worker_id: UUID, whole: Sequence[Completion]) -> Completed:
         self._refuse({each.lease.lane for each in whole})
         self.completed += [each.lease.lane for each in whole]
-        return Completed({each.lease.id for each in whole}, set())
+        return Completed({each.lease.id for each in whole}, set(), set())
 
-    async def settle(self, _: object, worker_id: UUID, batch: Sequence[Settled]) -> Settlement:
+    async def settle(self, _: object, worker_id: UUID, batch: Sequence[Settled], followed: object) -> Settlement:
         self._refuse({each.lease.lane for each in batch})
         self.settled += [each.lease.lane for each in batch]
         return Settlement(accepted=len(batch))
@@ -87,7 +87,7 @@ class Bench:
     def _settled(self, batch: list[Settled], settlement: Settlement) -> None:
         self._tell(len(batch))
 
-    def _completed(self, whole: list[WholeLease], told: set[int]) -> None:
+    def _completed(self, whole: list[WholeLease], found: Completed) -> None:
         self._tell(sum(len(each.successes) for each in whole))
 
     def _tell(self, count: int) -> None:

@@ -12,8 +12,12 @@ if TYPE_CHECKING:
 
     from mainspring.app.handle import Handle
     from mainspring.control.schedule_texts import CalendarsGiven
+    from mainspring.model.backlog import Backlog
+    from mainspring.model.breaker import Breaker
+    from mainspring.model.chain import JobsBefore
     from mainspring.model.concurrency import Limit
     from mainspring.model.context import Context
+    from mainspring.model.dependency import Condition
     from mainspring.model.policy import RetryPolicy
     from mainspring.model.unique import Debounce, Unique
     from mainspring.schedule.deciding import CatchUp
@@ -39,6 +43,10 @@ class JobKeywords(TypedDict, total=False):
     limit: Limit | Sequence[Limit] | None
     unique: Unique | None
     debounce: Debounce | None
+    after: JobsBefore | None
+    on: Condition | str | None
+    breaker: Breaker | None
+    backlog: Backlog | Sequence[Backlog] | None
     capture_logs: str | None
     schedule: str | Schedule | None
     zone: str

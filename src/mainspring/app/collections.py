@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any, Unpack
 from mainspring.app.binding import blocking, blocking_stream, stream, verb
 from mainspring.app.handle import Handle
 from mainspring.app.job import Job
+from mainspring.control.backlogs import Backlogs
+from mainspring.control.breakers import Breakers
+from mainspring.control.chains import Chains
 from mainspring.control.dead import DeadLetters
 from mainspring.control.explaining import Explanations
 from mainspring.control.jobs import Jobs
@@ -131,10 +134,14 @@ class QueueCollection(Collection):
     list = verb(Queues, Queues.list)
     pause = verb(Queues, Queues.pause)
     resume = verb(Queues, Queues.resume)
+    pressure = verb(Queues, Queues.pressure)
+    set_marks = verb(Queues, Queues.set_marks)
 
     list_sync = blocking(list)
     pause_sync = blocking(pause)
     resume_sync = blocking(resume)
+    pressure_sync = blocking(pressure)
+    set_marks_sync = blocking(set_marks)
 
 
 class LimitCollection(Collection):
@@ -151,6 +158,58 @@ class LimitCollection(Collection):
     show_sync = blocking(show)
     set_sync = blocking(set)
     remove_sync = blocking(remove)
+
+
+class BacklogCollection(Collection):
+    """How many runs may wait for their first start."""
+
+    called = "app.backlogs"
+
+    list = verb(Backlogs, Backlogs.list)
+    show = verb(Backlogs, Backlogs.show)
+    set = verb(Backlogs, Backlogs.set)
+    remove = verb(Backlogs, Backlogs.remove)
+
+    list_sync = blocking(list)
+    show_sync = blocking(show)
+    set_sync = blocking(set)
+    remove_sync = blocking(remove)
+
+
+class ChainCollection(Collection):
+    """Which jobs follow which: `@app.job(after="load")`."""
+
+    called = "app.chains"
+
+    list = verb(Chains, Chains.list)
+    pause = verb(Chains, Chains.pause)
+    resume = verb(Chains, Chains.resume)
+    remove = verb(Chains, Chains.remove)
+
+    list_sync = blocking(list)
+    pause_sync = blocking(pause)
+    resume_sync = blocking(resume)
+    remove_sync = blocking(remove)
+
+
+class BreakerCollection(Collection):
+    """Circuit breakers: after so many failures the runs of a job wait, until one that is tried succeeds."""
+
+    called = "app.breakers"
+
+    list = verb(Breakers, Breakers.list)
+    show = verb(Breakers, Breakers.show)
+    set = verb(Breakers, Breakers.set)
+    remove = verb(Breakers, Breakers.remove)
+    open = verb(Breakers, Breakers.open)
+    close = verb(Breakers, Breakers.close)
+
+    list_sync = blocking(list)
+    show_sync = blocking(show)
+    set_sync = blocking(set)
+    remove_sync = blocking(remove)
+    open_sync = blocking(open)
+    close_sync = blocking(close)
 
 
 class WorkerCollection(Collection):

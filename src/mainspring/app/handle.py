@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from mainspring.app.mainspring import Mainspring
     from mainspring.model.actor import Actor
+    from mainspring.model.backlog import BacklogNotice
 
 R = TypeVar("R")
 
@@ -24,16 +25,20 @@ class Handle(Generic[R]):
     """One run, by its id. Each method has a twin for code that is not async: `handle.result_sync()`.
 
     `is_new` says whether this submission made the run; if not, an earlier one answers it, which has the same
-    idempotency or unique key. None: the handle was not made by a submission.
+    idempotency or unique key. None: the handle was not made by a submission. `backlog` is set if a backlog that the run
+    waits in was nearly full when it was submitted: `handle.backlog.utilization`.
     """
 
-    __slots__ = ("_app", "id", "is_new")
+    __slots__ = ("_app", "backlog", "id", "is_new")
     called = "handle"
 
-    def __init__(self, app: Mainspring, run_id: UUID, is_new: bool | None = None) -> None:
+    def __init__(
+        self, app: Mainspring, run_id: UUID, is_new: bool | None = None, backlog: BacklogNotice | None = None
+    ) -> None:
         self._app = app
         self.id = run_id
         self.is_new = is_new
+        self.backlog = backlog
 
     @property
     def opener(self) -> Mainspring:

@@ -82,6 +82,8 @@ class Job(Generic[P, R]):
         otherwise: Otherwise | str | None = None,
         unique: Unique | bool | None = None,
         debounce: Debounce | bool | None = None,
+        child: str | bool | None = None,
+        may_fail: bool | None = None,
         connection: object | None = None,
     ) -> Self:
         """The same job with other options for what is submitted through it.
@@ -94,6 +96,9 @@ class Job(Generic[P, R]):
         `after` are runs, by their handles or ids, that have to end before this one may start: `on` says how,
         `"success"`, `"failure"` or `"end"`; if one ends otherwise, this one is cancelled, or with `otherwise="hold"`
         waits on.
+        `child=True` makes it a child of the run whose handler submits it: that run ends when all its children have,
+        and is a dead letter if one does not succeed, unless with `may_fail=True`. A handler that runs again finds the
+        children of its earlier attempts, in their order, or by names: `child="north"`.
         `connection` is your own asyncpg, psycopg or SQLAlchemy connection: the run exists if and only if your
         transaction commits.
         """
@@ -117,6 +122,8 @@ class Job(Generic[P, R]):
             otherwise=otherwise,
             unique=unique,
             debounce=debounce,
+            child=child,
+            may_fail=may_fail,
         )
         options.check_for(self.definition)
         callers = None if connection is None else callers_connection(connection)

@@ -11,6 +11,9 @@ from mainspring import wiring
 from mainspring.app.blocking import BackgroundLoop
 from mainspring.app.chunk_job import ChunkJob, ChunkJobDecorator
 from mainspring.app.collections import (
+    BacklogCollection,
+    BreakerCollection,
+    ChainCollection,
     JobCollection,
     LimitCollection,
     OperationCollection,
@@ -27,6 +30,7 @@ from mainspring.app.sessions import Sessions
 from mainspring.app.submitting import SubmittingToStore
 from mainspring.clock import Clock, SystemClock, instant
 from mainspring.model.actor import DEFAULT_TENANT, Actor
+from mainspring.model.chain import checked_after
 from mainspring.model.command import Command
 from mainspring.model.decoration import SCHEDULE_OPTIONS, check_options, checked_function
 from mainspring.model.event_loop import refuse_in_event_loop
@@ -58,8 +62,12 @@ if TYPE_CHECKING:
     from mainspring.app.submitting import Submitting
     from mainspring.control.schedule_requests import ScheduleRequest
     from mainspring.control.schedule_texts import CalendarsGiven
+    from mainspring.model.backlog import Backlog
+    from mainspring.model.breaker import Breaker
+    from mainspring.model.chain import JobsBefore
     from mainspring.model.concurrency import Limit
     from mainspring.model.context import Context
+    from mainspring.model.dependency import Condition
     from mainspring.model.line import Delivery
     from mainspring.model.policy import RetryPolicy
     from mainspring.model.unique import Debounce, Unique
@@ -107,7 +115,10 @@ class Mainspring:
         self.jobs = JobCollection(self)
         self.queues = QueueCollection(self)
         self.limits = LimitCollection(self)
+        self.breakers = BreakerCollection(self)
+        self.backlogs = BacklogCollection(self)
         self.flows = FlowCollection(self)
+        self.chains = ChainCollection(self)
         self.workers = WorkerCollection(self)
         self.operations = OperationCollection(self)
         self.schedules = ScheduleCollection(self)
@@ -158,6 +169,10 @@ class Mainspring:
         limit: Limit | Sequence[Limit] | None = None,
         unique: Unique | None = None,
         debounce: Debounce | None = None,
+        after: JobsBefore | None = None,
+        on: Condition | str | None = None,
+        breaker: Breaker | None = None,
+        backlog: Backlog | Sequence[Backlog] | None = None,
         capture_logs: str | None = None,
         schedule: str | Schedule | None = None,
         zone: str = ...,
@@ -187,6 +202,15 @@ class Mainspring:
 
         With `unique=Unique("customer")` one run for each customer waits or runs, and whoever submits another one gets
         that; with `debounce=Debounce(30, key="customer")` the last one submitted within 30 seconds wins.
+
+        With `after="load"` a run of it is submitted whenever one of the job `load` has succeeded, however that was
+        submitted; with `on="failure"` or `on="end"` when it has failed, or ended anyhow. `After("load", result="rows")`
+        hands the result on as an argument.
+
+        With `breaker=Breaker(5)` its runs wait after five failures within a minute, and single ones are tried until one
+        succeeds; with `breaker=Breaker(5, key="customer")` each customer has a circuit breaker of its own.
+
+        With `backlog=Backlog(1_000)` at most a thousand of its runs wait, and what comes too much is refused.
 
         With `chunk=100` one call of the handler gets up to that many runs, as a list of items, and answers for each; a
         run waits for others for `chunk_wait` at most, 0.2 seconds unless told.
@@ -350,6 +374,8 @@ class Mainspring:
 def _readied(options: Mapping[str, Any]) -> dict[str, Any]:
     """Options as a definition takes them."""
     given = {name: value for name, value in options.items() if value is not None}
+    if "after" in given or "on" in given:
+        given["after"] = checked_after(given.pop("after", None), given.pop("on", None))
     if "memory" in given:
         given["memory"] = checked_memory(given["memory"])
     return given

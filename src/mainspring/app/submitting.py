@@ -82,6 +82,6 @@ class SubmittingToStore:
         return (await self._app.services()).submissions
 
     def _handles(self, accepted: AcceptedBatch) -> list[Handle[Any]]:
-        if not accepted.earlier:
+        if not accepted.earlier and not accepted.backlogs:
             return [Handle(self._app, run_id, True) for run_id in accepted.ids]
-        return [Handle(self._app, run_id, place not in accepted.earlier) for place, run_id in enumerate(accepted.ids)]
+        return [Handle(self._app, *each) for each in accepted.each()]

@@ -69,8 +69,19 @@ limits = App(
 )
 commands.command(limits)
 
+breakers = App(
+    name="breaker", sort_key=2, help="Let the runs of a job wait after failures; open and close.", help_epilogue=""
+)
+commands.command(breakers)
+
+backlogs = App(name="backlog", sort_key=2, help="Say how many runs may wait, and what gives way.", help_epilogue="")
+commands.command(backlogs)
+
 flows = App(name="flow", sort_key=2, help="See graphs of runs; cancel and retry them as one.", help_epilogue="")
 commands.command(flows)
+
+chains = App(name="chain", sort_key=2, help="See which jobs follow which; pause that.", help_epilogue="")
+commands.command(chains)
 
 # Where each command is, what help says about it, and in which order.
 for parent, name, place, summary, order in (
@@ -102,16 +113,32 @@ for parent, name, place, summary, order in (
     (operations, "resume", "operations:resume", "Go on with one that was cut off.", 1),
     (queues, "list", "queues:list_queues", "List queues: depth, age, rates, wanted slots.", 0),
     (queues, "pause", "queues:pause", "Stop claiming from a queue.", 1),
+    (queues, "pressure", "queues:pressure", "Show how much is in line, against the marks of a queue.", 1),
+    (queues, "marks", "queues:set_marks", "Set how many runs may be in line before others wait.", 1),
     (queues, "resume", "queues:resume", "Claim from a queue again.", 2),
     (limits, "list", "limits:list_limits", "List limits: who holds a slot, who waits.", 0),
     (limits, "show", "limits:show", "Show a limit: each value of its key.", 0),
     (limits, "set", "limits:set_limit", "Let at most so many runs execute at once, or start.", 1),
     (limits, "remove", "limits:remove", "Remove a limit.", 2),
+    (breakers, "list", "breakers:list_breakers", "List circuit breakers: open or closed, who waits.", 0),
+    (breakers, "show", "breakers:show", "Show a breaker: where it is open, and its history.", 0),
+    (breakers, "set", "breakers:set_breaker", "Let runs of a job wait after so many failures.", 1),
+    (breakers, "open", "breakers:open_breaker", "Let the runs of a job wait.", 1),
+    (breakers, "close", "breakers:close_breaker", "Let waiting runs of a job go on.", 1),
+    (breakers, "remove", "breakers:remove", "Remove a breaker.", 2),
+    (backlogs, "list", "backlogs:list_backlogs", "List backlog caps, and how many runs wait.", 0),
+    (backlogs, "show", "backlogs:show", "Show a backlog cap: each value of its key.", 0),
+    (backlogs, "set", "backlogs:set_backlog", "Let at most so many runs wait.", 1),
+    (backlogs, "remove", "backlogs:remove", "Remove a backlog cap.", 2),
     (flows, "list", "flows:list_flows", "List flows, newest first.", 0),
     (flows, "show", "flows:show", "Show a flow as a tree, or as Mermaid.", 0),
     (flows, "wait", "flows:wait", "Wait until a flow is over.", 1),
     (flows, "cancel", "flows:cancel", "Cancel all of a flow that waits or runs.", 2),
     (flows, "retry", "flows:retry", "Run again what did not succeed.", 2),
+    (chains, "list", "chains:list_chains", "List chains: which job follows which.", 0),
+    (chains, "pause", "chains:pause", "Let runs of a job not follow another one's.", 1),
+    (chains, "resume", "chains:resume", "Let them follow again.", 1),
+    (chains, "remove", "chains:remove", "Remove a chain that no code declares.", 2),
     (schedules, "create", "schedule_create:create", "Make a schedule, or replace one.", 0),
     (schedules, "update", "schedule_update:update", "Change some of a schedule.", 0),
     (schedules, "apply", "scheduler:apply", "Let schedules in code take effect.", 0),

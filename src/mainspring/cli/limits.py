@@ -88,10 +88,14 @@ async def set_limit(
     ] = "continue",
     rate: Annotated[str | None, Parameter(help="So many starts: 100/s, 30/minute, 5/hour.")] = None,
     burst: Annotated[int | None, Parameter(help="With a rate: so many at once after a pause, 1 unless told.")] = None,
+    share: Annotated[
+        str | None,
+        Parameter(help="Whose values take turns at this limit, or without a number and a rate for the workers."),
+    ] = None,
     reason: Annotated[str, Parameter(help="Why; kept in the audit.")] = "",
     invocation: Invocation,
 ) -> None:
-    """Let at most so many runs execute at once, or start in a while, or both.
+    """Let at most so many runs execute at once, or start in a while, or customers take turns.
 
     In force within a second, also for what waits already; what runs goes on.
 
@@ -100,6 +104,7 @@ async def set_limit(
       mainspring limit set 1 --job send --key customer --order strict
       mainspring limit set 50 --queue mail --reason "the server is small"
       mainspring limit set --job send --rate 100/s --burst 20
+      mainspring limit set --queue mail --share customer
     """
     async with invocation.client() as client:
         limit = await client.limits.set(
@@ -111,6 +116,7 @@ async def set_limit(
             on_dead=OnDead(on_dead),
             rate=rate,
             burst=burst,
+            share=share,
             reason=reason,
         )
     if invocation.wants_json:
@@ -147,12 +153,14 @@ def _sentence(limit: LimitStatus) -> str:
     by = f" for each value of {safe(limit.key)}" if limit.key else ""
     order = ", in the order of acceptance" if limit.order is Order.STRICT else ""
     halts = ", stopping behind dead letters" if limit.on_dead is OnDead.HALT else ""
-    return f"{_of(limit)}: at most {_how_many(limit)}{by}{order}{halts}; {_count(limit)}"
+    share = f", in turns between values of {safe(limit.share)}" if limit.share else ""
+    return f"{_of(limit)}: {_how_many(limit)}{by}{order}{halts}{share}; {_count(limit)}"
 
 
 def _how_many(limit: LimitStatus) -> str:
     at_once = [] if limit.most is None else [f"{limit.most:,} at once"]
-    return " and ".join([*at_once, *([] if limit.rate is None else [f"{_rate(limit)} started"])])
+    told = " and ".join([*at_once, *([] if limit.rate is None else [f"{_rate(limit)} started"])])
+    return f"at most {told}" if told else "as many as workers take"
 
 
 def _rate(limit: LimitStatus) -> str:
@@ -175,7 +183,7 @@ def _row(limit: LimitStatus) -> list[Text]:
     declared = "the code" if limit.is_as_declared else safe(limit.changed_by)
     return [
         Text(_of(limit)),
-        Text(safe(limit.key or "–")),
+        Text(safe(limit.key or (f"share {limit.share}" if limit.share else "–"))),
         Text("–" if limit.most is None else f"{limit.most:,}"),
         Text(_rate(limit)),
         Text(limit.order.value),

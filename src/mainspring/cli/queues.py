@@ -9,7 +9,7 @@ from rich.text import Text
 from mainspring.cli.command import Invocation, command
 from mainspring.cli.tables import Column, fitted
 from mainspring.cli.text import as_rate, as_span, safe
-from mainspring.model.capacity import Queue
+from mainspring.model.capacity import Pressure, Queue
 
 COLUMNS = (
     Column("queue", least=16),
@@ -108,3 +108,60 @@ async def resume(
         invocation.print_json({"queue": queue, "paused": False, "changed": is_new})
     else:
         invocation.print("resumed" if is_new else "it was not paused")
+
+
+@command("pressure")
+async def pressure(
+    queue: Annotated[str, Parameter(help="The queue's name.")],
+    /,
+    *,
+    invocation: Invocation,
+) -> None:
+    """Show how much is in line, against the marks of the queue.
+
+    Producers ask this before they add more.
+
+    Example:
+      mainspring queue pressure mail
+    """
+    async with invocation.client() as client:
+        found = await client.queues.pressure(queue)
+    if invocation.wants_json:
+        invocation.print_json({"pressure": to_builtins(found)})
+    else:
+        invocation.print(_pressure(found))
+
+
+def _pressure(found: Pressure) -> str:
+    waiting = f", {found.waiting:,} more wait for that" if found.waiting else ""
+    drained = "" if found.drained_in is None else f"; worked off in {as_span(found.drained_in)}"
+    return (
+        f"pressure is {found.level}: {found.depth:,} in line{waiting}, {found.utilization:.0%} of the high mark of"
+        f" {found.high_mark:,} (low {found.low_mark:,}){drained}"
+    )
+
+
+@command("marks")
+async def set_marks(
+    queue: Annotated[str, Parameter(help="The queue's name.")],
+    /,
+    *,
+    high: Annotated[int | None, Parameter(help="So many of a priority in line, and no more come.")] = None,
+    low: Annotated[int | None, Parameter(help="Down to so many, and more come; half of it unless told.")] = None,
+    reason: Annotated[str, Parameter(help="Why; kept in the audit.")] = "",
+    invocation: Invocation,
+) -> None:
+    """Set how many runs may be in line before those that become due wait.
+
+    Without marks: as always. What is submitted for now comes in line whatever the marks.
+
+    Example:
+      mainspring queue marks mail --high 5000 --low 1000
+    """
+    async with invocation.client() as client:
+        await client.queues.set_marks(queue, high=high, low=low, reason=reason)
+        found = await client.queues.pressure(queue)
+    if invocation.wants_json:
+        invocation.print_json({"pressure": to_builtins(found)})
+    else:
+        invocation.print(_pressure(found))

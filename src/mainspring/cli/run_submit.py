@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from uuid import UUID
 
 from cyclopts import Parameter
+from msgspec import to_builtins
 
 from mainspring.app.loading import load_app
 from mainspring.app.mainspring import Mainspring
@@ -118,6 +119,8 @@ async def submit(
         run = await submissions.submit_by_name(client.actor, job, arguments, checked)
         if not run.is_new:
             invocation.say(f"an earlier run answers: {run.id}")
+        if run.backlog is not None:
+            invocation.say(f"a backlog is nearly full: {run.backlog}")
         if not wait:
             _print_id(invocation, run)
             return
@@ -127,7 +130,8 @@ async def submit(
 
 def _print_id(invocation: Invocation, run: Accepted) -> None:
     if invocation.wants_json:
-        invocation.print_json({"id": run.id, "is_new": run.is_new})
+        near = {} if run.backlog is None else {"backlog": to_builtins(run.backlog)}
+        invocation.print_json({"id": run.id, "is_new": run.is_new} | near)
     else:
         invocation.print(str(run.id))
 

@@ -12,10 +12,13 @@ from mainspring.cli.command import Invocation, command
 from mainspring.cli.tables import COLOURS, error_line, lines_of, traceback_lines
 from mainspring.cli.text import as_instant, as_json, as_span, safe
 from mainspring.errors import InvalidInput
+from mainspring.model.fan_out import summary
 from mainspring.model.filter import RunFilter
 from mainspring.model.lifecycle import Outcome, State
 from mainspring.model.line import Delivery
 from mainspring.model.run import Attempt, Run
+
+CHILDREN_SHOWN = 20
 
 
 @command("list")
@@ -78,6 +81,8 @@ async def show(
     invocation.print(_facts(run))
     if run.attempts:
         invocation.print("", _attempts(run))
+    if run.children:
+        invocation.print("", _children(run))
     for each in chosen:
         invocation.print("", *_traceback(each))
     invocation.print("", _timeline(run))
@@ -148,6 +153,12 @@ def _lines_about(run: Run) -> Iterator[tuple[str, str | Text]]:
         yield "worker", str(run.worker_id)
     if run.rerun_of is not None:
         yield "rerun of", str(run.rerun_of)
+    if run.triggered_by is not None:
+        yield "triggered by", str(run.triggered_by)
+    if run.child_of is not None:
+        yield "child of", str(run.child_of)
+    if run.children:
+        yield "children", summary(run.children).partition(": ")[2]
 
 
 def _state_of(run: Run) -> Text:
@@ -170,6 +181,21 @@ def _attempts(run: Run) -> Table:
         waited = _between(each, "ready_at", "started_at")
         took = _between(each, "started_at", "finished_at")
         table.add_row(str(each.number or "–"), Text(each.outcome.value, style=style), waited, took, _error_of(each))
+    return table
+
+
+def _children(run: Run) -> Table:
+    """Those that have not succeeded first: they are what it waits for, or why it failed."""
+    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0), pad_edge=False)
+    for heading in ("child", "run", "state"):
+        table.add_column(heading)
+    ordered = sorted(run.children, key=lambda each: each.state is State.SUCCEEDED)
+    for each in ordered[:CHILDREN_SHOWN]:
+        state = "forgotten" if each.state is None else each.state.value
+        style = "" if each.state is None else COLOURS.get(each.state, "")
+        table.add_row(safe(each.name), str(each.run_id), Text(state, style=style))
+    if len(ordered) > CHILDREN_SHOWN:
+        table.add_row("…", f"and {len(ordered) - CHILDREN_SHOWN:,} more: -o json has all of them", "")
     return table
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
@@ -23,19 +23,25 @@ from mainspring.errors import (
     StoreError,
     UniqueConflict,
 )
+from mainspring.model.backlog import fullest
+from mainspring.model.fan_out import changed_child
 from mainspring.model.ids import lane_of
 from mainspring.model.run import AcceptedBatch
-from mainspring.store import dependencies, flows, lists, submissions
+from mainspring.store import backlog, dependencies, fan_outs, flows, lists, submissions
+from mainspring.store.backlog import Overflow
+from mainspring.store.backlog_gates import note_full
 from mainspring.store.confirming import confirm
 from mainspring.store.connection import patience, transaction
 from mainspring.store.database import end_connections
 from mainspring.store.failures import DATABASE_ERRORS
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
     from uuid import UUID
 
     from mainspring.clock import Clock
+    from mainspring.model.backlog import BacklogNotice
+    from mainspring.model.fan_out import FanOut
     from mainspring.model.run import NewRun
     from mainspring.store.connection import Connection
     from mainspring.store.flows import NewFlow
@@ -54,13 +60,27 @@ PASSING = ("database-read-only", "database-disk-full")
 KEY_WAIT = "20ms"
 
 
+class Adoption(NamedTuple):
+    """All runs of a batch are children of one run."""
+
+    fan_out: FanOut
+    may_fail: bool
+
+
 class RunBatch:
     """Runs on their way, and whether their COMMIT was ever sent: from then on nobody may say that it failed."""
 
     def __init__(
-        self, ids: list[UUID], runs: Sequence[NewRun], known: str, arrived_at: float, flow: NewFlow | None = None
+        self,
+        ids: list[UUID],
+        runs: Sequence[NewRun],
+        known: str,
+        arrived_at: float,
+        flow: NewFlow | None = None,
+        adoption: Adoption | None = None,
     ) -> None:
         self.flow = flow  # that they are all of
+        self.adoption = adoption
         self.ids = ids
         self.runs = runs
         self.known = known
@@ -68,6 +88,9 @@ class RunBatch:
         self.is_unique = runs[0].wish is not None  # all of a batch, or none
         self.is_keyed = self.is_unique or any(run.key is not None for run in runs)  # each has its own lane
         self.is_waiting = any(run.after is not None for run in runs)
+        # All of a batch, or none; of a flow some.
+        self.is_capped = runs[0].backlog is not None or (flow is not None and any(run.backlog for run in runs))
+        self.backlogs: dict[str, BacklogNotice] = {}  # that are nearly full
         self.accepted: set[UUID] = set()  # of those with unique keys, by a COMMIT that went unanswered
         self.lost_senders: list[str] = []  # connections whose COMMIT went unanswered
 
@@ -86,9 +109,10 @@ class RunBatch:
 class Acceptor:
     """One connection that accepts one batch after another."""
 
-    def __init__(self, link: Link, clock: Clock) -> None:
+    def __init__(self, link: Link, clock: Clock, lanes: int) -> None:
         self._link = link
         self._clock = clock
+        self._lanes = lanes
         self._turn = asyncio.Lock()
 
     async def accept(self, batch: RunBatch) -> list[submissions.Verdict]:
@@ -100,7 +124,7 @@ class Acceptor:
                         return []
                     connection = await self._link.get()
                     with patience(connection, STATEMENT_SECONDS):
-                        return await self._send(connection, batch)
+                        return await self._send_capped(connection, batch)
                 except (DatabaseBusy, KeyBusy):
                     raise  # nothing happened, and others may go first
                 except NodeUnreachable as error:
@@ -132,20 +156,45 @@ class Acceptor:
         finally:
             self._turn.release()
 
+    async def _send_capped(self, connection: Connection, batch: RunBatch) -> list[submissions.Verdict]:
+        try:
+            return await self._send(connection, batch)
+        except Overflow as overflow:
+            await note_full(connection, overflow.caps, self._lanes)
+            raise
+
     async def _send(self, connection: Connection, batch: RunBatch) -> list[submissions.Verdict]:
         if batch.flow is None and all(run.is_plain for run in batch.runs):
             async with transaction(connection):
+                await self._enter_backlogs(connection, batch)
                 await self._copy(connection, batch)
             return []
         try:
             async with transaction(connection):
+                if not batch.is_keyed:
+                    await self._enter_backlogs(connection, batch)
                 verdicts = await _submit_items(connection, batch)
+                if batch.is_keyed:
+                    await self._enter_backlogs(connection, batch, verdicts)
         except DatabaseBusy as error:
             if batch.is_keyed and not await submissions.has_locked_tables(connection):
                 raise _key_busy(batch) from error
             raise
-        check_verdicts(verdicts, batch.runs)
+        check_verdicts(verdicts, batch.runs, is_child=batch.adoption is not None)
         return verdicts
+
+    async def _enter_backlogs(
+        self, connection: Connection, batch: RunBatch, verdicts: Sequence[submissions.Verdict] | None = None
+    ) -> None:
+        """Before runs are accepted, so that what is refused leaves nothing behind; with keys, once it is known which
+        are new: whoever waits for a key must not keep a backlog locked.
+        """
+        if not batch.is_capped:
+            return
+        places = range(len(batch.ids)) if verdicts is None else _new_places(batch, verdicts)
+        entries = backlog.entries_of([batch.ids[each] for each in places], [batch.runs[each] for each in places])
+        if entries:
+            batch.backlogs = await backlog.enter(connection, entries, self._lanes)
 
     async def _copy(self, connection: Connection, batch: RunBatch) -> None:
         objection = await submissions.objection_to(connection, batch.known)
@@ -192,8 +241,12 @@ async def _submit_items(connection: Connection, batch: RunBatch) -> list[submiss
     )
     if batch.is_waiting and batch.is_keyed:
         await _add_dependencies_of_new(connection, batch, verdicts)
+    if batch.adoption is not None:
+        fan_out, may_fail = batch.adoption
+        tenant_id = batch.runs[0].tenant_id
+        await fan_outs.adopt(connection, fan_out, verdicts, may_fail=may_fail, tenant_id=tenant_id)
     if len(verdicts) > 1:  # all or none; what was found about a single one is committed, so that the standby has it
-        check_verdicts(verdicts, batch.runs)
+        check_verdicts(verdicts, batch.runs, is_child=batch.adoption is not None)
     return verdicts
 
 
@@ -201,9 +254,14 @@ async def _add_dependencies_of_new(
     connection: Connection, batch: RunBatch, verdicts: Sequence[submissions.Verdict]
 ) -> None:
     """Not of those that a key stands for: what they waited for may be forgotten by now."""
-    new = [each.ordinal for each in verdicts if each.verdict == "new"]
+    new = _new_places(batch, verdicts)
     if new:
         await dependencies.add(connection, [batch.ids[place] for place in new], [batch.runs[place] for place in new])
+
+
+def _new_places(batch: RunBatch, verdicts: Sequence[submissions.Verdict]) -> list[int]:
+    """Of a batch with keys, the items that are new with this transaction."""
+    return [each.ordinal for each in verdicts if each.verdict == "new" and each.run_id not in batch.accepted]
 
 
 def _key_busy(batch: RunBatch) -> KeyBusy:
@@ -219,13 +277,15 @@ def _key_busy(batch: RunBatch) -> KeyBusy:
     )
 
 
-def check_verdicts(verdicts: Sequence[submissions.Verdict], runs: Sequence[NewRun]) -> None:
+def check_verdicts(verdicts: Sequence[submissions.Verdict], runs: Sequence[NewRun], *, is_child: bool = False) -> None:
     """Raise for the first item that was not accepted, for what its key or its numbers stand for."""
     for each in verdicts:
         if each.verdict in submissions.OBJECTIONS:
             submissions.raise_objection(each.verdict)
         if each.verdict == "conflict":
             key = runs[each.ordinal].key
+            if is_child:
+                raise changed_child(str(key), each.run_id)
             raise IdempotencyConflict(
                 f"The idempotency key {key!r} was used for run {each.run_id}, which has other content.",
                 hint="Use another key, or submit exactly what was submitted before.",
@@ -247,12 +307,18 @@ def _refuse_if_unwanted(verdict: submissions.Verdict, run: NewRun) -> None:
         )
 
 
-def accepted_from(ids: list[UUID], verdicts: Sequence[submissions.Verdict]) -> AcceptedBatch:
-    """What stands for each item: its own run, unless an earlier one answers it."""
+def accepted_from(
+    ids: list[UUID],
+    verdicts: Sequence[submissions.Verdict],
+    runs: Sequence[NewRun],
+    backlogs: Mapping[str, BacklogNotice],
+) -> AcceptedBatch:
+    """What stands for each item: its own run, unless an earlier one answers it; and which backlog is nearly full."""
+    notices = [fullest(run.backlog, backlogs) for run in runs] if backlogs else ()
     earlier = {each.ordinal: each.run_id for each in verdicts if each.run_id != ids[each.ordinal]}
     if not earlier:
-        return AcceptedBatch(ids)
-    return AcceptedBatch([earlier.get(place, run_id) for place, run_id in enumerate(ids)], earlier.keys())
+        return AcceptedBatch(ids, (), notices)
+    return AcceptedBatch([earlier.get(place, run_id) for place, run_id in enumerate(ids)], earlier.keys(), notices)
 
 
 def _raise_if_hopeless(error: Exception, waited: float, batch: RunBatch) -> None:

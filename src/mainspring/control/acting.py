@@ -87,12 +87,12 @@ class Acting:
             "detail": act.detail,
         }
         done = set(await store.cancel_waiting(connection, lane, run_ids, **said))
-        for run_id in run_ids:
-            if run_id not in done:
-                worker = await store.request_cancel(connection, run_id, **said)
-                if worker is not None:
-                    done.add(run_id)
-                    notify.send(connection, [notify.cancel(worker)])
+        left = [run_id for run_id in run_ids if run_id not in done]
+        for run_id in await store.lock_running(connection, lane, left) if left else ():
+            worker = await store.request_cancel(connection, run_id, **said)
+            if worker is not None:
+                done.add(run_id)
+                notify.send(connection, [notify.cancel(worker)])
         left = [run_id for run_id in run_ids if run_id not in done]
         if left:
             done |= set(await store.cancel_waiting(connection, lane, left, **said))

@@ -7,6 +7,8 @@ from uuid import UUID
 
 import msgspec
 
+from mainspring.model.chain import triggered_by
+from mainspring.model.fan_out import parent_in
 from mainspring.model.headers import read_headers
 from mainspring.model.lifecycle import Outcome, State
 from mainspring.model.payload import decode
@@ -14,9 +16,10 @@ from mainspring.model.run import Attempt, Run, Transition
 from mainspring.model.unique import shown, unique_key_in
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
+    from mainspring.model.fan_out import ChildStatus
     from mainspring.model.line import Line
     from mainspring.model.report import Progress
     from mainspring.store.connection import Record
@@ -32,6 +35,7 @@ def as_run(
     job: str,
     line: Line,
     lacks: str | None,
+    children: Sequence[ChildStatus] = (),
 ) -> Run:
     latest = row if row is not None else attempts[-1]
     tries = [_as_attempt(each) for each in attempts]
@@ -64,6 +68,9 @@ def as_run(
         is_cancelling=bool(row["is_cancelling"]) if row is not None else False,
         worker_id=latest["worker_id"],
         rerun_of=_rerun_of(headers),
+        triggered_by=triggered_by(headers),
+        child_of=parent_in(latest["headers"])[0],
+        children=children,
         progress=progress,
         headers=headers,
         attempts=tries,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from mainspring.errors import ForeignDatabase, SchemaMismatch
 from mainspring.model.job import definition_of
 from mainspring.model.template import Numbers
-from mainspring.store import jobs, limits
+from mainspring.store import backlog_caps, breakers, chains, jobs, limits
 from mainspring.store.confirming import REGISTRATIONS_LANE, confirm
 from mainspring.store.migrate import check_schema, installation_of
 from mainspring.store.submissions import known_document
@@ -104,6 +104,21 @@ class Definitions:
             )
             await limits.declare(
                 connection, definition.name, reference, definition.limit, tenant_id=actor.tenant, actor=actor.name
+            )
+            await chains.declare(
+                connection, definition.name, reference, definition.after, tenant_id=actor.tenant, actor=actor.name
+            )
+            await breakers.declare(
+                connection,
+                self._lanes,
+                definition.name,
+                reference,
+                definition.breaker,
+                tenant_id=actor.tenant,
+                actor=actor.name,
+            )
+            await backlog_caps.declare(
+                connection, definition.name, reference, definition.backlog, tenant_id=actor.tenant, actor=actor.name
             )
             await confirm(connection, [REGISTRATIONS_LANE])  # what was found may not be on the standby yet
         found = _registered(installation, definition.name, reference, line, line_id)

@@ -91,6 +91,7 @@ async def _waiting(connection: Connection, actor: Actor, run: Run, lanes: int) -
         attempts_spent=run.attempts_spent,
         now=await schedules.now(connection),
         parents=await _parents(connection, actor, run, lanes),
+        children=run.children if run.held_for == HoldReason.CHILDREN else None,
         limit=limit,
         pause=await queues.find_pause(connection, run.queue, tenant_id=actor.tenant),
         servers=await workers.serving(connection, run.queue),

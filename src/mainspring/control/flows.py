@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mainspring.control.dead import act_of
 from mainspring.errors import FlowNotFound, InvalidInput, ResultTimeout
+from mainspring.model.fan_out import summary
 from mainspring.model.flow import (
     MAX_NAME_LENGTH,
     FlowState,
@@ -21,8 +22,8 @@ from mainspring.model.flow import (
 from mainspring.model.ids import by_lane, parse_run_id
 from mainspring.model.job import checked_reason, checked_text
 from mainspring.model.lifecycle import State
+from mainspring.store import fan_outs, notify, runs
 from mainspring.store import flows as store
-from mainspring.store import notify, runs
 from mainspring.store.connection import transaction, uncancelled
 from mainspring.store.flows import NewFlow
 from mainspring.worker.waits import without_slot
@@ -99,7 +100,7 @@ class Flows:
             flow = await store.find(connection, parsed, tenant_id=actor.tenant)
             if flow is None:
                 raise not_found(parsed)
-            return await _status(connection, flow, actor.tenant)
+            return await _status(connection, flow, actor.tenant, with_children=True)
 
     async def list(self, actor: Actor, *, limit: int = 20, before: UUID | str | None = None) -> list[FlowStatus]:
         """The newest flows first; `before` a flow, those that were submitted earlier."""
@@ -155,26 +156,11 @@ class Flows:
             )
             for lane, some in by_lane(run_ids):
                 for start in range(0, len(some), CANCELLED_AT_ONCE):
-                    await self._cancel_some(connection, lane, some[start : start + CANCELLED_AT_ONCE], actor, reason)
-
-    async def _cancel_some(
-        self, connection: Connection, lane: int, run_ids: Sequence[UUID], actor: Actor, reason: str
-    ) -> None:
-        """Where they wait; then in their leases; then once more where they wait, for those that moved meanwhile.
-
-        Each lease by itself: whoever settles locks several of them in an order of its own.
-        """
-        said: dict[str, Any] = {"tenant_id": actor.tenant, "actor": actor.name, "reason": reason}
-        done = set(await runs.cancel_waiting(connection, lane, run_ids, **said))
-        for run_id in run_ids:
-            if run_id not in done:
-                worker = await runs.request_cancel(connection, run_id, **said)
-                if worker is not None:
-                    done.add(run_id)
-                    notify.send(connection, [notify.cancel(worker)])
-        left = [run_id for run_id in run_ids if run_id not in done]
-        if left:
-            await runs.cancel_waiting(connection, lane, left, **said)
+                    few = some[start : start + CANCELLED_AT_ONCE]
+                    cancelled = await runs.cancel_wherever(
+                        connection, lane, few, tenant_id=actor.tenant, actor=actor.name, reason=reason
+                    )
+                    notify.send(connection, [notify.cancel(worker) for worker in cancelled.workers])
 
     async def retry(self, actor: Actor, flow_id: UUID | str, *, reason: str = "") -> FlowStatus:
         """Run again what did not succeed: dead letters are requeued, and what was cancelled or lost gets new runs.
@@ -245,8 +231,12 @@ def _waits_for_another(node: GraphNode, stands: Mapping[UUID, UUID], ends: Mappi
     return is_held and any(parent.run_id in made for parent in node.parents)
 
 
-async def _status(connection: Connection, flow: StoredFlow, tenant_id: int) -> FlowStatus:
-    ends = await store.ends_of(connection, (node.run_id for node in flow.graph), tenant_id=tenant_id)
+async def _status(
+    connection: Connection, flow: StoredFlow, tenant_id: int, *, with_children: bool = False
+) -> FlowStatus:
+    run_ids = [node.run_id for node in flow.graph]
+    ends = await store.ends_of(connection, run_ids, tenant_id=tenant_id)
+    children = await fan_outs.children_of(connection, run_ids, tenant_id=tenant_id) if with_children else {}
     names = {node.run_id: node.name for node in flow.graph}
     return FlowStatus(
         id=flow.id,
@@ -259,6 +249,7 @@ async def _status(connection: Connection, flow: StoredFlow, tenant_id: int) -> F
                 run_id=node.run_id,
                 state=ends[node.run_id].state,
                 after=[names.get(parent.run_id, str(parent.run_id)) for parent in node.parents],
+                children=summary(children[node.run_id]) if node.run_id in children else "",
             )
             for node in flow.graph
         ],

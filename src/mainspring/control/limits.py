@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from mainspring.errors import InvalidInput, LimitNotFound
 from mainspring.model.concurrency import (
@@ -21,13 +21,15 @@ from mainspring.model.limit_key import limit_key
 from mainspring.store import jobs
 from mainspring.store import limits as store
 from mainspring.store.connection import transaction, uncancelled
-from mainspring.store.limits import Subject
+from mainspring.store.declaring import Subject
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from uuid import UUID
 
     from mainspring.model.actor import Actor
+    from mainspring.model.backlog import CapRule
+    from mainspring.model.job import JobDefinition
     from mainspring.store.connection import Connection, Record
     from mainspring.store.database import Database
 
@@ -35,24 +37,37 @@ GATES_SHOWN = 100
 HOLDERS_SHOWN = 1_000
 
 
+class InForce(NamedTuple):
+    """What new runs are under."""
+
+    rules: tuple[LimitRule, ...]  # narrowest first
+    caps: tuple[CapRule, ...]
+
+
 class LimitsInForce:
-    """The limits that new runs are under."""
+    """The limits and backlog caps that new runs are under."""
 
     def __init__(self, *, database: Database, books: store.RuleBooks) -> None:
         self._database = database
         self._books = books
         self._marked: set[int] = set()  # limits that know that some of their runs are elsewhere
+        self._compared: set[tuple[int, str]] = set()  # tenants and jobs whose declared caps were looked for
 
-    async def of(self, actor: Actor, job: str, queue: str, *, has_own_lane: bool) -> tuple[LimitRule, ...]:
-        """Narrowest first. `has_own_lane`: a key or its parents decide in which lane the run is, and no limit."""
-        rules = (await self._books.of(actor.tenant)).of(job, queue)
+    async def of(self, actor: Actor, definition: JobDefinition, queue: str, *, has_own_lane: bool) -> InForce:
+        """`has_own_lane`: a key or its parents decide in which lane the run is, and no limit."""
+        job = definition.name
+        book = await self._books.of(actor.tenant)
+        if definition.backlog and (actor.tenant, job) not in self._compared:
+            book = await self._books.anew(actor.tenant)  # they may be declared since it was read
+            self._compared.add((actor.tenant, job))
+        rules = book.of(job, queue)
         unmarked = {rule.id for rule in rules if has_own_lane and not rule.is_spread} - self._marked
         if unmarked:
             # In a transaction of our own, before the run is there: a caller's may be open for long.
             async with self._database.acquire() as connection:
                 await store.mark_spread(connection, unmarked)
             self._marked |= unmarked
-        return rules
+        return InForce(rules, book.caps_of(job, queue))
 
 
 class Limits:
@@ -75,7 +90,7 @@ class Limits:
 
         Without a job and a queue it is one of the whole tenant.
         """
-        subject = _subject(job, queue, key)
+        subject = subject_of(job, queue, key)
         async with self._database.acquire() as connection:
             rows = await store.listed(connection, tenant_id=actor.tenant)
             for row in rows:
@@ -95,21 +110,22 @@ class Limits:
         on_dead: OnDead | str = OnDead.CONTINUE,
         rate: str | float | None = None,
         burst: int | None = None,
+        share: str | None = None,
         reason: str = "",
     ) -> LimitStatus:
         """Let at most so many runs execute at once, or start per second: of a job, of a queue, or of the whole tenant.
 
         In force within a second, also for what waits already; what runs goes on. With a key each of its values has a
-        limit of its own.
+        limit of its own; with a share its values take turns at this one.
         """
-        subject = _subject(job, queue, key)
-        limit = Limit(most, key=key, order=order, on_dead=on_dead, rate=rate, burst=burst)
+        subject = subject_of(job, queue, key)
+        limit = Limit(most, key=key, order=order, on_dead=on_dead, rate=rate, burst=burst, share=share)
         await uncancelled(self._set(actor, subject, limit, checked_reason(reason)))
         return (await self.show(actor, job=job, queue=queue, key=key))[0]
 
     async def _set(self, actor: Actor, subject: Subject, limit: Limit, reason: str) -> None:
         async with self._database.acquire() as connection:
-            await _check_exists(connection, actor, subject)
+            await check_exists(connection, actor, subject)
             async with transaction(connection):
                 declared = await self._declared(connection, actor, subject)
                 await store.put(
@@ -135,7 +151,7 @@ class Limits:
 
         Then it comes back with the next start of an application that does.
         """
-        subject = _subject(job, queue, key)
+        subject = subject_of(job, queue, key)
         return await uncancelled(self._remove(actor, subject, checked_reason(reason)))
 
     async def _remove(self, actor: Actor, subject: Subject, reason: str) -> bool:
@@ -169,6 +185,7 @@ class Limits:
             most=rule.most,
             rate=None if rule.rate is None else rule.rate.per_second,
             burst=None if rule.rate is None else rule.rate.burst,
+            share=limit.share,
             order=limit.order,
             on_dead=limit.on_dead,
             holding=sum(holding for holding, _ in counted),
@@ -189,7 +206,7 @@ class Limits:
             for gate in await store.waiting_gates(connection, lane, f"{rule.number}:", GATES_SHOWN):
                 if gate.startswith(f"{rule.number}:"):
                     held[gate] += []
-        if rule.key == NO_KEY:
+        if not rule.told_apart_by:
             held[rule.number] += []
         return [await self._gate(connection, gate, held[gate]) for gate in sorted(held)[:GATES_SHOWN]]
 
@@ -212,15 +229,17 @@ def _limit_of(rule: LimitRule) -> Limit:
         on_dead=OnDead.HALT if rule.halts_on_dead else OnDead.CONTINUE,
         rate=None if rule.rate is None else rule.rate.per_second,
         burst=None if rule.rate is None else rule.rate.burst,
+        share=rule.share or None,
     )
 
 
-def _subject(job: str | None, queue: str | None, key: str | None) -> Subject:
+def subject_of(job: str | None, queue: str | None, key: str | None, what: str = "limit") -> Subject:
+    """For whom a limit or another rule is."""
     if job is not None and queue is not None:
         raise InvalidInput(
-            "A limit is for a job or for a queue, not for both.",
+            f"A {what} is for a job or for a queue, not for both.",
             code="limit-of-two",
-            hint="Set two limits: runs are under both.",
+            hint=f"Set two {what}s: runs are under both.",
             field="queue",
         )
     if key is not None:
@@ -229,8 +248,8 @@ def _subject(job: str | None, queue: str | None, key: str | None) -> Subject:
     return Subject(scope, job or queue or "", key or NO_KEY)
 
 
-async def _check_exists(connection: Connection, actor: Actor, subject: Subject) -> None:
-    """Refuse a limit for what does not exist: it is a slip more often than a plan."""
+async def check_exists(connection: Connection, actor: Actor, subject: Subject) -> None:
+    """Refuse a rule for what does not exist: it is a slip more often than a plan."""
     if subject.scope is LimitScope.JOB:
         await jobs.find(connection, subject.name, tenant_id=actor.tenant)
     elif subject.scope is LimitScope.QUEUE:

@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from mainspring.errors import WorkerNotFound
+from mainspring.model.capacity import checked_marks, pressure_of
 from mainspring.model.job import checked_name, checked_reason
 from mainspring.model.payload import quoted
-from mainspring.store import jobs, notify, queues, workers
+from mainspring.store import jobs, marks, notify, queues, workers
 from mainspring.store.confirming import REGISTRATIONS_LANE, confirm_at_commit
 from mainspring.store.connection import transaction, uncancelled
 
 if TYPE_CHECKING:
     from mainspring.model.actor import Actor
-    from mainspring.model.capacity import Queue
+    from mainspring.model.capacity import Pressure, Queue
     from mainspring.model.worker import WorkerSummary
     from mainspring.store.connection import Connection
     from mainspring.store.database import Database
@@ -56,6 +57,34 @@ class Queues:
                 lines = await jobs.all_lines_of(connection, name, tenant_id=actor.tenant)
                 notify.send(connection, [notify.ready(lane, line, 0) for lane in range(self._lanes) for line in lines])
             return resumed
+
+    async def pressure(self, actor: Actor, name: str) -> Pressure:
+        """How much is in line, against the queue's marks, and in how long it is worked off: ask before adding more."""
+        async with self._database.acquire() as connection:
+            await _check_exists(connection, actor, name)
+            lines = await marks.pressure(connection, name, tenant_id=actor.tenant)
+            own = await jobs.all_lines_of(connection, name, tenant_id=actor.tenant)
+            rates = [await queues.finished_per_s(connection, line) for line in own]
+        known = [rate for rate in rates if rate is not None]
+        return pressure_of(name, lines, sum(known) if known else None)
+
+    async def set_marks(
+        self, actor: Actor, name: str, *, high: int | None = None, low: int | None = None, reason: str = ""
+    ) -> None:
+        """How many runs of each priority may be in line before those that become due wait; and when they go on.
+
+        They go on when the line is down to the low mark, half of the high one unless told. Without marks: as always.
+        What is submitted for now always comes in line.
+        """
+        await uncancelled(self._set_marks(actor, name, *checked_marks(high, low), checked_reason(reason)))
+
+    async def _set_marks(self, actor: Actor, name: str, high: int | None, low: int | None, reason: str) -> None:
+        async with self._database.acquire() as connection:
+            await _check_exists(connection, actor, name)
+            async with transaction(connection):
+                await marks.set_marks(
+                    connection, name, high, low, tenant_id=actor.tenant, actor=actor.name, reason=reason
+                )
 
 
 class Workers:

@@ -17,21 +17,23 @@ from mainspring.errors import (
 )
 from mainspring.model import job as rules
 from mainspring.model.admission import objection_of_workers
+from mainspring.model.fan_out import has_children
 from mainspring.model.ids import lane_of, parse_run_id
 from mainspring.model.lifecycle import State
 from mainspring.model.report import Progress
-from mainspring.store import history, jobs, notify, reports, workers
+from mainspring.store import fan_outs, history, jobs, notify, reports, workers
 from mainspring.store import runs as store
 from mainspring.store.confirming import confirm
 from mainspring.store.connection import snapshot, transaction, uncancelled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime, timedelta
     from uuid import UUID
 
     from mainspring.control.application import Application
     from mainspring.model.actor import Actor
+    from mainspring.model.fan_out import ChildStatus
     from mainspring.model.line import Line
     from mainspring.model.run import Run
     from mainspring.store.connection import Connection, Record
@@ -63,6 +65,7 @@ class Runs:
             line = await line_of(connection, latest["line_id"], actor.tenant)
             job = names.get(latest["job_id"], "?")
             lacks = await _lacks(connection, line, job) if latest["state"] == State.READY else None
+            children = await _children(connection, parsed, latest["headers"], actor.tenant)
         return as_run(
             parsed,
             row,
@@ -72,6 +75,7 @@ class Runs:
             job=job,
             line=line,
             lacks=lacks,
+            children=children,
         )
 
     async def find_confirmed(self, actor: Actor, run_id: UUID | str) -> Run:
@@ -219,6 +223,13 @@ async def _read(
             await history.attempts_of(connection, run_id, tenant_id=tenant_id),
             await history.acts_on(connection, run_id, tenant_id=tenant_id),
         )
+
+
+async def _children(connection: Connection, run_id: UUID, headers: str | None, tenant_id: int) -> Sequence[ChildStatus]:
+    """The children of a run, if it is marked as having some."""
+    if not has_children(headers):
+        return ()
+    return (await fan_outs.children_of(connection, [run_id], tenant_id=tenant_id)).get(run_id, ())
 
 
 async def _lacks(connection: Connection, line: Line, job: str) -> str | None:

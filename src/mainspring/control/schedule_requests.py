@@ -56,7 +56,7 @@ class ScheduleRequest:
 
     def __post_init__(self) -> None:
         checked_name(self.name, "name")
-        for option in ("at", "delay", "key", "unique", "debounce", "after"):
+        for option in ("at", "delay", "key", "unique", "debounce", "after", "child"):
             if getattr(self.options, option) is not None:
                 raise InvalidInput(
                     f"{option} is given; a schedule says itself when its runs are due, and there are many of them.",

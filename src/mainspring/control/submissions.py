@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from mainspring.control.accepting import accepted_from, check_verdicts
 from mainspring.control.definitions import document_of
+from mainspring.model.fan_out import child_elsewhere, child_header, name_for_many
 from mainspring.model.flow import with_parents
 from mainspring.model.options import NO_OPTIONS
 from mainspring.model.template import check_repeated, template_of, unique_and_waiting
 from mainspring.store.notify import CALLERS_COMMIT_SECONDS
+from mainspring.worker.fanning_out import children_here
 from mainspring.worker.tracing import current_trace
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from mainspring.control.limits import LimitsInForce
     from mainspring.control.submitter import Submitter
     from mainspring.model.actor import Actor
+    from mainspring.model.backlog import BacklogNotice
     from mainspring.model.flow import NodeRequest
     from mainspring.model.job import JobDefinition
     from mainspring.model.options import SubmitOptions
@@ -44,6 +47,7 @@ class PreparedRuns:
         wake_ups: list[WakeUp],
         waker: Waker,
         submitter: Submitter,
+        backlogs: Mapping[str, BacklogNotice],
     ) -> None:
         self._ids = ids
         self._runs = runs
@@ -51,16 +55,30 @@ class PreparedRuns:
         self._wake_ups = wake_ups
         self._waker = waker
         self._submitter = submitter
+        self._backlogs = backlogs
 
     async def send(self, connection: CallersConnection) -> AcceptedBatch:
-        return self._accepted(await connection.submit(self._ids, self._runs, self._known))
+        accepted = self._accepted(await connection.submit(self._ids, self._runs, self._known))
+        for statement, values in self._counting(accepted):
+            await connection.execute(statement, *values)
+        return accepted
 
     def send_sync(self, connection: CallersConnection) -> AcceptedBatch:
-        return self._accepted(connection.submit_sync(self._ids, self._runs, self._known))
+        accepted = self._accepted(connection.submit_sync(self._ids, self._runs, self._known))
+        for statement, values in self._counting(accepted):
+            connection.execute_sync(statement, *values)
+        return accepted
 
     def _accepted(self, verdicts: list[Verdict]) -> AcceptedBatch:
         check_verdicts(verdicts, self._runs)
-        return accepted_from(self._ids, verdicts)
+        return accepted_from(self._ids, verdicts, self._runs, self._backlogs)
+
+    def _counting(self, accepted: AcceptedBatch) -> list[tuple[str, tuple[str, str]]]:
+        """What else to execute, so that new runs under backlog caps are counted when the caller has committed."""
+        if not self._runs or self._runs[0].backlog is None:
+            return []
+        new = [place for place in range(len(self._ids)) if place not in accepted.earlier]
+        return self._submitter.counting([self._ids[place] for place in new], [self._runs[place] for place in new])
 
     async def wake(self) -> None:
         """Whether and when the caller commits is the caller's to decide: wake whoever may claim a little later."""
@@ -89,6 +107,8 @@ class Submissions:
 
     async def submit(self, actor: Actor, definition: JobDefinition, options: SubmitOptions, payload: bytes) -> Accepted:
         """Accept one run of a job that the application defines, in one commit with others that arrive just now."""
+        if options.child is not None:
+            return (await self._submit_children(actor, definition, options, [payload])).single()
 
         async def submit() -> Accepted:
             template, known = await self._template(actor, definition, options)
@@ -100,6 +120,8 @@ class Submissions:
         self, actor: Actor, definition: JobDefinition, options: SubmitOptions, payloads: Sequence[bytes]
     ) -> AcceptedBatch:
         """Accept one run per payload: all of them, or none."""
+        if options.child is not None:
+            return await self._submit_children(actor, definition, options, payloads)
 
         async def submit() -> AcceptedBatch:
             template, known = await self._template(actor, definition, options)
@@ -108,6 +130,24 @@ class Submissions:
             return await self._submitter.submit(runs, known)
 
         return await self.definitions.again_if_replaced(submit)
+
+    async def _submit_children(
+        self, actor: Actor, definition: JobDefinition, options: SubmitOptions, payloads: Sequence[bytes]
+    ) -> AcceptedBatch:
+        """Accept children of the run whose handler submits them: those that it has not submitted before."""
+        if len(payloads) != 1 and options.child is not True:
+            raise name_for_many()
+        children = children_here()
+        name = None if options.child is True else str(options.child)
+
+        async def submit() -> AcceptedBatch:
+            template, known = await self._template(actor, definition, options, has_own_lane=True)
+            named = template.with_headers(child_header(children.fan_out))
+            runs = [named.keyed(key).filled(payload) for key, payload in zip(keys, payloads, strict=True)]
+            return await self._submitter.submit_children(runs, known, children.fan_out, may_fail=bool(options.may_fail))
+
+        with children.keys(definition.name, name, len(payloads)) as keys:
+            return await self.definitions.again_if_replaced(submit)
 
     async def submit_by_name(
         self, actor: Actor, name: str, arguments: Mapping[str, Any], options: SubmitOptions = NO_OPTIONS
@@ -138,6 +178,8 @@ class Submissions:
         templates: dict[tuple[int, int], tuple[Template, Known]] = {}
         for node in nodes:
             kind = (id(node.definition), id(node.options))
+            if node.options.child is not None:
+                raise child_elsewhere("of a flow")
             if node.options.uniqueness_for(node.definition) is not None:
                 raise unique_and_waiting(node.definition.name, "flow")
             if kind not in templates:
@@ -173,7 +215,9 @@ class Submissions:
         self, actor: Actor, definition: JobDefinition, options: SubmitOptions, payloads: Sequence[bytes]
     ) -> PreparedRuns:
         """For a connection that blocks: prepared in the event loop, sent in the caller's thread."""
-        return self._prepared(*await self._template(actor, definition, options), payloads)
+        if options.child is not None:
+            raise child_elsewhere("on a connection of yours")
+        return await self._prepared(*await self._template(actor, definition, options), payloads)
 
     async def prepare_payload(self, actor: Actor, name: str, payload: bytes, options: SubmitOptions) -> PreparedRuns:
         """The same for one run of a job that this or another application defines."""
@@ -182,15 +226,21 @@ class Submissions:
             return await self.prepare(actor, definition, options, [payload])
         definition, registered = await self.definitions.look_up(actor, name, options)
         template = await self._template_of(actor, definition, options, registered)
-        return self._prepared(template, registered.known, [payload])
+        return await self._prepared(template, registered.known, [payload])
 
-    def _prepared(self, template: Template, known: Known, payloads: Sequence[bytes]) -> PreparedRuns:
+    async def _prepared(self, template: Template, known: Known, payloads: Sequence[bytes]) -> PreparedRuns:
         runs = [template.filled(payload) for payload in payloads]
         check_repeated(runs)
         ids = self._submitter.new_ids(runs)
         wake_ups = self._submitter.wake_ups(ids, runs)
         return PreparedRuns(
-            ids=ids, runs=runs, known=known, wake_ups=wake_ups, waker=self._waker, submitter=self._submitter
+            ids=ids,
+            runs=runs,
+            known=known,
+            wake_ups=wake_ups,
+            waker=self._waker,
+            submitter=self._submitter,
+            backlogs=await self._submitter.look_at_backlogs(ids, runs) if template.caps else {},
         )
 
     async def _template(
@@ -216,5 +266,7 @@ class Submissions:
             or options.after is not None
             or options.uniqueness_for(definition) is not None
         )
-        rules = await self._limits.of(actor, definition.name, queue, has_own_lane=elsewhere)
-        return template_of(definition, options, registered.numbers, actor=actor, trace=current_trace(), rules=rules)
+        rules, caps = await self._limits.of(actor, definition, queue, has_own_lane=elsewhere)
+        return template_of(
+            definition, options, registered.numbers, actor=actor, trace=current_trace(), rules=rules, caps=caps
+        )

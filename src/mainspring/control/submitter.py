@@ -6,45 +6,57 @@ A submission is answered after COMMIT and never before (`accepting.py`).
 from __future__ import annotations
 
 import asyncio
-from contextvars import Context
+from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import structlog
 
 from mainspring.clock import instant
-from mainspring.control.accepting import COPY_ROWS, Acceptor, RunBatch, accepted_from
+from mainspring.control.accepting import COPY_ROWS, Acceptor, Adoption, RunBatch, accepted_from
 from mainspring.control.definitions import document_of
-from mainspring.errors import DatabaseBusy, InvalidInput, KeyBusy, NodeUnreachable, ValueNotStorable
-from mainspring.model.concurrency import home_of_gate
+from mainspring.control.gathering import Gatherer
+from mainspring.errors import DatabaseBusy, InvalidInput, KeyBusy, NodeUnreachable
+from mainspring.model.concurrency import home_of_gate, is_shared
 from mainspring.model.ids import lane_of, lane_of_key
-from mainspring.model.run import Accepted, AcceptedBatch
-from mainspring.store import dependencies, notify, submissions
+from mainspring.model.run import AcceptedBatch
+from mainspring.model.unique import DEBOUNCE, WITHIN
+from mainspring.store import backlog, dependencies, notify, submissions
 from mainspring.store.admission import Admitter
+from mainspring.store.backlog import Overflow
 from mainspring.store.connection import uncancelled
 from mainspring.store.link import Link
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from uuid import UUID
 
     from mainspring.clock import Clock
     from mainspring.control.definitions import Known
-    from mainspring.model.run import NewRun
+    from mainspring.model.backlog import BacklogNotice
+    from mainspring.model.fan_out import FanOut
+    from mainspring.model.run import Accepted, NewRun
+    from mainspring.store.connection import Connection
     from mainspring.store.database import Database
     from mainspring.store.flows import NewFlow
     from mainspring.store.notify import WakeUp
 
+log = structlog.get_logger()
+
 MAX_BATCH = 100_000
-GATHER = 1_000  # single submissions per commit
 KEY_SECONDS = 5.0  # how long to wait for a key that is in use in somebody's open transaction
 FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.25
+# A process that stops in the middle keeps keys and backlogs locked, and the others wait for it to be ended.
+LOCKING = {"idle_in_transaction_session_timeout": "5s"}
+WARN_SECONDS, MOST_WARNED = 60.0, 1_000  # of one backlog that is nearly full; of how many
 OTHER_LANES = 3  # that are tried until one is found whose node answers
 
 
 class Submitter:
-    """Accepts runs for one process: plain ones over one connection, those with keys over another.
+    """Accepts runs for one process: plain ones over one connection, those with keys or backlog caps over others.
 
-    Two connections, because a key may be in use in somebody's open transaction: whoever waits for it must not make
-    others wait.
+    A key may be in use in somebody's open transaction, and a backlog by others: whoever waits for it must not make
+    those wait who need none.
     """
 
     def __init__(
@@ -54,6 +66,7 @@ class Submitter:
         clock: Clock,
         lanes: int,
     ) -> None:
+        self._database = database
         self._clock = clock
         self._lanes = lanes
         self._waker = database.waker
@@ -61,23 +74,20 @@ class Submitter:
         self._turn = count()
         self._lane = next(self._turn) % lanes
         self._quietener = notify.Quietener(clock)
-        self._plain = Acceptor(Link(database, clock, "submit"), clock)
-        self._keyed = Acceptor(Link(database, clock, "submit keyed"), clock)
+        self._plain = Acceptor(Link(database, clock, "submit"), clock, lanes)
+        self._keyed = Acceptor(Link(database, clock, "submit keyed", settings=LOCKING), clock, lanes)
+        self._capped = Acceptor(Link(database, clock, "submit capped", settings=LOCKING), clock, lanes)
+        self._singles = Gatherer(partial(self._accept, self._plain), clock)
+        self._capped_singles = Gatherer(partial(self._accept, self._capped), clock)
+        self._warned: dict[str, float] = {}  # of backlogs that are nearly full, and when
         self._admitter = Admitter(database=database, clock=clock, name="admit", lanes=lanes)
-        self._pending: list[Pending] = []
-        self._gathering: asyncio.Task[None] | None = None
         self._accepting: set[asyncio.Future[AcceptedBatch]] = set()
 
     async def submit_one(self, run: NewRun, known: Known) -> Accepted:
         """Accept one run, in one commit with others that arrive at the same time."""
         if run.key is not None or run.wish is not None or run.after is not None:
             return (await self.submit([run], known)).single()
-        future: asyncio.Future[Accepted] = asyncio.get_running_loop().create_future()
-        self._pending.append(Pending(run, known, future, self._clock.monotonic()))
-        if self._gathering is None:
-            # In a context of its own: it serves many, and is none of their attempts.
-            self._gathering = asyncio.create_task(self._gather(), context=Context())
-        return await asyncio.shield(future)
+        return await (self._singles if run.backlog is None else self._capped_singles).submit(run, known)
 
     async def submit(self, runs: Sequence[NewRun], known: Known) -> AcceptedBatch:
         """Accept all of these runs, or none of them. `known` is what their numbers take for granted."""
@@ -90,11 +100,45 @@ class Submitter:
             )
         if not runs:
             return AcceptedBatch([])
-        acceptor = self._keyed if runs[0].wish is not None or any(run.key is not None for run in runs) else self._plain
-        accepting = asyncio.ensure_future(self._accept(acceptor, runs, frozenset([known]), self._clock.monotonic()))
+        accepting = asyncio.ensure_future(
+            self._accept(self._acceptor_of(runs), runs, frozenset([known]), self._clock.monotonic())
+        )
         self._accepting.add(accepting)
         accepting.add_done_callback(self._accepting.discard)
-        return await uncancelled(accepting)
+        try:
+            return await uncancelled(accepting)
+        except Overflow as overflow:
+            raise overflow.error() from None
+
+    def _acceptor_of(self, runs: Sequence[NewRun]) -> Acceptor:
+        if runs[0].wish is not None or any(run.key is not None for run in runs):
+            return self._keyed
+        return self._plain if runs[0].backlog is None else self._capped
+
+    async def submit_children(
+        self, runs: Sequence[NewRun], known: Known, fan_out: FanOut, *, may_fail: bool
+    ) -> AcceptedBatch:
+        """Accept children of a run, in its lane, and let it wait for them: all of them, or none."""
+        if not runs:
+            return AcceptedBatch([])
+        ids = submissions.new_run_ids(len(runs), lane_of(fan_out.run_id), instant(self._clock))
+        document = document_of(frozenset([known]))
+        batch = RunBatch(ids, runs, document, self._clock.monotonic(), adoption=Adoption(fan_out, may_fail))
+        accepting = asyncio.ensure_future(self._accept_children(batch))
+        self._accepting.add(accepting)
+        accepting.add_done_callback(self._accepting.discard)
+        try:
+            return await uncancelled(accepting)
+        except Overflow as overflow:
+            raise overflow.error() from None
+
+    async def _accept_children(self, batch: RunBatch) -> AcceptedBatch:
+        wake_ups = self.wake_ups(batch.ids, batch.runs)
+        verdicts = await self._accept_in_turn(self._keyed, batch)
+        self._waker.wake(wake_ups)
+        self.hint_at_gates(batch.runs)
+        self._warn(batch.backlogs)
+        return accepted_from(batch.ids, verdicts, batch.runs, batch.backlogs)
 
     def ids_in_one_lane(self, count: int) -> list[UUID]:
         """Ids of runs that belong together, and of what they belong to; the next ones are in another lane."""
@@ -110,38 +154,17 @@ class Submitter:
         accepting = asyncio.ensure_future(self._accept_flow(batch))
         self._accepting.add(accepting)
         accepting.add_done_callback(self._accepting.discard)
-        await uncancelled(accepting)
+        try:
+            await uncancelled(accepting)
+        except Overflow as overflow:
+            raise overflow.error() from None
 
     async def _accept_flow(self, batch: RunBatch) -> AcceptedBatch:
         wake_ups = self.wake_ups(batch.ids, batch.runs)
-        await self._accept_in_turn(self._plain, batch)
+        await self._accept_in_turn(self._capped if batch.is_capped else self._plain, batch)
         self._waker.wake(wake_ups)
         self.hint_at_gates(batch.runs)
         return AcceptedBatch(batch.ids)
-
-    async def _gather(self) -> None:
-        while self._pending:
-            batch, self._pending = self._pending[:GATHER], self._pending[GATHER:]
-            # Numbers of two installations, while one replaces the other, are not compared with one of them.
-            for installation in dict.fromkeys(each.known.installation for each in batch):
-                await self._accept_singles([each for each in batch if each.known.installation == installation])
-        self._gathering = None
-
-    async def _accept_singles(self, batch: list[Pending]) -> None:
-        """One commit for all; if it fails for what one of them carries, one for each."""
-        known = frozenset({id(each.known): each.known for each in batch}.values())
-        try:
-            accepted = await self._accept(self._plain, [each.run for each in batch], known, batch[0].arrived_at)
-        except Exception as error:
-            if len(batch) > 1 and isinstance(error, (ValueNotStorable, ValueError, TypeError)):
-                for single in batch:
-                    await self._accept_singles([single])
-            else:
-                for each in batch:
-                    each.future.set_exception(error)
-        else:
-            for each, run_id in zip(batch, accepted.ids, strict=True):
-                each.future.set_result(Accepted(run_id))
 
     async def _accept(
         self,
@@ -164,7 +187,8 @@ class Submitter:
             return await self._accept(acceptor, runs, known, arrived_at, other_lanes - 1)
         self._waker.wake(wake_ups)
         self.hint_at_gates(runs)
-        return accepted_from(ids, verdicts)
+        self._warn(batch.backlogs)
+        return accepted_from(ids, verdicts, runs, batch.backlogs)
 
     async def _accept_in_turn(self, acceptor: Acceptor, batch: RunBatch) -> list[submissions.Verdict]:
         """Until it is accepted or refused. Who waits for a key steps aside in between, so that nobody waits behind."""
@@ -191,8 +215,8 @@ class Submitter:
             some = runs[start : start + COPY_ROWS]
             stretch = submissions.new_run_ids(len(some), self._lane, now)
             for at, run in enumerate(some):
-                if run.key is not None or run.gates is not None or run.wish is not None or run.after is not None:
-                    stretch[at] = submissions.new_run_ids(1, self._own_lane(run), now)[0]
+                if (lane := self._own_lane(run)) is not None:
+                    stretch[at] = submissions.new_run_ids(1, lane, now)[0]
             ids += stretch
             if len(some) == COPY_ROWS:
                 self._next_lane()
@@ -224,15 +248,19 @@ class Submitter:
             self._next_lane()
         return passed
 
-    def _own_lane(self, run: NewRun) -> int:
-        """The lane that a run has to be in for its key, or had better be in for its parents or narrowest limit."""
+    def _own_lane(self, run: NewRun) -> int | None:
+        """The lane that a run has to be in for its key, or had better be in for its parents or narrowest limit.
+
+        Who shares a limit may be anywhere.
+        """
         if run.wish is not None:
             return lane_of_key(run.tenant_id, f"{run.job_id} {run.wish.key}", self._lanes)
         if run.key is not None:
             return lane_of_key(run.tenant_id, run.key, self._lanes)
         if run.after is not None:
             return min(lane_of(run.after[0].run_id), self._lanes - 1)  # with its parent; an unknown one is refused
-        assert run.gates is not None
+        if run.gates is None or is_shared(run.gates):
+            return None
         return home_of_gate(run.gates.partition("\n")[0], self._lanes)
 
     def hint_at_gates(self, runs: Sequence[NewRun]) -> None:
@@ -243,24 +271,50 @@ class Submitter:
             if run.gates is not None and run.at is None and run.delay is None and run.after is None
         )
 
+    # ── backlogs ────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def look_at_backlogs(self, ids: Sequence[UUID], runs: Sequence[NewRun]) -> dict[str, BacklogNotice]:
+        """Before these are accepted in a caller's transaction: refuse them if their backlogs are full."""
+        async with self._database.acquire() as connection:
+            new = [
+                (run_id, run)
+                for run_id, run in zip(ids, runs, strict=True)
+                if (run.key is None and run.wish is None) or not await self._is_answered(connection, run_id, run)
+            ]
+            entries = backlog.entries_of([run_id for run_id, _ in new], [run for _, run in new])
+            notices = await backlog.look(connection, entries, self._lanes) if entries else {}
+        self._warn(notices)
+        return notices
+
+    async def _is_answered(self, connection: Connection, run_id: UUID, run: NewRun) -> bool:
+        holds_by_time = run.wish is not None and run.wish.rule in (WITHIN, DEBOUNCE)
+        return await backlog.is_answered(connection, lane_of(run_id), run, holds_by_time=holds_by_time)
+
+    def counting(self, ids: Sequence[UUID], runs: Sequence[NewRun]) -> list[tuple[str, tuple[str, str]]]:
+        """What a caller's connection executes so that these are counted after its COMMIT."""
+        return backlog.callers_statements(backlog.entries_of(ids, runs), self._lanes)
+
+    def _warn(self, notices: Mapping[str, BacklogNotice]) -> None:
+        """Say which backlogs are nearly full: each now and then."""
+        now = self._clock.monotonic()
+        for gate, notice in notices.items():
+            if now - self._warned.get(gate, -WARN_SECONDS) >= WARN_SECONDS:
+                if len(self._warned) >= MOST_WARNED:
+                    self._warned.clear()
+                self._warned[gate] = now
+                log.warning("a backlog is nearly full", backlog=str(notice), waiting=notice.waiting, most=notice.most)
+
+    # ── limits ──────────────────────────────────────────────────────────────────────────────────────────────
+
     async def until_admitted(self) -> None:
         """Wait until those of the accepted runs whose turn it is have passed their limits."""
         await self._admitter.until_idle()
 
     async def close(self) -> None:
         """Close after whatever is being accepted: closing under it would cancel its COMMIT."""
-        if self._gathering is not None:
-            await self._gathering
+        await self._singles.finish()
+        await self._capped_singles.finish()
         await asyncio.gather(*self._accepting, return_exceptions=True)
-        await self._plain.close()
-        await self._keyed.close()
+        for acceptor in (self._plain, self._keyed, self._capped):
+            await acceptor.close()
         await self._admitter.close()
-
-
-class Pending(NamedTuple):
-    """A single run that waits for others, with which it shares a commit."""
-
-    run: NewRun
-    known: Known
-    future: asyncio.Future[Accepted]
-    arrived_at: float

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from mainspring.model.concurrency import to_look_at
 from mainspring.model.rate import TICK_SECONDS
-from mainspring.store import limits, notify
+from mainspring.store import limits, notify, openings
 from mainspring.store.admission import MOST_GATES, admit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from mainspring.clock import Clock
-    from mainspring.store.admission import Admitted
+    from mainspring.store.admitted import Admitted
     from mainspring.store.connection import Connection
 
 log = structlog.get_logger()
@@ -47,7 +48,8 @@ class Gatekeeper:
             await self._recount(connection)
         looks = [await self._look_at_hinted(connection)] if self._hinted else []
         lanes = await limits.lanes_with_gates(connection, self._lanes)
-        looks += [await self._look_at(connection, lane) for lane in lanes]
+        seen: set[str] = set()  # who shares a limit waits in many lanes, and is looked at once
+        looks += [await self._look_at(connection, lane, seen) for lane in lanes]
         self.tokens_in = min((seconds for admitted in looks for seconds in admitted.later.values()), default=None)
         if any(admitted.gates for admitted in looks):
             return 0.0
@@ -62,12 +64,14 @@ class Gatekeeper:
         gates, self._hinted = self._hinted, set()
         return await self._admit(connection, gates)
 
-    async def _look_at(self, connection: Connection, lane: int) -> Admitted:
+    async def _look_at(self, connection: Connection, lane: int, seen: set[str]) -> Admitted:
         gates = await limits.waiting_gates(connection, lane, self._after.get(lane, ""), MOST_GATES)
         self._after[lane] = gates[-1] if len(gates) == MOST_GATES else ""
-        return await self._admit(connection, gates)
+        wanted = {to_look_at(gate) for gate in gates} - seen
+        seen.update(wanted)
+        return await self._admit(connection, wanted)
 
-    async def _admit(self, connection: Connection, gates: Iterable[str]) -> Admitted:
+    async def _admit(self, connection: Connection, gates: Collection[str]) -> Admitted:
         admitted = await admit(connection, gates, self._lanes)
         self._hinted |= admitted.gates
         notify.send(connection, self._quietener.pass_on(admitted.wake_ups))
@@ -77,6 +81,8 @@ class Gatekeeper:
         self._recount_at = self._clock.monotonic() + RECOUNT_EVERY
         for lane in connection.reach.lanes(range(self._lanes)):
             await limits.forget_full_buckets(connection, lane)
+            await limits.forget_windows(connection, lane)
+            await openings.forget(connection, lane)
             for run_id, gate in await limits.free_leaked(connection, lane):
                 log.error("a slot was held by no run and was given back", run_id=str(run_id), gate=gate, lane=lane)
             for row in await limits.forget_ended(connection, lane):

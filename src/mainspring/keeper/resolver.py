@@ -34,7 +34,6 @@ class Resolver:
         return 0.0 if any(released) else EVERY
 
     async def _resolve(self, connection: Connection, lane: int) -> int:
-        resolved = await resolving.resolve(connection, lane)
-        notify.send(connection, self._quietener.pass_on(resolved.wake_ups))
+        resolved = await resolving.resolve(connection, lane, self._quietener)
         self._heard_of_gates(resolved.gates)
         return resolved.runs

@@ -11,9 +11,9 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from mainspring.model.concurrency import ONE_AT_A_TIME, LimitScope
+from mainspring.model.concurrency import HIGH_MARK, ONE_AT_A_TIME, LimitScope
 from mainspring.model.dependency import Condition
-from mainspring.model.lifecycle import State
+from mainspring.model.lifecycle import WAITING, State
 from mainspring.model.payload import printable
 from mainspring.model.rate import rate_text
 
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
 
+    from mainspring.model.breaker import Opening, ProbeProgress
     from mainspring.model.concurrency import LimitRule
+    from mainspring.model.fan_out import ChildStatus
     from mainspring.model.line import Line
     from mainspring.model.worker import Server
 
@@ -33,11 +35,15 @@ class Gate(StrEnum):
     """What may stand between a run and its start."""
 
     PARENT = "parent"
+    CHILDREN = "children"
     NOT_DUE = "not-due"
     BACK_OFF = "back-off"
     LIMIT = "limit"
     RATE = "rate"
+    SHARE = "share"
+    BREAKER = "breaker"
     OVERLAP = "overlap"
+    BACKPRESSURE = "backpressure"
     QUEUE_PAUSED = "queue-paused"
     NO_WORKER = "no-worker"
     NO_LABELS = "no-labels"
@@ -82,6 +88,7 @@ class LimitReached:
     value: str | None  # of its key
     holders: Sequence[UUID]  # of its slots, the first few
     ahead: int  # so many runs come before it there
+    probes: ProbeProgress | None = None  # where it is a circuit breaker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +112,7 @@ class WaitingRun:
     attempts_spent: int = 0
     now: datetime
     parents: Sequence[ParentStatus] = ()  # those that it waits for, the first few
+    children: Sequence[ChildStatus] | None = None  # its handler has returned, and it waits for these
     limit: LimitReached | None = None
     pause: Pause | None = None
     servers: Sequence[Server] = ()
@@ -134,6 +142,8 @@ class Explanation:
 
 def reasons(run: WaitingRun) -> list[ClosedGate]:
     """Everything that keeps a waiting run from starting, in the order in which it is met. Never empty."""
+    if run.children is not None:
+        return [_children(run.children)]  # nothing else is left to be done
     asked = (_parents(run), _time(run), _limit(run), _pause(run), objection_of_workers(run.job, run.line, run.servers))
     return [each for each in asked if each is not None] or [_turn(run)]
 
@@ -141,12 +151,14 @@ def reasons(run: WaitingRun) -> list[ClosedGate]:
 def earliest_start(run: WaitingRun) -> tuple[datetime | None, bool]:
     """Before when the run cannot start, and whether that is an estimate. None where somebody has to act first."""
     gate = reasons(run)[0].gate
-    if gate is Gate.PARENT:
+    if gate in (Gate.PARENT, Gate.CHILDREN):
         return None, False
     if run.due_at > run.now:
         return run.due_at, False
     if gate is Gate.RATE and run.limit is not None and run.limit.rule is not None and run.limit.rule.rate is not None:
         return run.now + timedelta(seconds=(run.limit.ahead + 1) / run.limit.rule.rate.per_second), True
+    if gate is Gate.BREAKER and run.limit is not None:
+        return _next_probe_at(run.limit, run.now), False
     if gate is not Gate.WORKERS_BUSY:
         return None, False
     if not run.ahead:
@@ -172,6 +184,17 @@ def _parents(run: WaitingRun) -> ClosedGate | None:
     return ClosedGate(gate=Gate.PARENT, says=says, remedy=f"mainspring run explain {first.run_id}")
 
 
+def _children(children: Sequence[ChildStatus]) -> ClosedGate:
+    going_on = [each for each in children if each.state in (*WAITING, State.RUNNING)]
+    if not going_on:
+        return ClosedGate(gate=Gate.CHILDREN, says="its children have ended, and it ends within a second")
+    first, others = going_on[0], len(going_on) - 1
+    more = "" if not others else f", and {others:,} other{'s' if others > 1 else ''}"
+    of = f"{len(going_on):,} of its {len(children):,} children" if len(children) > 1 else "its child"
+    says = f"it waits for {of}: run {first.run_id}, which is {first.state}{more}"
+    return ClosedGate(gate=Gate.CHILDREN, says=says, remedy=f"mainspring run explain {first.run_id}")
+
+
 def _time(run: WaitingRun) -> ClosedGate | None:
     if run.due_at <= run.now:
         return None
@@ -191,10 +214,17 @@ def _limit(run: WaitingRun) -> ClosedGate | None:
         return ClosedGate(gate=Gate.LIMIT, says="its limit was removed, and it goes in line within a second")
     if rule is ONE_AT_A_TIME:
         return _earlier(run.limit)
-    by = "" if run.limit.value is None else f" for {rule.key} {printable(run.limit.value, SHOWN_LENGTH)}"
+    if rule is HIGH_MARK:
+        return _too_many_in_line(run.limit, run.line)
+    if rule.opening is not None:
+        return _breaker(run.limit, rule.opening, run.now)
+    if rule.is_share_of_workers:
+        return _share(run.limit, rule)
+    whose = "" if run.limit.value is None else f"{rule.told_apart_by} {printable(run.limit.value, SHOWN_LENGTH)}"
+    by = f" for {whose}" if whose and not rule.share else ""
     of = "all runs" if rule.scope is LimitScope.TENANT else f"{rule.scope} {rule.name}"
     remedy = " ".join(["mainspring limit show", *_options(rule)])
-    before = f"; {run.limit.ahead:,} come{'s' if run.limit.ahead == 1 else ''} before it" if run.limit.ahead else ""
+    before = _before(run.limit, f" of {whose}" if rule.share else "")
     if rule.most is not None and len(run.limit.holders) >= rule.most:
         first = f"run {run.limit.holders[0]}"
         held = f"{first} holds the slot" if rule.most == 1 else f"{first} and others hold the slots"
@@ -207,6 +237,51 @@ def _limit(run: WaitingRun) -> ClosedGate | None:
     return ClosedGate(gate=Gate.LIMIT, says=says, remedy=remedy)
 
 
+def _share(limit: LimitReached, rule: LimitRule) -> ClosedGate:
+    of = "all runs" if rule.scope is LimitScope.TENANT else f"runs of {rule.scope} {rule.name}"
+    whose = f"{rule.share} {printable(limit.value or '', SHOWN_LENGTH)}"
+    says = f"{of} take turns by {rule.share}, and it is not yet the turn of {whose}{_before(limit, f' of {whose}')}"
+    return ClosedGate(gate=Gate.SHARE, says=says, remedy=" ".join(["mainspring limit show", *_options(rule)]))
+
+
+def _before(limit: LimitReached, whose: str = "") -> str:
+    return f"; {limit.ahead:,}{whose} come{'s' if limit.ahead == 1 else ''} before it" if limit.ahead else ""
+
+
+def _breaker(limit: LimitReached, opening: Opening, now: datetime) -> ClosedGate:
+    by = "" if not opening.value else f" for {opening.key} {printable(opening.value, SHOWN_LENGTH)}"
+    if limit.holders:
+        then = f"run {limit.holders[0]} is being tried"
+    elif (probe_at := _next_probe_at(limit, now)) is None:
+        then = "it stays open until somebody closes it"
+    else:
+        then = (
+            "the next probe goes out within a second"
+            if probe_at <= now
+            else f"the next probe goes out at {_at(probe_at)}"
+        )
+    says = f"the circuit breaker of job {opening.job}{by} {_opened(opening)}; {then}{_before(limit, '')}"
+    value = f" --value {shlex.quote(opening.value)}" if opening.value else ""
+    return ClosedGate(gate=Gate.BREAKER, says=says, remedy=f"mainspring breaker close --job {opening.job}{value}")
+
+
+def _opened(opening: Opening) -> str:
+    if opening.failures is None:
+        why = f": {printable(opening.reason, SHOWN_LENGTH)}" if opening.reason else ""
+        return f"was opened by {printable(opening.opened_by, SHOWN_LENGTH)} at {_at(opening.opened_at)}{why}"
+    of = "" if opening.attempts is None else f" of {opening.attempts:,} attempts"
+    last = f" (last: {printable(opening.error, SHOWN_LENGTH)})" if opening.error else ""
+    failures = f"{opening.failures:,} failure{'' if opening.failures == 1 else 's'}"
+    return f"opened at {_at(opening.opened_at)} after {failures}{of} in {opening.within.total_seconds():g} s{last}"
+
+
+def _next_probe_at(limit: LimitReached, now: datetime) -> datetime | None:
+    """When a run may be tried next; None: one is, or none is before somebody has acted."""
+    if limit.rule is None or limit.rule.opening is None or limit.holders:
+        return None
+    return limit.rule.opening.next_probe_at(limit.probes, now)
+
+
 def _earlier(limit: LimitReached) -> ClosedGate:
     if limit.holders:
         says = f"it waits for the earlier run {limit.holders[0]} of its schedule"
@@ -216,6 +291,13 @@ def _earlier(limit: LimitReached) -> ClosedGate:
     if limit.ahead:
         says += f"; {limit.ahead:,} come{'s' if limit.ahead == 1 else ''} before it"
     return ClosedGate(gate=Gate.OVERLAP, says=says, remedy=remedy)
+
+
+def _too_many_in_line(limit: LimitReached, line: Line) -> ClosedGate:
+    says = f"queue {line.queue} has as many runs in line as its high mark says; it follows when workers have taken some"
+    return ClosedGate(
+        gate=Gate.BACKPRESSURE, says=says + _before(limit), remedy=f"mainspring queue pressure {line.queue}"
+    )
 
 
 def _options(rule: LimitRule) -> list[str]:

@@ -101,6 +101,27 @@ class Arguments:
         signature = without(self._signature, dict.fromkeys(names))
         return copy(self).described(signature, _struct_of(self.job, signature))
 
+    def check_following(self, job: str, result: str | None) -> None:
+        """Refuse a handler that cannot be called with nothing but the result of another job's run, if it gets that."""
+        if result is not None and result not in self.names:
+            raise InvalidInput(
+                f"{self.job} is to get the result of {job} as {result!r}, and its handler has no such parameter.",
+                code="chain-arguments",
+                hint=f"Its parameters are: {', '.join(self.names) or 'none'}.",
+                field="result",
+                value=result,
+            )
+        try:
+            self._lacking(frozenset([] if result is None else [result])).encode((), {})
+        except InvalidInput as error:
+            raise InvalidInput(
+                f"{self.job} follows {job}, and is submitted with nothing but its result, if that: {error}",
+                code="chain-arguments",
+                hint=f'Give its other parameters defaults, or one of them the result: After("{job}", result="…").',
+                field="after",
+                value=job,
+            ) from error
+
     def encode_call(self, call: Any) -> bytes:
         """The payload for one of many calls: a mapping of its arguments."""
         return self.encode((), call)

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from math import ceil
 from typing import TYPE_CHECKING
+
+from mainspring.errors import InvalidInput
+from mainspring.model.payload import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -54,6 +58,96 @@ class Queue:
     finished_per_s: float | None
     mean_seconds: float | None
     wanted_slots: int
+
+
+DEFAULT_HIGH_MARK = 20_000  # as `marks_of` in the database has it
+MAX_MARK = 100_000_000
+HIGH_UTILIZATION = 0.8  # of the high mark: from here on, producers had better slow down
+
+
+class PressureLevel(StrEnum):
+    """Whether producers may go on as they do."""
+
+    LOW = "low"
+    RISING = "rising"  # beyond the low mark
+    HIGH = "high"  # close to the high mark, or beyond
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinePressure:
+    """One line and priority of a queue: what is in line, what waits for that, and the marks."""
+
+    priority: int
+    depth: int
+    waiting: int
+    high: int
+    low: int
+
+    @property
+    def utilization(self) -> float:
+        """Of the high mark: beyond 1 there is more than workers should see."""
+        return (self.depth + self.waiting) / self.high
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pressure:
+    """How much a queue has to do, for whoever is about to give it more."""
+
+    queue: str
+    level: PressureLevel
+    utilization: float  # of its high mark, where there is most
+    depth: int  # in line
+    waiting: int  # due, and not in line because that has too many
+    high_mark: int
+    low_mark: int
+    finished_per_s: float | None
+    drained_in: float | None  # seconds, at the present pace; None: nobody knows
+
+
+def pressure_of(queue: str, lines: Sequence[LinePressure], finished_per_s: float | None) -> Pressure:
+    """Put the lines and priorities of one queue together: the fullest decides."""
+    fullest = max(lines, key=lambda line: line.utilization)
+    depth, waiting = sum(line.depth for line in lines), sum(line.waiting for line in lines)
+    return Pressure(
+        queue=queue,
+        level=_level(fullest),
+        utilization=fullest.utilization,
+        depth=depth,
+        waiting=waiting,
+        high_mark=fullest.high,
+        low_mark=fullest.low,
+        finished_per_s=finished_per_s,
+        drained_in=(depth + waiting) / finished_per_s if finished_per_s else (None if depth + waiting else 0.0),
+    )
+
+
+def _level(line: LinePressure) -> PressureLevel:
+    if line.utilization >= HIGH_UTILIZATION:
+        return PressureLevel.HIGH
+    return PressureLevel.RISING if line.depth + line.waiting > line.low else PressureLevel.LOW
+
+
+def checked_marks(high: int | None, low: int | None) -> tuple[int | None, int | None]:
+    """The low mark is half of the high one unless told; without a high mark both are as always."""
+    for name, value, least in (("high", high, 1), ("low", low, 0)):
+        if value is not None and (type(value) is not int or not least <= value <= MAX_MARK):
+            raise _invalid_mark(name, value, f"must be a whole number from {least} to {MAX_MARK:,}")
+    if low is not None and low >= (DEFAULT_HIGH_MARK if high is None else high):
+        raise _invalid_mark("low", low, f"must be below the high mark, {DEFAULT_HIGH_MARK if high is None else high:,}")
+    if low is not None and high is None:
+        high = DEFAULT_HIGH_MARK
+    return high, low
+
+
+def _invalid_mark(name: str, value: object, rule: str) -> InvalidInput:
+    return InvalidInput(
+        f"The {name} mark is {quoted(value)}; it {rule}.",
+        code="invalid-mark",
+        hint="Between the two, runs that are due wait until workers have taken some.",
+        field=name,
+        value=quoted(value),
+        rule=rule,
+    )
 
 
 def measured(

@@ -6,6 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mainspring.errors import InvalidInput, RunCancelled
+from mainspring.model.chain import triggered_by
 from mainspring.model.event_loop import refuse_in_event_loop
 from mainspring.model.occurrence import occurrence_of
 from mainspring.model.payload import encode
@@ -140,6 +141,11 @@ class Context:
     def occurrence(self) -> RunOccurrence | None:
         """Which occurrence of a schedule this run is; None if it is none."""
         return occurrence_of(self.headers)
+
+    @property
+    def triggered_by(self) -> UUID | None:
+        """After which run of another job this one was submitted, by `@app.job(after=…)`; None if that is not why."""
+        return triggered_by(self.headers)
 
     async def previous_success_at(self) -> datetime | None:
         """The nominal instant of the latest earlier occurrence of this schedule whose run succeeded.

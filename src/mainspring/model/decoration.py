@@ -20,7 +20,7 @@ SCHEDULE_OPTIONS = frozenset(
         *("catch_up", "overlap", "pause_after_failures"),
     )
 )
-OPTIONS = {field.name for field in fields(JobDefinition)} - {"command"} | {"capture_logs"} | SCHEDULE_OPTIONS
+OPTIONS = {field.name for field in fields(JobDefinition)} - {"command"} | {"capture_logs", "on"} | SCHEDULE_OPTIONS
 
 # What other libraries call it.
 _SYNONYMS = (

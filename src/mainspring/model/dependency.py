@@ -182,7 +182,7 @@ def with_inputs(parents: Iterable[Parent], outputs: Mapping[Path, ResultOf]) -> 
     return tuple(known.values())
 
 
-def filled_in(payload: bytes, results: Sequence[tuple[Path, bytes | None]]) -> bytes | None:
+def filled_in(payload: bytes, results: Sequence[tuple[Path, bytes | msgspec.Raw]]) -> bytes | None:
     """The payload with results in their places; None if they do not fit there, or it is too large then."""
     try:
         filled = _filled_in(payload, results)
@@ -191,11 +191,11 @@ def filled_in(payload: bytes, results: Sequence[tuple[Path, bytes | None]]) -> b
     return filled if len(filled) <= MAX_PAYLOAD_BYTES else None
 
 
-def _filled_in(payload: bytes, results: Sequence[tuple[Path, bytes | None]]) -> bytes:
+def _filled_in(payload: bytes, results: Sequence[tuple[Path, bytes | msgspec.Raw]]) -> bytes:
     document = msgspec.json.decode(payload, type=dict[str, msgspec.Raw])
     lists: dict[str, list[msgspec.Raw]] = {}
     for path, result in results:
-        value = msgspec.Raw(b"null" if result is None else result)
+        value = msgspec.Raw(result)
         name = str(path[0])
         if len(path) == 1:
             document[name] = value

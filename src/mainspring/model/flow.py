@@ -89,6 +89,7 @@ class NodeStatus:
     run_id: UUID
     state: State | None
     after: Sequence[str]  # the names of nodes, or ids of runs outside of the flow
+    children: str = ""  # how many children its run has, and how they are doing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

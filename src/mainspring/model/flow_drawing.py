@@ -77,7 +77,8 @@ def _label(node: NodeStatus) -> str:
     others = (
         f"  (also after {', '.join(_short(name) for name in node.after[1:4])}{_more(node)})" if node.after[1:] else ""
     )
-    return f"{mark} {_short(node.name)}  {'forgotten' if node.state is None else node.state.value}{others}"
+    state = "forgotten" if node.state is None else node.state.value
+    return f"{mark} {_short(node.name)}  {state}{others}{f'  ({node.children})' if node.children else ''}"
 
 
 def _more(node: NodeStatus) -> str:

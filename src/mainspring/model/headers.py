@@ -8,13 +8,14 @@ from collections.abc import Mapping
 import msgspec
 
 from mainspring.errors import InvalidInput
-from mainspring.model import occurrence, unique
+from mainspring.model import chain, occurrence, unique
+from mainspring.model.fan_out import CHILD_OF, HAS_CHILDREN
 from mainspring.model.payload import quoted
 
 MAX_HEADERS = 20
 MAX_VALUE_LENGTH = 1_000
 MAX_BYTES = 4_096
-RESERVED = ("rerun_of", "backfilled_by", *occurrence.HEADERS)  # what we put there ourselves
+RESERVED = ("rerun_of", "backfilled_by", *chain.HEADERS, *occurrence.HEADERS)  # what we put there ourselves
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 _VALUE = re.compile(rf"[\x20-\x7e]{{1,{MAX_VALUE_LENGTH}}}")
@@ -25,7 +26,8 @@ def read_headers(document: str | None) -> dict[str, str]:
     if document is None:
         return {}
     headers = msgspec.json.decode(document)
-    headers.pop(unique.HEADER, None)
+    for name in (unique.HEADER, HAS_CHILDREN, CHILD_OF):
+        headers.pop(name, None)
     return occurrence.unpacked(headers)
 
 

@@ -13,6 +13,9 @@ import msgspec
 
 from mainspring.clock import EPOCH
 from mainspring.errors import InvalidInput
+from mainspring.model.backlog import Backlog, checked_backlogs
+from mainspring.model.breaker import Breaker, checked_breaker
+from mainspring.model.chain import After, circular
 from mainspring.model.concurrency import Limit, checked_limits
 from mainspring.model.limits import checked_cpu, checked_memory
 from mainspring.model.line import Delivery, Line
@@ -58,6 +61,9 @@ class JobDefinition:
     limit: tuple[Limit, ...] = ()  # how many of its runs may execute at once
     unique: Unique | None = None  # which of its runs are one
     debounce: Debounce | None = None
+    after: tuple[After, ...] = ()  # jobs after whose runs one of this is submitted
+    breaker: Breaker | None = None  # when its runs wait because too many fail
+    backlog: tuple[Backlog, ...] = ()  # how many of its runs may wait
 
     def __post_init__(self) -> None:
         checked_name(self.name, "job")
@@ -71,9 +77,25 @@ class JobDefinition:
         object.__setattr__(self, "delivery", checked_delivery(self.delivery))
         object.__setattr__(self, "labels", checked_labels(self.labels))
         object.__setattr__(self, "limit", checked_limits(self.limit))
+        object.__setattr__(self, "backlog", checked_backlogs(self.backlog))
         check_unique(self.unique, self.debounce)
+        self._check_after()
+        checked_breaker(self.breaker)
         self._check_isolation()
         self._check_chunk()
+
+    def _check_after(self) -> None:
+        for each in self.after:
+            checked_name(each.job, "after")
+            if each.job == self.name:
+                raise circular([self.name, self.name])
+        if self.after and (self.unique or self.debounce):
+            raise InvalidInput(
+                f"Runs of {self.name} are unique or debounced, and follow other jobs: that does not go together.",
+                code="unique-and-chained",
+                hint="Leave out one of them; a limit keeps runs apart, too: limit=Limit(1).",
+                field="after",
+            )
 
     def _check_isolation(self) -> None:
         if not isinstance(self.isolated, bool):
@@ -126,9 +148,10 @@ class JobDefinition:
         assert isinstance(document, dict)
         if self.chunk is None:
             del document["chunk"], document["chunk_wait"]  # or every job of before would get a new version for nothing
-        if not self.limit:
-            del document["limit"]
-        for name in ("unique", "debounce"):
+        for name in ("limit", "after", "backlog"):
+            if not document[name]:
+                del document[name]
+        for name in ("unique", "debounce", "breaker"):
             if document[name] is None:
                 del document[name]
         return document

@@ -63,8 +63,11 @@ class HoldReason(StrEnum):
 
     NO_HANDLER = "no-handler"
     LIMIT = "limit"  # it waits at a gate
+    BREAKER = "breaker"  # the circuit breaker of its job is open
     PARENT = "parent"  # it waits until other runs have ended
+    CHILDREN = "children"  # its handler has returned, and runs that it submitted have not ended
     OVERLAP = "overlap"  # it waits for an earlier run of its schedule
+    BACKPRESSURE = "backpressure"  # its line has as many runs as its high mark says
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +108,9 @@ MOVES = (
     move("snooze", _S.RUNNING, to=_S.SCHEDULED),
     move("bury", _S.RUNNING, to=_S.DEAD),
     move("hold", _S.RUNNING, to=_S.HELD),
+    move("await_children", _S.RUNNING, to=_S.HELD),
+    move("join", _S.HELD, to=_S.SUCCEEDED),  # all its children have ended as they should
+    move("fail", _S.HELD, to=_S.DEAD),  # one of its children has not
     move("give_back", _S.RUNNING, to=_S.READY),
     move("rescue", _S.RUNNING, to=_S.READY),
     move("requeue", _S.DEAD, to=_S.READY),

@@ -22,6 +22,7 @@ MAX_EXPRESSION_LENGTH = 200
 MAX_KEY_LENGTH = 200  # of what comes out
 MAX_PATHS = 8
 MAX_STEPS = 10
+UNKNOWN_KEY = "\\?"  # of runs that were accepted before, and whose arguments lack it
 
 _PATH = r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*"
 _WHOLE = re.compile(_PATH)
@@ -61,40 +62,56 @@ class LimitKey:
         text = "".join(part if isinstance(part, str) else part.text_in(arguments) for part in self.parts)
         if not 0 < len(text) <= MAX_KEY_LENGTH:
             raise _fails(self.source, text, f"must come to 1 to {MAX_KEY_LENGTH} characters")
-        return "".join(_escaped(letter) for letter in text)
+        return _escaped_text(text)
 
 
-def limit_key(source: Any) -> LimitKey:
+def escaped(value: Any) -> str:
+    """A value of a key, as a person gives it, like one that was read from arguments."""
+    if not isinstance(value, str) or not 0 < len(value) <= MAX_KEY_LENGTH:
+        raise InvalidInput(
+            f"value is {quoted(value)}; it must be a text of 1 to {MAX_KEY_LENGTH} characters.",
+            code="invalid-value",
+            field="value",
+            value=quoted(value),
+            rule=f"must be a text of 1 to {MAX_KEY_LENGTH} characters",
+        )
+    return _escaped_text(value)
+
+
+def limit_key(source: Any, field: str = "key") -> LimitKey:
     """Understand an expression, or say why not."""
     if not isinstance(source, str) or not 0 < len(source) <= MAX_EXPRESSION_LENGTH or not source.isprintable():
-        raise _invalid(source, f"must be a string of 1 to {MAX_EXPRESSION_LENGTH} printable characters")
-    return _understood(source)
+        raise _invalid(field, source, f"must be a string of 1 to {MAX_EXPRESSION_LENGTH} printable characters")
+    return _understood(source, field)
 
 
 @lru_cache(1_000)
-def _understood(source: str) -> LimitKey:
+def _understood(source: str, field: str) -> LimitKey:
     if _WHOLE.fullmatch(source):
-        return LimitKey(source, (_path(source, source),))
+        return LimitKey(source, (_path(source, source, field),))
     parts: list[str | Path] = []
     end = 0
     for match in _PART.finditer(source):
         if match[2] is not None and match[2] not in _FILTERS:
-            raise _invalid(source, f"knows no {match[2]!r}, only {' and '.join(_FILTERS)}")
-        parts += [source[end : match.start()], _path(match[1], source)._replace(filter=match[2], default=match[3])]
+            raise _invalid(field, source, f"knows no {match[2]!r}, only {' and '.join(_FILTERS)}")
+        parts += [
+            source[end : match.start()],
+            _path(match[1], source, field)._replace(filter=match[2], default=match[3]),
+        ]
         end = match.end()
     parts.append(source[end:])
     texts = "".join(part for part in parts if isinstance(part, str))
     if end == 0 or "{" in texts or "}" in texts:
-        raise _invalid(source, "must be a path into the arguments, or a text with such paths in braces")
+        raise _invalid(field, source, "must be a path into the arguments, or a text with such paths in braces")
     if len(parts) // 2 > MAX_PATHS:
-        raise _invalid(source, f"must have at most {MAX_PATHS} paths")
+        raise _invalid(field, source, f"must have at most {MAX_PATHS} paths")
     return LimitKey(source, tuple(part for part in parts if part != ""))
 
 
-def _path(text: str, source: str) -> Path:
+def _path(text: str, source: str, field: str) -> Path:
     steps = tuple(text.split("."))
     if len(steps) > MAX_STEPS:
-        raise _invalid(source, f"must have at most {MAX_STEPS} steps")
+        raise _invalid(field, source, f"must have at most {MAX_STEPS} steps")
     return Path(steps)
 
 
@@ -116,6 +133,10 @@ def _as_text(value: Any, path: str) -> str:
     raise _fails(path, value, "must be a text, a number or a truth value")
 
 
+def _escaped_text(text: str) -> str:
+    return "".join(_escaped(letter) for letter in text)
+
+
 def _escaped(letter: str) -> str:
     """A key is one line, and reads as what it is."""
     if letter == "\\":
@@ -125,12 +146,12 @@ def _escaped(letter: str) -> str:
     return f"\\u{ord(letter):04x}" if ord(letter) <= 0xFFFF else f"\\U{ord(letter):08x}"
 
 
-def _invalid(source: object, rule: str) -> InvalidInput:
+def _invalid(field: str, source: object, rule: str) -> InvalidInput:
     return InvalidInput(
-        f"The key of a limit is {quoted(source)}; it {rule}.",
-        code="invalid-limit-key",
+        f"The {field} of a limit is {quoted(source)}; it {rule}.",
+        code=f"invalid-limit-{field}",
         hint=_HELP,
-        field="key",
+        field=field,
         value=quoted(source),
         rule=rule,
     )

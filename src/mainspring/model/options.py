@@ -11,6 +11,7 @@ import msgspec
 from mainspring.errors import InvalidInput
 from mainspring.model import job as rules
 from mainspring.model.dependency import Parent, checked_parents
+from mainspring.model.fan_out import checked_child, refused_child
 from mainspring.model.headers import checked_headers
 from mainspring.model.line import Delivery, Line
 from mainspring.model.policy import NO_OVERRIDES, Overrides
@@ -47,6 +48,8 @@ class SubmitKeywords(TypedDict, total=False):
     otherwise: Otherwise | str | None
     unique: Unique | bool | None
     debounce: Debounce | bool | None
+    child: str | bool | None
+    may_fail: bool | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +71,8 @@ class SubmitOptions:
     after: tuple[Parent, ...] | None = None  # which runs have to end before
     unique: Unique | bool | None = None  # False: not, whatever the job says
     debounce: Debounce | bool | None = None
+    child: str | bool | None = None  # of the run whose handler submits it; by which name, if it has one
+    may_fail: bool | None = None
 
     @classmethod
     def checked(
@@ -92,11 +97,14 @@ class SubmitOptions:
         otherwise: Otherwise | str | None = None,
         unique: Unique | bool | None = None,
         debounce: Debounce | bool | None = None,
+        child: str | bool | None = None,
+        may_fail: bool | None = None,
     ) -> SubmitOptions:
         """Options as they were given, or an error that names the one that breaks a rule."""
         if at is not None and delay is not None:
             raise _at_and_delay()
         rules.check_unique(unique, debounce, is_of_run=True)
+        child, may_child_fail = checked_child(child, may_fail)
         checked_tags = rules.checked_tags(tags)
         return cls(
             at=rules.checked_at(at),
@@ -118,6 +126,8 @@ class SubmitOptions:
             after=checked_parents(after, on, otherwise),
             unique=unique,
             debounce=debounce,
+            child=child,
+            may_fail=may_child_fail,
         )
 
     def as_document(self) -> dict[str, Any]:
@@ -152,6 +162,7 @@ class SubmitOptions:
 
     def check_for(self, definition: JobDefinition) -> None:
         self._check_uniqueness(definition)
+        self._check_child(definition)
         own = definition.delivery
         if self.delivery is None or self.delivery is own:
             return
@@ -159,6 +170,20 @@ class SubmitOptions:
             raise _of_handler(self.delivery, definition)
         if definition.chunk is not None:
             raise _of_chunks(self.delivery, definition)
+
+    def _check_child(self, definition: JobDefinition) -> None:
+        if self.child is not None and self.key is not None:
+            raise refused_child(
+                "and a key: children are known by their names",
+                code="key-of-child",
+                hint='Leave out the key, or make a name of it: options(child="…").',
+            )
+        if self.child is not None and self.uniqueness_for(definition) is not None:
+            raise refused_child(
+                f"and runs of {definition.name} are unique or debounced: another run may stand for it",
+                code="unique-child",
+                hint="Leave out child, or add unique=False or debounce=False.",
+            )
 
     def _check_uniqueness(self, definition: JobDefinition) -> None:
         uniqueness = self.uniqueness_for(definition)

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mainspring.model.line import Delivery
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator, Sequence
     from datetime import datetime
     from uuid import UUID
 
+    from mainspring.model.backlog import BacklogNotice
     from mainspring.model.dependency import Parent
+    from mainspring.model.fan_out import ChildStatus
     from mainspring.model.lifecycle import Outcome, State
     from mainspring.model.report import Progress
     from mainspring.model.unique import Wish
@@ -44,11 +46,15 @@ class NewRun(NamedTuple):
     gates: str | None = None  # at which it waits before it may start, one per line
     after: tuple[Parent, ...] | None = None  # which runs have to end before
     wish: Wish | None = None  # for a unique key
+    backlog: str | None = None  # the gates of caps under which it waits, one per line
 
     @property
     def is_plain(self) -> bool:
-        """Whether it may start at once and carries nothing that the database has to compute or compare."""
-        return self[_PLAIN:] == _NOTHING_MORE
+        """Whether it may start at once and carries nothing that the database has to compute or compare.
+
+        Under which caps it waits is written beside it.
+        """
+        return self[_PLAIN:_BACKLOG] == _NOTHING_MORE
 
 
 class Accepted(NamedTuple):
@@ -56,6 +62,7 @@ class Accepted(NamedTuple):
 
     id: UUID
     is_new: bool = True  # False: it was there before
+    backlog: BacklogNotice | None = None  # of those it waits in, the one nearest to its cap, if one is near
 
 
 class AcceptedBatch(NamedTuple):
@@ -63,15 +70,21 @@ class AcceptedBatch(NamedTuple):
 
     ids: list[UUID]
     earlier: Collection[int] = ()  # the places of those that were there before
+    backlogs: Sequence[BacklogNotice | None] = ()  # as each is told; empty: none is near its cap
+
+    def each(self) -> Iterator[Accepted]:
+        for place, run_id in enumerate(self.ids):
+            yield Accepted(run_id, place not in self.earlier, self.backlogs[place] if self.backlogs else None)
 
     def single(self) -> Accepted:
         """Of a batch of one."""
-        return Accepted(self.ids[0], not self.earlier)
+        return next(self.each())
 
 
 PLAIN = NewRun._fields[: NewRun._fields.index("at")]  # what every run has
 _PLAIN = len(PLAIN)
-_NOTHING_MORE = (None,) * len(NewRun._fields[_PLAIN:])
+_BACKLOG = NewRun._fields.index("backlog")
+_NOTHING_MORE = (None,) * (_BACKLOG - _PLAIN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +144,9 @@ class Run:
     delivery: Delivery = Delivery.AT_LEAST_ONCE
     lacks: str | None = None  # why no worker will start it, if none will
     rerun_of: UUID | None = None
+    triggered_by: UUID | None = None  # after which run of another job it was submitted, if that is why
+    child_of: UUID | None = None
+    children: Sequence[ChildStatus] = ()
     progress: Progress | None = None
     headers: dict[str, str] = field(default_factory=dict)
     attempts: list[Attempt] = field(default_factory=list)

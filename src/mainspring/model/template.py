@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from mainspring.errors import InvalidInput, UniqueConflict
+from mainspring.model.backlog import backlog_gates_of
 from mainspring.model.concurrency import gates_of
 from mainspring.model.job import content_digest
 from mainspring.model.run import NewRun
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from mainspring.model.actor import Actor
+    from mainspring.model.backlog import CapRule
     from mainspring.model.concurrency import LimitRule
     from mainspring.model.dependency import Parent
     from mainspring.model.job import JobDefinition
@@ -45,10 +47,13 @@ class Template(NamedTuple):
     delivery: Delivery | None = None  # if it was given
     rules: tuple[LimitRule, ...] = ()  # the limits that its runs are under
     uniqueness: Unique | Debounce | None = None
+    caps: tuple[CapRule, ...] = ()  # of backlogs that its runs wait in
 
     def filled(self, payload: bytes) -> NewRun:
         digest = None if self.run.key is None else self._digest(payload)
         run = self.run._replace(payload=payload, digest=digest, gates=self._gates(payload), headers=self._headers())
+        if self.caps:
+            run = run._replace(backlog=backlog_gates_of(self.caps, payload, is_complete=not self._awaits_arguments))
         if self.uniqueness is None:
             return run
         wish = self.uniqueness.wish_for(payload)
@@ -56,9 +61,11 @@ class Template(NamedTuple):
 
     def _gates(self, payload: bytes) -> str | None:
         """None where arguments are still to come that may decide about them: then whoever claims the run looks."""
-        if any(parent.inputs for parent in self.run.after or ()):
-            return None
-        return gates_of(self.rules, payload)
+        return None if self._awaits_arguments else gates_of(self.rules, payload)
+
+    @property
+    def _awaits_arguments(self) -> bool:
+        return any(parent.inputs for parent in self.run.after or ())
 
     def _headers(self) -> str | None:
         """With the arguments that are still to come: whoever runs it again before that has to give them."""
@@ -72,9 +79,18 @@ class Template(NamedTuple):
         """The same for a run that waits for others."""
         return self._replace(run=self.run._replace(after=parents)) if parents else self
 
+    def keyed(self, key: str) -> Template:
+        """The same for a run with this idempotency key."""
+        return self._replace(run=self.run._replace(key=key))
+
+    def with_headers(self, more: Mapping[str, str]) -> Template:
+        """The same for a run with more headers."""
+        headers = {} if self.run.headers is None else msgspec.json.decode(self.run.headers)
+        return self._replace(run=self.run._replace(headers=msgspec.json.encode({**headers, **more}).decode()))
+
     def filled_many(self, payloads: Iterable[bytes]) -> list[NewRun]:
         """One run without a key per payload. Cut and joined by hand: `_replace` costs a batch a microsecond per run."""
-        if self.rules or self.uniqueness is not None:
+        if self.rules or self.caps or self.uniqueness is not None:
             return [self.filled(payload) for payload in payloads]
         before, after = self.run[:_PAYLOAD], self.run[_PAYLOAD + 1 :]
         return [NewRun._make((*before, payload, *after)) for payload in payloads]
@@ -105,6 +121,7 @@ def template_of(
     actor: Actor,
     trace: Mapping[str, str],
     rules: tuple[LimitRule, ...] = (),
+    caps: tuple[CapRule, ...] = (),
 ) -> Template:
     """All that the job and the options say about a run. `trace` is the context of whoever submits it."""
     run = NewRun(
@@ -128,7 +145,7 @@ def template_of(
     uniqueness = options.uniqueness_for(definition)
     if uniqueness is not None and options.after is not None:
         raise unique_and_waiting(definition.name, "after")
-    return Template(definition.name, options.line_of(definition), run, options.delivery, rules, uniqueness)
+    return Template(definition.name, options.line_of(definition), run, options.delivery, rules, uniqueness, caps)
 
 
 def unique_and_waiting(job: str, field: str) -> InvalidInput:

@@ -22,12 +22,16 @@ from mainspring.model.concurrency import (
     fair_counts,
     free_slots,
     home_of_gate,
+    is_mark,
+    is_shared,
     next_in_turn,
     rule_id,
     schedule_of,
+    to_look_at,
 )
-from mainspring.model.rate import TICK_SECONDS, Bucket, whole_tokens
-from mainspring.store import notify, resolving
+from mainspring.model.rate import TICK_SECONDS, whole_tokens
+from mainspring.store import buckets, marks, notify, openings, resolving, sharing, triggering
+from mainspring.store.admitted import NOBODY, Admitted
 from mainspring.store.connection import transaction
 from mainspring.store.failures import ALL_DATABASE_ERRORS
 from mainspring.store.limits import rule_of
@@ -35,12 +39,11 @@ from mainspring.store.link import Link
 from mainspring.store.statements import load
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from uuid import UUID
 
     from mainspring.clock import Clock
     from mainspring.model.concurrency import LimitRule
-    from mainspring.model.rate import Rate
     from mainspring.store.connection import Connection, Record
     from mainspring.store.database import Database
 
@@ -53,33 +56,20 @@ MOST_RUNS = 1_000
 MOST_HINTS = 20_000  # in one lane; beyond, the keeper finds them
 
 
-class Admitted(NamedTuple):
-    """What was released, and where more may follow."""
-
-    wake_ups: list[notify.WakeUp]
-    gates: set[str]  # to look at next: the following ones of runs that passed, and those where more may pass
-    later: dict[str, float]  # to look at in so many seconds: gates that wait for tokens
-    runs: int
-
-
-NOBODY = Admitted([], set(), {}, 0)
-
-
-async def admit(connection: Connection, gates: Iterable[str], lanes: int) -> Admitted:
+async def admit(connection: Connection, gates: Collection[str], lanes: int) -> Admitted:
     """Release whose turn it is at these gates: one transaction for each lane that they belong to."""
     homes: defaultdict[int, list[str]] = defaultdict(list)
+    shared = {to_look_at(gate) for gate in gates if is_shared(gate)}
     for gate in gates:
-        homes[home_of_gate(gate, lanes)].append(gate)
-    together = NOBODY
+        if not is_shared(gate) and not is_mark(gate):
+            homes[home_of_gate(gate, lanes)].append(gate)
+    together = await marks.admit(connection, filter(is_mark, gates), lanes)
     for home, own in homes.items():
         async with transaction(connection):
-            found = await _admit(connection, home, own, lanes)
-        together = Admitted(
-            together.wake_ups + found.wake_ups,
-            together.gates | found.gates,
-            together.later | found.later,
-            together.runs + found.runs,
-        )
+            together |= await _admit(connection, home, own, lanes)
+    for gate in sorted(shared):
+        async with transaction(connection):
+            together |= await sharing.admit(connection, gate, lanes)
     return together
 
 
@@ -89,21 +79,28 @@ async def _admit(connection: Connection, home: int, gates: Sequence[str], lanes:
         return NOBODY._replace(later=dict.fromkeys(gates, TICK_SECONDS))
     now = float(await load("limits/now").fetchval(connection))
     rules = await _rules(connection, gates)
-    buckets = await _buckets(connection, home, gates, rules, now)
-    may_pass = [gate for gate in gates if gate not in buckets or whole_tokens(buckets[gate])]
+    rates = {gate: rule.rate for gate in gates if (rule := rules.get(rule_id(gate))) and rule.rate}
+    filled = await buckets.filled(connection, home, rates, now)
+    probing = await openings.probing(connection, home, gates, rules, now)
+    may_pass = [
+        gate for gate in gates if gate not in probing.shut and (gate not in filled or whole_tokens(filled[gate]))
+    ]
     places = _places(may_pass, rules, home, lanes)
-    free = free_slots(may_pass, rules, await _used(connection, places))
-    free |= {gate: min(free[gate], whole_tokens(bucket)) for gate, bucket in buckets.items() if gate in free}
+    used = await _used(connection, places)
+    free = free_slots(may_pass, rules, used.by_others)
+    free |= {gate: min(free[gate], whole_tokens(bucket)) for gate, bucket in filled.items() if gate in free}
     wanted = fair_counts(free, MOST_RUNS)
     waiting = await _waiting(connection, places, wanted, rules)
-    chosen = next_in_turn(waiting, wanted, MOST_RUNS)
+    chosen = next_in_turn(waiting, wanted, MOST_RUNS, without_slot=free_slots(may_pass, rules, used.in_all))
+    chosen = await _still_alone(connection, home, chosen)
     rows = [row for lane in places for row in await _pass(connection, lane, chosen, rules, now)]
     passed = _passed(chosen, rows)
-    await _spend(connection, home, buckets, passed, rules)
+    await buckets.spend(connection, home, filled, passed, rates)
+    await probing.note(connection, home, passed)
     return Admitted(
         _wake_ups(chosen, rows),
         {row["next_gate"] for row in rows if row["next_gate"] is not None} | _unfinished(free, passed, wanted),
-        _later(buckets, passed, rules),
+        buckets.until_next(filled, passed, rates) | probing.later,
         len(rows),
     )
 
@@ -119,77 +116,40 @@ def _places(gates: Iterable[str], rules: Mapping[int, LimitRule], home: int, lan
     return places
 
 
-async def _buckets(
-    connection: Connection, home: int, gates: Iterable[str], rules: Mapping[int, LimitRule], now: float
-) -> dict[str, Bucket]:
-    """The tokens of those gates that have a rate, as they are now."""
-    rates = {gate: rule.rate for gate in gates if (rule := rules.get(rule_id(gate))) and rule.rate}
-    if not rates:
-        return {}
-    rows = await load("limits/tokens").fetch(connection, lane=home, gates=list(rates))
-    known = {row["gate"]: Bucket(row["tokens"], row["at"]) for row in rows}
-    return {gate: rate.filled(known.get(gate), now) for gate, rate in rates.items()}
-
-
-async def _spend(
-    connection: Connection,
-    home: int,
-    buckets: Mapping[str, Bucket],
-    passed: Counter[str],
-    rules: Mapping[int, LimitRule],
-) -> None:
-    left = {gate: bucket._replace(tokens=bucket.tokens - passed[gate]) for gate, bucket in buckets.items()}
-    spent = [gate for gate in left if passed[gate]]
-    if spent:
-        full = [_rate(gate, rules).seconds_until(_rate(gate, rules).capacity, left[gate]) for gate in spent]
-        await load("limits/spend").execute(
-            connection,
-            lane=home,
-            gates=spent,
-            tokens=[left[gate].tokens for gate in spent],
-            instants=[left[gate].at for gate in spent],
-            full=[left[gate].at + seconds for gate, seconds in zip(spent, full, strict=True)],
-        )
-
-
 def _passed(chosen: Iterable[Turn], rows: Iterable[Record]) -> Counter[str]:
     """How many passed each gate: of those who were chosen, somebody may have changed some just now."""
     ids = {row["run_id"] for row in rows}
     return Counter(each.gate for each in chosen if each.run_id in ids)
 
 
-def _later(buckets: Mapping[str, Bucket], passed: Counter[str], rules: Mapping[int, LimitRule]) -> dict[str, float]:
-    """When there is a token again, where all were taken: somebody may wait for it."""
-    return {
-        gate: _rate(gate, rules).seconds_until(1 + passed[gate], bucket)
-        for gate, bucket in buckets.items()
-        if not whole_tokens(bucket) or passed[gate] == whole_tokens(bucket)
-    }
-
-
-def _rate(gate: str, rules: Mapping[int, LimitRule]) -> Rate:
-    rate = rules[rule_id(gate)].rate
-    assert rate is not None
-    return rate
-
-
 async def _rules(connection: Connection, gates: Iterable[str]) -> dict[int, LimitRule]:
     """As they are now, not as somebody remembers them: a change is in force with its COMMIT."""
     ids = sorted({rule_id(gate) for gate in gates})
     rows = await load("limits/rules_of_gates").fetch(connection, ids=ids)
-    return {row["id"]: rule_of(row) for row in rows} | {OF_SCHEDULES: ONE_AT_A_TIME}
+    rules = {row["id"]: rule_of(row) for row in rows} | {OF_SCHEDULES: ONE_AT_A_TIME}
+    others = [number for number in ids if number not in rules]
+    return rules | await openings.rules_of(connection, others) if others else rules
 
 
-async def _used(connection: Connection, places: Mapping[int, list[str]]) -> Counter[str]:
-    used: Counter[str] = Counter()
+class Used(NamedTuple):
+    """Slots of gates: all of them, and those not held by a run that waits at that gate again."""
+
+    in_all: Counter[str]
+    by_others: Counter[str]
+
+
+async def _used(connection: Connection, places: Mapping[int, list[str]]) -> Used:
+    used = Used(Counter(), Counter())
     for lane, gates in places.items():
         schedules = [found for gate in gates if (found := schedule_of(gate)) is not None]
         if len(schedules) < len(gates):
             rows = await load("limits/counts").fetch(connection, lane=lane, gates=gates)
-            used.update({row["gate"]: row["held"] for row in rows})
+            used.in_all.update({row["gate"]: row["held"] for row in rows})
+            used.by_others.update({row["gate"]: row["held"] - row["kept"] for row in rows})
         if schedules:
             rows = await load("limits/unended").fetch(connection, lane=lane, schedules=schedules)
-            used.update({row["gate"]: row["held"] for row in rows})
+            for counts in used:
+                counts.update({row["gate"]: row["held"] for row in rows})
     return used
 
 
@@ -216,6 +176,20 @@ async def _waiting(
             )
             found += [Turn(row["turn"], row["id"], lane, row["gate"]) for row in rows]
     return found
+
+
+async def _still_alone(connection: Connection, home: int, chosen: list[Turn]) -> list[Turn]:
+    """Without those that wait for a run of their schedule.
+
+    Schedulers hold no lock of ours: one may have put a run in line since we counted, if all that had waited by then
+    were cancelled. From now on it would see whom we have chosen.
+    """
+    schedules = [found for each in chosen if (found := schedule_of(each.gate)) is not None]
+    if not schedules:
+        return chosen
+    rows = await load("limits/unended").fetch(connection, lane=home, schedules=schedules)
+    closed = {row["gate"] for row in rows}
+    return [each for each in chosen if each.gate not in closed]
 
 
 async def _pass(
@@ -264,6 +238,7 @@ class Admitter:
         self._quietener = notify.Quietener(clock)
         self._hinted: dict[int, dict[str, None]] = {}  # gates, by the lane that has to be locked for them
         self._with_news: dict[int, None] = {}  # lanes in which runs have ended that others wait for
+        self._ended: dict[int, None] = {}  # lanes in which runs have ended that others follow
         self._busy: dict[int, asyncio.TimerHandle] = {}  # lanes in which somebody else was at it
         self._later: dict[str, asyncio.TimerHandle] = {}  # gates that wait for tokens
         self._working: asyncio.Task[None] | None = None
@@ -273,7 +248,7 @@ class Admitter:
         for gate in gates:
             own = self._hinted.setdefault(home_of_gate(gate, self._lanes), {})
             if len(own) < MOST_HINTS:
-                own[gate] = None
+                own[to_look_at(gate)] = None
         self._begin()
 
     def hint_at_parents(self, lanes: Iterable[int]) -> None:
@@ -281,8 +256,13 @@ class Admitter:
         self._with_news.update(dict.fromkeys(lanes))
         self._begin()
 
+    def hint_at_ends(self, lanes: Iterable[int]) -> None:
+        """In these lanes, runs have ended after which others are to be submitted."""
+        self._ended.update(dict.fromkeys(lanes))
+        self._begin()
+
     def _begin(self) -> None:
-        if (self._hinted or self._with_news) and self._working is None:
+        if (self._hinted or self._with_news or self._ended) and self._working is None:
             # In a context of its own: it is none of the attempts whose end it follows.
             self._working = asyncio.create_task(self._work(), context=Context())
 
@@ -297,9 +277,11 @@ class Admitter:
 
     async def _work(self) -> None:
         try:
-            while self._hinted or self._with_news:
+            while self._hinted or self._with_news or self._ended:
                 if self._with_news:
                     await self._resolve(self._with_news.popitem()[0])
+                elif self._ended:
+                    await self._trigger(self._ended.popitem()[0])
                 else:
                     await self._admit(self._next())
         finally:
@@ -331,18 +313,30 @@ class Admitter:
     async def _resolve(self, lane: int) -> None:
         try:
             connection = await self._link.get()
-            resolved = await resolving.resolve(connection, lane)
+            resolved = await resolving.resolve(connection, lane, self._quietener)
         except ALL_DATABASE_ERRORS as error:
             # The keeper looks at all lanes.
             log.warning("releasing runs that wait for others waits for the database", lane=lane, cause=str(error))
             await self._link.mend(error)
             return
-        notify.send(connection, self._quietener.pass_on(resolved.wake_ups))
         self.hint(resolved.gates)
         self.hint_at_parents(resolved.lanes)
         if resolved.is_busy and lane not in self._busy:
             looking_again = asyncio.get_running_loop().call_later(TICK_SECONDS, self._resolve_now, lane)
             self._busy[lane] = looking_again
+
+    async def _trigger(self, lane: int) -> None:
+        try:
+            connection = await self._link.get()
+            triggered = await triggering.trigger(connection, lane)
+        except ALL_DATABASE_ERRORS as error:
+            # The keeper looks at all lanes.
+            log.warning("submitting runs that follow others waits for the database", lane=lane, cause=str(error))
+            await self._link.mend(error)
+            return
+        notify.send(connection, self._quietener.pass_on(triggered.wake_ups))
+        if triggered.is_more:
+            self.hint_at_ends([lane])
 
     def _resolve_now(self, lane: int) -> None:
         del self._busy[lane]

@@ -63,6 +63,14 @@ class CallersConnection:
                 if not _is_any_gone(answers):
                     return answers
 
+    async def execute(self, statement: str, *values: str) -> None:
+        with our_refusals():
+            await _settled(self.call(statement, *values))
+
+    def execute_sync(self, statement: str, *values: str) -> None:
+        with our_refusals():
+            _checked_blocking(self.call(statement, *values)).fetchall()
+
     async def finish(self, *values: str | None) -> None:
         """Finish a run; raises LeaseLost or RunCancelled, and then nothing of this transaction will happen."""
         self.check_transaction()

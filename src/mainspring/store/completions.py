@@ -10,7 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from mainspring.store.connection import transaction
-from mainspring.store.leases import END_RUNS, in_order_of_lanes
+from mainspring.store.leases import END_RUNS, TELL_CHAINS, in_order_of_lanes
 from mainspring.store.reports import conclude
 from mainspring.store.statements import load
 
@@ -35,13 +35,15 @@ class Completion(NamedTuple):
     results: list[bytes | None]
     reports: list[tuple[UUID, FinalReport]]  # of those runs that said something
     special: Sequence[UUID] = ()  # those of whose end more has to happen than a row of history
+    followed: Sequence[UUID] = ()  # those after which others are to be submitted
 
 
 class Completed(NamedTuple):
-    """Which leases were completed, and in which lanes others wait for some of their runs."""
+    """Which leases were completed, and in which lanes others wait for some of their runs, or follow them."""
 
     leases: set[UUID]
     told: set[int]
+    followed: set[int]
 
 
 async def complete(connection: Connection, worker_id: UUID, completions: Sequence[Completion]) -> Completed:
@@ -50,7 +52,7 @@ async def complete(connection: Connection, worker_id: UUID, completions: Sequenc
     The runs of the others have to be settled one by one. So has a lease that is sent again because its COMMIT went
     unanswered: whether it was recorded before is then looked up.
     """
-    completed = Completed(set(), set())
+    completed = Completed(set(), set(), set())
     async with _transaction_unless(connection.is_distributed, connection):
         for lane, of_lane in in_order_of_lanes(completions):
             answer = await _complete_lane(connection, worker_id, lane, of_lane)
@@ -58,6 +60,8 @@ async def complete(connection: Connection, worker_id: UUID, completions: Sequenc
             completed.leases.update(leases)
             if len(answer) > len(leases):
                 completed.told.add(lane)
+            if any(each.followed for each in of_lane if each.lease.id in leases):
+                completed.followed.add(lane)
     return completed
 
 
@@ -72,7 +76,7 @@ def _transaction_unless(is_left_out: bool, connection: Connection) -> AbstractAs
 async def _complete_lane(
     connection: Connection, worker_id: UUID, lane: int, completions: list[Completion]
 ) -> set[UUID]:
-    if connection.is_distributed and any(each.reports or each.special for each in completions):
+    if connection.is_distributed and any(each.reports or each.special or each.followed for each in completions):
         async with transaction(connection):
             return await _complete_and_conclude(connection, worker_id, lane, completions)
     return await _complete_and_conclude(connection, worker_id, lane, completions)
@@ -95,6 +99,9 @@ async def _complete_and_conclude(
     special = [run_id for each in completions if each.lease.id in completed for run_id in each.special]
     if special:
         await END_RUNS.execute(connection, lane=lane, runs=special)
+    followed = [run_id for each in completions if each.lease.id in completed for run_id in each.followed]
+    if followed:
+        await TELL_CHAINS.execute(connection, lane=lane, runs=followed)
     reports = [report for each in completions if each.lease.id in completed for report in each.reports]
     if reports:
         ended = [run_id for run_id, report in reports if report.has_rows]

@@ -10,6 +10,8 @@ import msgspec
 from mainspring.errors import InvalidInput
 from mainspring.model.dependency import Condition
 from mainspring.model.ids import lane_of
+from mainspring.model.lifecycle import State
+from mainspring.store.history import recorded_since
 from mainspring.store.statements import load
 
 if TYPE_CHECKING:
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
     from mainspring.model.dependency import Parent
     from mainspring.model.run import NewRun
-    from mainspring.store.connection import Connection
+    from mainspring.store.connection import Connection, Record
 
     Item = dict[str, Any]
 
@@ -74,6 +76,16 @@ def refuse_unknown(unknown: Iterable[UUID]) -> None:
             field="after",
             value=str(first),
         )
+
+
+async def states_of_parents(connection: Connection, lane: int, rows: Sequence[Record]) -> dict[UUID, State]:
+    """How those ended for which runs wait, of those that have."""
+    if not rows:
+        return {}
+    parents = [row["parent_id"] for row in rows]
+    ends = await load("dependencies/ends").fetch(connection, lane=lane, runs=parents, since=recorded_since(parents))
+    lost = {row["parent_id"]: State.LOST for row in rows if row["is_lost"]}
+    return lost | {row["run_id"]: State(row["state"]) for row in ends}
 
 
 def any_to_check(ids: Sequence[UUID], runs: Sequence[NewRun]) -> bool:

@@ -21,6 +21,12 @@ MOVING = (
     "held",
     "slot",
     "bucket",
+    "share_window",
+    "breaker_tally",
+    "breaker_probe",
+    "backlog_gate",
+    "backlog_entry",
+    "backlog_addition",
     "dependency",
     "flow",
     "dead",
@@ -40,6 +46,7 @@ MOVING = (
     "occurrence",
     "occurrence_past",
     "skipped",
+    "chain_news",
     "audit",
     "lane",
     "worker_heartbeat",
@@ -56,6 +63,10 @@ SHARED = (
     "queue",
     "limit_rule",
     "limit_revision",
+    "chain",
+    "breaker",
+    "breaker_opening",
+    "backlog_cap",
     "worker",
     "scheduler",
     "tally",
@@ -69,7 +80,19 @@ SHARED = (
 # Functions that submissions and people's acts call within a transaction of several statements, where Citus calls only
 # what is forced at its node. In return each statement in them has to name the lane itself: the argument as it is, which
 # has to be of the column's type. What copies rows from table to table cannot be forced.
-WITHIN_TRANSACTIONS = ("add_dependencies", "cancel_runs", "purge_runs", "requeue_runs", "submit_runs")
+WITHIN_TRANSACTIONS = (
+    "add_dependencies",
+    "add_entries",
+    "add_uncounted",
+    "adopt_children",
+    "cancel_runs",
+    "clear_entries",
+    "drop_waiting_runs",
+    "purge_runs",
+    "requeue_runs",
+    "submit_runs",
+    "take_places",
+)
 SHARDS = 32  # what moves between nodes: no cluster of ours uses more nodes than that
 
 

@@ -84,6 +84,12 @@ async def _own_number(connection: Connection) -> dict[str, int]:
     return {"number": random.randrange(1 << 30, (1 << 31) - 1)}
 
 
+async def is_outdated(connection: Connection, name: str, reference: JobRef, *, tenant_id: int) -> bool:
+    """Whether a newer version of the code has registered since: then what an older one declares changes nothing."""
+    newest, _ = await find(connection, name, tenant_id=tenant_id)
+    return reference.version < newest.version
+
+
 async def find(connection: Connection, name: str, *, tenant_id: int) -> tuple[JobRef, dict[str, Any]]:
     row = await load("jobs/find").fetchrow(connection, tenant=tenant_id, name=checked_name(name, "job"))
     if row is None:

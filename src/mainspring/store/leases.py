@@ -16,6 +16,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from mainspring.model.lifecycle import HoldReason, Outcome, State
+from mainspring.store import fan_outs
 from mainspring.store.columns import AttemptRecord
 from mainspring.store.confirming import confirm_at_commit
 from mainspring.store.connection import transaction
@@ -24,7 +25,7 @@ from mainspring.store.reports import conclude
 from mainspring.store.statements import load
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
     from datetime import timedelta
     from uuid import UUID
 
@@ -37,7 +38,8 @@ SETTLE = load("leases/settle")
 CLOSE = load("leases/close")
 END_RUNS = load("limits/end_runs")
 L = TypeVar("L", bound="OfLease")
-STARTED_AT, OUTCOME = (AttemptRecord._fields.index(name) for name in ("started_at", "outcome"))
+TELL_CHAINS = load("chains/tell")
+STARTED_AT, OUTCOME, JOB = (AttemptRecord._fields.index(name) for name in ("started_at", "outcome", "job_id"))
 
 
 class Lease(NamedTuple):
@@ -68,6 +70,7 @@ class Fate(Enum):
     RETRY = "retry"  # or snooze, which spends no attempt
     BURY = "bury"
     HOLD = "hold"
+    AWAIT_CHILDREN = "await_children"  # it has succeeded when these have
     GIVE_BACK = "give_back"
 
 
@@ -76,6 +79,7 @@ class Hold(NamedTuple):
 
     gates: str
     strangers: set[int]
+    reason: HoldReason = HoldReason.LIMIT
 
 
 class Settled(NamedTuple):
@@ -97,6 +101,7 @@ class Settled(NamedTuple):
     gates: str | None = None  # of which the run holds slots, one per line
     hold: Hold | None = None  # to wait at these gates
     schedule_gate: str | None = None  # None: no schedule has to know of its end
+    result: bytes | None = None  # kept while it waits for its children
 
 
 @dataclass(slots=True)
@@ -108,7 +113,9 @@ class Settlement:
     stale: int = 0
     cancelled: list[UUID] = field(default_factory=list)
     overruled: set[UUID] = field(default_factory=set)  # of these, history says something else than the worker
+    succeeded: set[UUID] = field(default_factory=set)  # of those: in a transaction of their own
     told: set[int] = field(default_factory=set)  # lanes in which others wait for runs that were settled
+    followed: set[int] = field(default_factory=set)  # lanes in which runs have ended that others follow
 
 
 async def claim(
@@ -153,18 +160,29 @@ async def of_worker(connection: Connection, lanes: int, worker_id: UUID) -> list
     )
 
 
-async def settle(connection: Connection, worker_id: UUID, batch: Sequence[Settled]) -> Settlement:
-    """Settle a batch in one transaction over all its lanes. Sending the same batch again changes nothing more."""
+async def settle(
+    connection: Connection, worker_id: UUID, batch: Sequence[Settled], followed: Collection[int] = ()
+) -> Settlement:
+    """Settle a batch in one transaction over all its lanes. Sending the same batch again changes nothing more.
+
+    `followed` are the jobs after whose runs others are submitted.
+    """
     settlement = Settlement()
     async with transaction(connection):
         await _mark_spread(connection, batch)
         records: list[tuple[Any, ...]] = []
         over: list[tuple[int, list[UUID]]] = []
         special: list[tuple[int, list[Settled]]] = []
+        ends: list[tuple[int, list[UUID]]] = []
         for lane, of_lane in in_order_of_lanes(batch):
             accepted, finished = await _settle_lane(connection, worker_id, lane, of_lane, settlement)
+            if any(each.fate is Fate.AWAIT_CHILDREN for each in accepted):
+                accepted = await _await_children(connection, lane, accepted, settlement)
             await _send_back(connection, lane, accepted)
             special.append((lane, [each for each in accepted if _is_special(each)]))
+            if followed and (over_and_followed := _over_of(followed, accepted)):
+                ends.append((lane, over_and_followed))
+                settlement.followed.add(lane)
             if lane in settlement.told:
                 await _tell_children(connection, lane, accepted)
             await _conclude(connection, lane, [each for each in accepted if each.report is not None])
@@ -175,6 +193,8 @@ async def settle(connection: Connection, worker_id: UUID, batch: Sequence[Settle
             await record_attempts(connection, records)
         for lane, some in special:  # after their rows of history, which say how they ended
             await _free_slots(connection, lane, some)
+        for lane, runs in ends:
+            await TELL_CHAINS.execute(connection, lane=lane, runs=runs)
         for lane, finished in over:
             await CLOSE.execute(connection, lane=lane, leases=finished)
     return settlement
@@ -234,6 +254,26 @@ def _cancelled_if_asked(settled: Settled, cancelled: str | None, settlement: Set
     return settled._replace(fate=Fate.END, record=tuple(record), is_traced=True, gates=gates, hold=None)
 
 
+async def _await_children(
+    connection: Connection, lane: int, accepted: list[Settled], settlement: Settlement
+) -> list[Settled]:
+    """Whose handler has returned waits for its children, if it has any: it may have failed to submit them."""
+    returned = [each.run_id for each in accepted if each.fate is Fate.AWAIT_CHILDREN]
+    waiting = await fan_outs.returned(connection, lane, returned)
+    settlement.told.add(lane)
+    return [
+        each if each.fate is not Fate.AWAIT_CHILDREN or each.run_id in waiting else _succeeded(each)
+        for each in accepted
+    ]
+
+
+def _succeeded(settled: Settled) -> Settled:
+    record = AttemptRecord(*settled.record)._replace(
+        state=State.SUCCEEDED.value, result=settled.result, payload=settled.payload
+    )
+    return settled._replace(fate=Fate.END, record=tuple(record))
+
+
 async def _look_at_refused(
     connection: Connection, worker_id: UUID, lane: int, refused: list[Settled], settlement: Settlement
 ) -> None:
@@ -253,6 +293,9 @@ async def _look_at_refused(
     settlement.stale += len(stale)
     settlement.overruled.update(
         each.run_id for each in refused if recorded.get((each.run_id, each.fence)) != each.record[OUTCOME]
+    )
+    settlement.succeeded.update(
+        each.run_id for each in refused if recorded.get((each.run_id, each.fence)) == Outcome.SUCCEEDED
     )
     # An attempt that finished itself in its own transaction was recorded without its last lines.
     recorded_before = [each.report for each in refused if each.report and (each.run_id, each.fence) in recorded]
@@ -294,11 +337,13 @@ async def _send_back(connection: Connection, lane: int, accepted: list[Settled])
             values["starts"] = [each.record[STARTED_AT] for each in some]
         if fate in (Fate.RETRY, Fate.GIVE_BACK):
             values["have_gates"] = [each.gates is not None for each in some]
-        if fate in (Fate.RETRY, Fate.BURY):
+        if fate in (Fate.RETRY, Fate.BURY, Fate.AWAIT_CHILDREN):
             values["spent"] = [each.spent for each in some]
         if fate is Fate.RETRY:
             values["delays"] = [each.delay for each in some]
             values["not_before"] = [each.not_before for each in some]
+        if fate is Fate.AWAIT_CHILDREN:
+            values["results"] = [each.result for each in some]
         if fate is Fate.HOLD:
             values["reasons"] = [_hold_reason(each).value for each in some]
             values["gates"] = [None if each.hold is None else each.hold.gates for each in some]
@@ -306,7 +351,7 @@ async def _send_back(connection: Connection, lane: int, accepted: list[Settled])
 
 
 def _hold_reason(settled: Settled) -> HoldReason:
-    return HoldReason.NO_HANDLER if settled.hold is None else HoldReason.LIMIT
+    return HoldReason.NO_HANDLER if settled.hold is None else settled.hold.reason
 
 
 async def _mark_spread(connection: Connection, batch: Iterable[Settled]) -> None:
@@ -316,8 +361,13 @@ async def _mark_spread(connection: Connection, batch: Iterable[Settled]) -> None
         await load("limits/spread").execute(connection, ids=sorted(strangers))
 
 
-# Where a run goes that does not end, as its slots see it.
-_WAITS = {Fate.RETRY: State.SCHEDULED, Fate.HOLD: State.HELD, Fate.BURY: State.DEAD}
+# Where a run goes that does not end, as its slots see it. Its children may need those that it holds: it keeps none.
+_WAITS = {
+    Fate.RETRY: State.SCHEDULED,
+    Fate.HOLD: State.HELD,
+    Fate.BURY: State.DEAD,
+    Fate.AWAIT_CHILDREN: State.SUCCEEDED,
+}
 
 
 def _is_special(settled: Settled) -> bool:
@@ -354,6 +404,11 @@ async def _tell_children(connection: Connection, lane: int, accepted: list[Settl
     ]
     if over:
         await load("dependencies/tell").execute(connection, lane=lane, runs=over)
+
+
+def _over_of(jobs: Collection[int], accepted: list[Settled]) -> list[UUID]:
+    """Runs of these jobs that are over now, by their end or as dead letters."""
+    return [each.run_id for each in accepted if each.fate in (Fate.END, Fate.BURY) and each.record[JOB] in jobs]
 
 
 async def prune_stale(connection: Connection, lane: int, older_than: timedelta, count: int) -> int:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from contextvars import Context
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 import structlog
 
 from mainspring.model.admission import LimitReached
+from mainspring.model.backlog import CapRule
 from mainspring.model.concurrency import (
-    NO_KEY,
+    HIGH_MARK,
     ONE_AT_A_TIME,
     Limit,
     LimitRule,
@@ -19,13 +20,15 @@ from mainspring.model.concurrency import (
     OnDead,
     Order,
     RuleBook,
+    home_of_gate,
+    is_mark,
     rule_id,
     schedule_of,
 )
 from mainspring.model.ids import lane_of
 from mainspring.model.rate import Rate
-from mainspring.store import jobs, notify
-from mainspring.store.connection import transaction
+from mainspring.store import chains, declaring, notify, openings
+from mainspring.store.declaring import revision_locked
 from mainspring.store.failures import ALL_DATABASE_ERRORS
 from mainspring.store.statements import load
 
@@ -34,40 +37,36 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from mainspring.clock import Clock
+    from mainspring.model.breaker import ProbeProgress
     from mainspring.store.connection import Connection, Record
     from mainspring.store.database import Database
+    from mainspring.store.declaring import Subject
     from mainspring.store.jobs import JobRef
 
 log = structlog.get_logger()
 
-REMEMBERED_SECONDS, STALE_SECONDS = 1.0, 5.0
+REMEMBERED_SECONDS, STALE_SECONDS = 0.5, 1.0
 COUNTED = 10_000  # of each limit, in each lane
 HOLDERS_SHOWN = 1_000
 NOBODY = RuleBook()
-
-
-class Subject(NamedTuple):
-    """Which limit: whose runs are counted together, and by what they are told apart."""
-
-    scope: LimitScope
-    name: str
-    key: str = NO_KEY
-
-    def __str__(self) -> str:
-        of = f"{self.scope} {self.name}".strip()
-        return f"{of} by {self.key}" if self.key else of
 
 
 # ── reading ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 async def book(connection: Connection, *, tenant_id: int, known: RuleBook = NOBODY) -> RuleBook:
-    """The limits of a tenant: the known ones, if none was written since."""
+    """The limits, caps and breakers of a tenant, and jobs that others follow: those known, unless one was written."""
     revision = str(await load("limits/revision").fetchval(connection))
     if known is not NOBODY and revision == known.revision:
         return known
     rows = await load("limits/book").fetch(connection, tenant=tenant_id)
-    return RuleBook((rule_of(row) for row in rows), revision)
+    breakers = await openings.rules(connection, tenant_id=tenant_id)
+    opened = await openings.of_tenant(connection, tenant_id=tenant_id) if breakers else []
+    followed = await chains.upstreams(connection, tenant_id=tenant_id)
+    caps = await load("backlog/book").fetch(connection, tenant=tenant_id)
+    return RuleBook(
+        (rule_of(row) for row in rows), revision, breakers, opened, followed, caps=(cap_of(row) for row in caps)
+    )
 
 
 def rule_of(row: Record) -> LimitRule:
@@ -81,7 +80,12 @@ def rule_of(row: Record) -> LimitRule:
         halts_on_dead=row["halts_on_dead"],
         is_spread=row["is_spread"],
         rate=None if row["rate"] is None else Rate(row["rate"], row["burst"]),
+        share=row["share"],
     )
+
+
+def cap_of(row: Record) -> CapRule:
+    return CapRule(row["id"], LimitScope(row["scope"]), row["name"], row["key"])
 
 
 async def listed(connection: Connection, *, tenant_id: int) -> list[Record]:
@@ -120,6 +124,10 @@ async def forget_full_buckets(connection: Connection, lane: int) -> None:
     await load("limits/forget_full_buckets").execute(connection, lane=lane)
 
 
+async def forget_windows(connection: Connection, lane: int) -> None:
+    await load("limits/forget_windows").execute(connection, lane=lane)
+
+
 async def free_leaked(connection: Connection, lane: int) -> list[tuple[UUID, str]]:
     """Give back slots that no run can hold; answers with them. There should never be one."""
     return [(row["run_id"], row["gate"]) for row in await load("limits/free_leaked").fetch(connection, lane=lane)]
@@ -139,7 +147,9 @@ async def reached_by(
         return None
     if (schedule_id := schedule_of(found["gate"])) is not None:
         return await _earlier(connection, lane_of(run_id), found, schedule_id, bound)
-    rules = await load("limits/rules_of_gates").fetch(connection, ids=[rule_id(found["gate"])])
+    if is_mark(found["gate"]):
+        return await _too_many_in_line(connection, lane_of(run_id), found, bound)
+    rule = await _rule_of_gate(connection, found["gate"])
     rows = [
         row
         for lane in range(lanes)
@@ -147,12 +157,43 @@ async def reached_by(
             connection, lane=lane, gate=found["gate"], turn=found["turn"], bound=bound, most=HOLDERS_SHOWN
         )
     ]
+    own = [holder for row in rows for holder in row["holders"]]
     return LimitReached(
-        rule=rule_of(rules[0]) if rules else None,
+        rule=rule,
         value=found["gate"].partition(":")[2] or None,
-        holders=[holder for row in rows for holder in row["holders"]],
+        holders=own if rule is None or not rule.share else await _holders_of_all(connection, rule, lanes),
         ahead=sum(row["ahead"] for row in rows),
+        probes=await _probes(connection, rule, lanes),
     )
+
+
+async def _holders_of_all(connection: Connection, rule: LimitRule, lanes: int) -> list[UUID]:
+    """Of a limit that is shared: whoever has its slots, of whatever value."""
+    rows = [row for lane in range(lanes) for row in await holders(connection, lane, rule, HOLDERS_SHOWN)]
+    return [row["run_id"] for row in rows]
+
+
+async def _too_many_in_line(connection: Connection, lane: int, found: Record, bound: int) -> LimitReached:
+    """How many wait before a run until their line has fewer."""
+    row = await load("limits/ahead").fetchrow(
+        connection, lane=lane, gate=found["gate"], turn=found["turn"], bound=bound, most=0
+    )
+    assert row is not None
+    return LimitReached(rule=HIGH_MARK, value=None, holders=(), ahead=row["ahead"])
+
+
+async def _rule_of_gate(connection: Connection, gate: str) -> LimitRule | None:
+    """The limit, or the breaker that is open there; None if it is gone."""
+    rows = await load("limits/rules_of_gates").fetch(connection, ids=[rule_id(gate)])
+    if rows:
+        return rule_of(rows[0])
+    return (await openings.rules_of(connection, [rule_id(gate)])).get(rule_id(gate))
+
+
+async def _probes(connection: Connection, rule: LimitRule | None, lanes: int) -> ProbeProgress | None:
+    if rule is None or rule.opening is None:
+        return None
+    return (await openings.progress(connection, home_of_gate(rule.number, lanes), [rule.id])).get(rule.id)
 
 
 async def _earlier(connection: Connection, lane: int, found: Record, schedule_id: UUID, bound: int) -> LimitReached:
@@ -184,7 +225,7 @@ async def put(
     reason: str,
 ) -> None:
     """Set a limit, inside a transaction. In force at its COMMIT."""
-    revision = int(await load("limits/lock").fetchval(connection))
+    revision = await revision_locked(connection)
     number = await load("limits/put").fetchval(
         connection,
         id=revision,  # no limit ever had it: numbers are part of the gates that runs carry
@@ -195,9 +236,11 @@ async def put(
         most=limit.most,
         rate=limit.rate,
         burst=limit.burst or 1,
+        share=limit.share or "",
         is_strict=limit.order is Order.STRICT,
         halts_on_dead=limit.on_dead is OnDead.HALT,
-        is_spread=subject.scope is not LimitScope.JOB,
+        # Who shares something with others is looked for in all lanes, and may be in any.
+        is_spread=subject.scope is not LimitScope.JOB or limit.share is not None,
         declared=None if declared is None else _document(declared),
         actor=actor,
         reason=reason,
@@ -213,7 +256,7 @@ async def put(
 
 async def remove(connection: Connection, subject: Subject, *, tenant_id: int, actor: str, reason: str) -> bool:
     """Answers whether there was one."""
-    await load("limits/lock").fetchval(connection)
+    await revision_locked(connection)
     found = await load("limits/remove").fetchval(
         connection,
         tenant=tenant_id,
@@ -236,53 +279,17 @@ async def mark_spread(connection: Connection, rules: Iterable[int]) -> None:
 async def declare(
     connection: Connection, job: str, reference: JobRef, limits: Sequence[Limit], *, tenant_id: int, actor: str
 ) -> None:
-    """Let what a job declares take effect, where the code says something else than it did before.
-
-    What somebody has set since stays, and an older version of the code changes nothing: so an old process that starts
-    again in a rolling deploy brings nothing back.
-    """
-    if not await _differences(connection, job, limits, tenant_id):
-        return
-    newest, _ = await jobs.find(connection, job, tenant_id=tenant_id)
-    if reference.version < newest.version:
-        return
-    async with transaction(connection):
-        await load("limits/lock").fetchval(connection)  # somebody may do the same at this moment
-        for key, limit in (await _differences(connection, job, limits, tenant_id)).items():
-            subject = Subject(LimitScope.JOB, job, key)
-            if limit is None:
-                await remove(connection, subject, tenant_id=tenant_id, actor=actor, reason="no longer declared")
-            else:
-                await put(
-                    connection, subject, limit, declared=limit, tenant_id=tenant_id, actor=actor, reason="declared"
-                )
-
-
-async def _differences(
-    connection: Connection, job: str, limits: Sequence[Limit], tenant_id: int
-) -> dict[str, Limit | None]:
-    """By key, what the code declares otherwise than it did; None: no more."""
-    rows = await listed(connection, tenant_id=tenant_id)
-    before = {
-        row["key"]: row["declared"]
-        for row in rows
-        if row["scope"] == LimitScope.JOB and row["name"] == job and row["declared"] is not None
-    }
-    now = {limit.key or NO_KEY: limit for limit in limits}
-    gone: dict[str, Limit | None] = dict.fromkeys(key for key in before if key not in now)
-    return gone | {key: limit for key, limit in now.items() if _loaded(before.get(key)) != limit}
+    """Let what a job declares take effect: see there."""
+    kind = declaring.Kind(listed, declared_limit, put, remove)
+    await declaring.declare(connection, kind, job, reference, limits, tenant_id=tenant_id, actor=actor)
 
 
 def declared_limit(text: str | None) -> Limit | None:
-    return _loaded(text)
+    return None if text is None else msgspec.json.decode(text, type=Limit)
 
 
 def _document(limit: Limit) -> str:
     return msgspec.json.encode(limit).decode()
-
-
-def _loaded(text: str | None) -> Limit | None:
-    return None if text is None else msgspec.json.decode(text, type=Limit)
 
 
 # ── remembering ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -296,12 +303,12 @@ class RuleBooks:
         self._clock = clock
         self._books: dict[int, tuple[RuleBook, float]] = {}
         self._looking: dict[int, asyncio.Task[RuleBook]] = {}
+        self._generation = 0  # how often one was forgotten
 
     async def of(self, tenant_id: int) -> RuleBook:
         """Whoever is the first in a while waits for it; else whoever finds it old has it read anew for the next."""
-        found = self._books.get(tenant_id)
-        if found is None:
-            return await asyncio.shield(self._look(tenant_id))
+        while (found := self._books.get(tenant_id)) is None:
+            await asyncio.shield(self._look(tenant_id))
         known, looked_at = found
         age = self._clock.monotonic() - looked_at
         if age > STALE_SECONDS:
@@ -309,6 +316,15 @@ class RuleBooks:
         if age > REMEMBERED_SECONDS:
             self._look(tenant_id)
         return known
+
+    async def anew(self, tenant_id: int) -> RuleBook:
+        """As it is by now: somebody here has just written one."""
+        self.forget(tenant_id)
+        return await self.of(tenant_id)
+
+    def forget(self, tenant_id: int) -> None:
+        self._books.pop(tenant_id, None)
+        self._generation += 1  # whoever is looking may see what was there before
 
     def _look(self, tenant_id: int) -> asyncio.Task[RuleBook]:
         looking = self._looking.get(tenant_id)
@@ -319,6 +335,7 @@ class RuleBooks:
         return looking
 
     async def _read(self, tenant_id: int) -> RuleBook:
+        generation = self._generation
         known, _ = self._books.get(tenant_id, (NOBODY, 0.0))
         try:
             async with self._database.acquire() as connection:
@@ -327,7 +344,8 @@ class RuleBooks:
             if tenant_id not in self._books:
                 raise
             log.warning("limits could not be read", cause=str(error))
-        self._books[tenant_id] = known, self._clock.monotonic()
+        if generation == self._generation:
+            self._books[tenant_id] = known, self._clock.monotonic()
         return known
 
     async def close(self) -> None:

@@ -11,41 +11,26 @@ the keeper looks now and then (`keeper/resolver.py`).
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from mainspring.model.dependency import Condition, Met, Otherwise, broken_error, filled_in, met
+from mainspring.model.dependency import Condition, Met, Otherwise, broken_error, met
 from mainspring.model.ids import by_lane, lane_of
 from mainspring.model.lifecycle import State
-from mainspring.model.payload import MAX_PAYLOAD_BYTES
-from mainspring.store import notify
+from mainspring.store import dependencies, fan_outs, inputs, notify
 from mainspring.store.connection import transaction
-from mainspring.store.history import recorded_since
 from mainspring.store.statements import load
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from uuid import UUID
 
-    from mainspring.model.dependency import Path
     from mainspring.store.connection import Connection, Record
-    from mainspring.store.statements import Statement
 
-RESULT_SIZES = load("dependencies/result_sizes")
-RESULTS = load("dependencies/results")
 MOST_NEWS = 1_000  # per transaction: it locks a lane
-MOST_BYTES = 8_000_000  # of results, in one transaction
-
-TOO_LARGE = {
-    "code": "inputs-do-not-fit",
-    "message": "With the results of the runs that it waited for, its arguments are too large, or not what they were.",
-}
-RESULT_GONE = {
-    "code": "result-gone",
-    "message": "A run whose result is one of its arguments has succeeded, and history has forgotten that result.",
-}
 
 
 class News(NamedTuple):
@@ -57,6 +42,7 @@ class News(NamedTuple):
     condition: Condition
     state: State | None  # None: it is not over, for example since it was requeued
     met: Met
+    inputs: str | None = None  # arguments that get its result
 
 
 class Resolved(NamedTuple):
@@ -68,6 +54,9 @@ class Resolved(NamedTuple):
     runs: int
     is_busy: bool = False  # somebody else is at it
 
+    def with_more(self, lanes: set[int], runs: int) -> Resolved:
+        return self._replace(lanes=self.lanes | lanes, runs=self.runs + runs)
+
 
 NOTHING = Resolved([], set(), set(), 0)
 
@@ -77,74 +66,79 @@ async def lanes_to_look_at(connection: Connection, lanes: int) -> list[int]:
     return sorted(row["lane"] for row in rows)
 
 
-async def resolve(connection: Connection, lane: int) -> Resolved:
-    """Tell those that wait for runs of a lane which of these have ended."""
+async def resolve(connection: Connection, lane: int, quietener: notify.Quietener | None = None) -> Resolved:
+    """Tell those that wait for runs of a lane which of these have ended.
+
+    What led to their release is forgotten after it: whoever waited for ten thousand runs is on its way meanwhile.
+    """
     async with transaction(connection):
         if await load("limits/lock_gates").fetchrow(connection, lane=lane) is None:
             return NOTHING._replace(is_busy=True)
         checked = await load("dependencies/check").fetchval(connection, lane=lane, count=MOST_NEWS)
-        news = await _news(connection, lane)
+        rows = await load("dependencies/news").fetch(connection, lane=lane, count=MOST_NEWS)
+        news = await _read(connection, lane, [row for row in rows if not row["is_of_fan_out"]])
         told = await _tell(connection, lane, news) if news else Told(NOTHING, set())
-    for other, children in told.elsewhere().items():
-        await _forget(connection, other, children)
-    is_more = len(news) == MOST_NEWS or checked == MOST_NEWS
-    return told.resolved._replace(lanes=told.resolved.lanes | ({lane} if is_more else set()))
+        of_fan_outs = [row for row in rows if row["is_of_fan_out"]]
+        joined = await fan_outs.join(connection, lane, of_fan_outs) if of_fan_outs else fan_outs.NOTHING
+    wake_ups = told.resolved.wake_ups
+    notify.send(connection, wake_ups if quietener is None else quietener.pass_on(wake_ups))
+    for each, children in told.by_lane().items():
+        await _forget(connection, each, children)
+    asked = await fan_outs.abandon(connection, lane, joined.over)
+    is_more = len(rows) == MOST_NEWS or checked == MOST_NEWS or joined.ended or joined.over
+    notify.send(connection, [notify.cancel(worker) for worker in asked])
+    moved = len(joined.ended) + len(joined.over)
+    return told.resolved.with_more({lane} if is_more else set(), moved)
 
 
 class Told(NamedTuple):
-    """What came of news, and which children wait for runs of other lanes no more."""
+    """What came of news, and which children wait for runs of which lanes no more."""
 
     resolved: Resolved
     gone: set[tuple[UUID, int]]
 
-    def elsewhere(self) -> dict[int, list[UUID]]:
+    def by_lane(self) -> dict[int, list[UUID]]:
         lanes: defaultdict[int, list[UUID]] = defaultdict(list)
         for child, lane in sorted(self.gone):
             lanes[lane].append(child)
         return lanes
 
 
-async def _news(connection: Connection, lane: int) -> list[News]:
-    rows = await load("dependencies/news").fetch(connection, lane=lane, count=MOST_NEWS)
-    return await _read(connection, lane, rows)
-
-
 async def _read(connection: Connection, lane: int, rows: Sequence[Record]) -> list[News]:
-    if not rows:
-        return []
-    parents = [row["parent_id"] for row in rows]
-    ends = await load("dependencies/ends").fetch(connection, lane=lane, runs=parents, since=recorded_since(parents))
-    states = {row["run_id"]: State(row["state"]) for row in ends}
-    return [_as_news(row, states.get(row["parent_id"], State.LOST if row["is_lost"] else None)) for row in rows]
+    states = await dependencies.states_of_parents(connection, lane, rows)
+    return [_as_news(row, states.get(row["parent_id"])) for row in rows]
 
 
-def _as_news(row: Record, state: State | None) -> News:
-    condition = Condition(row["condition"])
-    how = met(condition, Otherwise(row["otherwise"]), state)
-    return News(row["parent_id"], row["child_id"], row["lanes"], condition, state, how)
+def _as_news(row: Record, state: str | None) -> News:
+    verdict = _verdict(row["condition"], row["otherwise"], state)
+    return News(row["parent_id"], row["child_id"], row["lanes"], *verdict, row["inputs"])
+
+
+@cache  # there are few, and news come by the thousand
+def _verdict(condition: str, otherwise: str, state: str | None) -> tuple[Condition, State | None, Met]:
+    ended_as = None if state is None else State(state)
+    return Condition(condition), ended_as, met(Condition(condition), Otherwise(otherwise), ended_as)
 
 
 async def _tell(connection: Connection, lane: int, news: list[News]) -> Told:
     broken = {each.child_id: each for each in news if each.met is Met.NO}
     whole = {each.child_id: each.lanes for each in news if each.met is Met.YES and each.child_id not in broken}
     free = set(whole) - await _pending(connection, whole)
-    for each in await _all_news(connection, {child: whole[child] for child in free}):
+    for each in await _other_news(connection, {child: whole[child] for child in free}, news):
         if each.met is not Met.YES:
             free.discard(each.child_id)
         if each.met is Met.NO:
             broken[each.child_id] = each
-    filled = await _fill(connection, {child: whole[child] for child in free})
+    filled = await inputs.fill(connection, {child: whole[child] for child in free})
     errors = {child: _error(each) for child, each in broken.items()} | filled.errors
     released = await _release(connection, free - filled.later - set(filled.errors), filled.payloads)
     cancelled = await _cancel(connection, errors)
     moving = {*free, *errors} - filled.later
     over = await _over(connection, moving, {row["run_id"] for row in released} | cancelled)
-    if over:
-        await load("dependencies/forget").execute(connection, lane=lane, children=sorted(over))
     # Those that somebody is changing, and those whose turn is later, stay news.
     await _note(connection, lane, [each for each in news if each.child_id not in moving | filled.later])
     lanes_of = {each.child_id: each.lanes for each in news}
-    gone = {(child, other) for child in over for other in lanes_of[child] if other != lane}
+    gone = {(child, other) for child in over for other in lanes_of[child]}
     resolved = _resolved(released, cancelled)
     return Told(resolved._replace(lanes=resolved.lanes | ({lane} if filled.later else set())), gone)
 
@@ -159,17 +153,22 @@ async def _note(connection: Connection, lane: int, news: Sequence[News]) -> None
 
     What they go on waiting for has not ended: a dead letter may be requeued.
     """
-    for how in (Met.YES, Met.NOT_YET):
-        some = [each for each in news if each.met is how]
+    ended = [each for each in news if each.met is Met.YES]
+    collected = await inputs.collect(connection, lane, [(each.parent_id, each.child_id, each.inputs) for each in ended])
+    kept = [each for each in ended if each.inputs is not None and each.child_id not in collected]
+    await _forget_pairs(connection, lane, [each for each in ended if each.inputs is None])
+    for some, have_ended in ((kept, True), ([each for each in news if each.met is Met.NOT_YET], False)):
         if some:
-            parents = list({each.parent_id for each in some})
-            await load("dependencies/told").execute(
-                connection,
-                lane=lane,
-                parents=parents,
-                met=parents if how is Met.YES else [],
-                pairs=[f"{each.parent_id}{each.child_id}" for each in some],
-            )
+            await load("dependencies/told").execute(connection, lane=lane, **_pairs(some), have_ended=have_ended)
+
+
+async def _forget_pairs(connection: Connection, lane: int, news: Sequence[News]) -> None:
+    if news:
+        await load("dependencies/forget_pairs").execute(connection, lane=lane, **_pairs(news))
+
+
+def _pairs(news: Sequence[News]) -> dict[str, list[UUID]]:
+    return {"parents": [each.parent_id for each in news], "children": [each.child_id for each in news]}
 
 
 async def _pending(connection: Connection, children: Mapping[UUID, Sequence[int]]) -> set[UUID]:
@@ -185,91 +184,17 @@ async def _pending(connection: Connection, children: Mapping[UUID, Sequence[int]
     return pending
 
 
-async def _all_news(connection: Connection, children: Mapping[UUID, Sequence[int]]) -> list[News]:
-    """What those who wait for nothing more have not been told, in whatever lanes: it may be bad news."""
+async def _other_news(
+    connection: Connection, children: Mapping[UUID, Sequence[int]], judged: Iterable[News]
+) -> list[News]:
+    """What else those who wait for nothing more have not been told, in whatever lanes: it may be bad news."""
+    known = {(each.parent_id, each.child_id) for each in judged}
     found: list[News] = []
     for lane in sorted({*chain.from_iterable(children.values())}):
         some = [child for child, own in children.items() if lane in own]
         rows = await load("dependencies/news_of").fetch(connection, lane=lane, children=some)
-        found += await _read(connection, lane, rows)
-    return found
-
-
-class Inputs(NamedTuple):
-    """What a child gets as arguments: which results of runs of a lane go where."""
-
-    lane: int
-    parent: UUID
-    path: Path
-
-
-class Filled(NamedTuple):
-    """Arguments with results in them, by child; why others cannot have them; and whose turn is later."""
-
-    payloads: dict[UUID, bytes]
-    errors: dict[UUID, dict[str, str]]
-    later: set[UUID]
-
-
-async def _fill(connection: Connection, children: Mapping[UUID, Sequence[int]]) -> Filled:
-    """Put results of parents into arguments: of so many children that what is read stays small."""
-    inputs = await _inputs(connection, children)
-    filled = Filled({}, {}, set())
-    sizes = await _by_parent(connection, inputs, RESULT_SIZES, "sizes")
-    chosen = _chosen(inputs, sizes, filled)
-    results = await _by_parent(connection, chosen, RESULTS, "results")
-    for lane, some in by_lane(chosen):
-        for row in await load("dependencies/payloads").fetch(connection, lane=lane, runs=some):
-            places = [(each.path, results.get(each.parent)) for each in chosen[row["id"]]]
-            payload = filled_in(row["payload"], places)
-            if payload is None:
-                filled.errors[row["id"]] = TOO_LARGE
-            else:
-                filled.payloads[row["id"]] = payload
-    return filled
-
-
-def _chosen(inputs: Mapping[UUID, list[Inputs]], sizes: Mapping[UUID, int], filled: Filled) -> dict[UUID, list[Inputs]]:
-    """Those whose results are read now. The others' turn is later, or they never get theirs: noted in `filled`."""
-    chosen: dict[UUID, list[Inputs]] = {}
-    total = 0
-    for child, own in inputs.items():
-        size = sum(sizes.get(each.parent, 0) for each in own)
-        if any(each.parent not in sizes for each in own):
-            filled.errors[child] = RESULT_GONE
-        elif size > MAX_PAYLOAD_BYTES:
-            filled.errors[child] = TOO_LARGE
-        elif chosen and total + size > MOST_BYTES:
-            filled.later.add(child)
-        else:
-            chosen[child] = own
-            total += size
-    return chosen
-
-
-async def _inputs(connection: Connection, children: Mapping[UUID, Sequence[int]]) -> dict[UUID, list[Inputs]]:
-    """By child, which results of its parents go where."""
-    found: defaultdict[UUID, list[Inputs]] = defaultdict(list)
-    for lane in sorted({*chain.from_iterable(children.values())}):
-        some = [child for child, own in children.items() if lane in own]
-        for row in await load("dependencies/inputs").fetch(connection, lane=lane, children=some):
-            for parent, places in zip(row["parents"], msgspec.json.decode(row["places"]), strict=True):
-                found[row["child_id"]] += [Inputs(lane, parent, tuple(path)) for path in places]
-    return found
-
-
-async def _by_parent(
-    connection: Connection, inputs: Mapping[UUID, Sequence[Inputs]], statement: Statement, column: str
-) -> dict[UUID, Any]:
-    """What is asked about the parents of all of them, each once; those that are in history."""
-    lanes: defaultdict[int, set[UUID]] = defaultdict(set)
-    for each in chain.from_iterable(inputs.values()):
-        lanes[each.lane].add(each.parent)
-    found: dict[UUID, Any] = {}
-    for lane, parents in sorted(lanes.items()):
-        row = await statement.fetchrow(connection, lane=lane, runs=list(parents), since=recorded_since(parents))
-        if row is not None and row["runs"] is not None:
-            found |= dict(zip(row["runs"], row[column], strict=True))
+        unknown = [row for row in rows if (row["parent_id"], row["child_id"]) not in known]
+        found += await _read(connection, lane, unknown)
     return found
 
 
@@ -301,7 +226,7 @@ async def _over(connection: Connection, children: set[UUID], gone: set[UUID]) ->
 
 
 async def _forget(connection: Connection, lane: int, children: Sequence[UUID]) -> None:
-    """What others of their lanes have told them. If this fails, it is found when the last of those has ended."""
+    """What they waited for. If this fails, their news are found again, and when the last of their lanes has ended."""
     async with transaction(connection):
         if await load("limits/lock_gates").fetchrow(connection, lane=lane) is not None:
             await load("dependencies/forget").execute(connection, lane=lane, children=list(children))

@@ -54,6 +54,40 @@ async def cancel_waiting(
     return [row["id"] for row in rows]
 
 
+async def lock_running(connection: Connection, lane: int, run_ids: Sequence[UUID]) -> list[UUID]:
+    """Those of these runs that a worker has. Until COMMIT it keeps them: their leases are locked, in one order."""
+    rows = await load("leases/lock_of_runs").fetch(connection, lane=lane, runs=run_ids)
+    going_on = {run_id for row in rows for run_id, done in zip(row["ids"], row["done"], strict=True) if done == "0"}
+    return [run_id for run_id in run_ids if run_id in going_on]
+
+
+class Cancelled(NamedTuple):
+    """Which runs have ended or were asked to stop, and the workers that were asked."""
+
+    done: set[UUID]
+    workers: set[UUID]
+
+
+async def cancel_wherever(
+    connection: Connection, lane: int, run_ids: Sequence[UUID], *, tenant_id: int, actor: str, reason: str
+) -> Cancelled:
+    """End them where they wait; then ask for it in their leases; then once more, for those that moved meanwhile.
+
+    Each lease by itself: whoever settles locks several of them in an order of its own.
+    """
+    said: dict[str, Any] = {"tenant_id": tenant_id, "actor": actor, "reason": reason}
+    done = set(await cancel_waiting(connection, lane, run_ids, **said))
+    workers: set[UUID] = set()
+    for run_id in run_ids:
+        if run_id not in done and (worker := await request_cancel(connection, run_id, **said)) is not None:
+            done.add(run_id)
+            workers.add(worker)
+    left = [run_id for run_id in run_ids if run_id not in done]
+    if left:
+        done.update(await cancel_waiting(connection, lane, left, **said))
+    return Cancelled(done, workers)
+
+
 async def request_cancel(
     connection: Connection, run_id: UUID, *, tenant_id: int, actor: str, reason: str, detail: str = "{}"
 ) -> UUID | None:

@@ -12,6 +12,7 @@ from mainspring import wiring
 from mainspring.app.binding import blocking_call
 from mainspring.clock import instant
 from mainspring.errors import InvalidInput, NotIdle
+from mainspring.keeper.follower import Follower
 from mainspring.keeper.gatekeeper import Gatekeeper
 from mainspring.keeper.promoter import Promoter
 from mainspring.keeper.releaser import Releaser
@@ -124,6 +125,7 @@ class WaitingWork:
         self._releaser = Releaser(lanes=lanes, clock=app.clock)
         self._gatekeeper = Gatekeeper(lanes=lanes, clock=app.clock)
         self._resolver = Resolver(lanes=lanes, clock=app.clock, heard_of_gates=self._gatekeeper.hint)
+        self._follower = Follower(lanes=lanes, clock=app.clock)
         self.next_due_at: datetime | None = None  # when the next run is due that waits for its time
         self.when_stuck: Callable[[], Awaitable[None]] = _wait_on  # called while handlers wait and nothing finishes
 
@@ -152,12 +154,20 @@ class WaitingWork:
         await self._submitter.until_admitted()
         await self._until_quiet()
         has_resolved = await self._resolver.step(self._connection) == 0.0
+        has_followed = await self._follower.step(self._connection) == 0.0
         has_passed = await self._gatekeeper.step(self._connection) == 0.0
         is_due = await self._promote()
         await self._releaser.step(self._connection)
         is_waiting = await self._stir()
         await self._until_quiet()  # it may have claimed something between the looks, and finished it
-        return has_resolved or has_passed or is_due or is_waiting or self._worker.parts.flusher.accepted != done
+        return (
+            has_resolved
+            or has_followed
+            or has_passed
+            or is_due
+            or is_waiting
+            or self._worker.parts.flusher.accepted != done
+        )
 
     async def _promote(self) -> bool:
         """Put what is due in line; answers whether there was something."""
@@ -199,6 +209,7 @@ class WaitingWork:
                 await self.when_stuck()
                 glances = 0
         await self._worker.parts.flusher.drained()
+        await self._worker.parts.breakers.flush()
         await self._worker.parts.admitter.until_idle()  # what has ended may have let others pass their limits
         if failure := self._worker.failure():
             raise failure

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from mainspring.keeper.backlog_keeper import BacklogKeeper
 from mainspring.keeper.expirer import Expirer
+from mainspring.keeper.follower import Follower
 from mainspring.keeper.gatekeeper import Gatekeeper
 from mainspring.keeper.keeper import Keeper
 from mainspring.keeper.partitioner import Partitioner
@@ -47,10 +49,12 @@ def keeper(database: Database, lanes: int, clock: Clock) -> tuple[Keeper, Keeper
         promoter,
         gatekeeper,
         resolver,
+        Follower(lanes=lanes, clock=clock),
         Releaser(lanes=lanes, clock=clock),
         Rescuer(lanes=lanes, clock=clock),
         Expirer(lanes=lanes),
         Reranker(lanes=lanes, clock=clock),
+        BacklogKeeper(lanes=lanes),
         Sampler(),
         Sweeper(lanes=lanes),
         Pruner(lanes=lanes),

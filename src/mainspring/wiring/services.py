@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 from mainspring.control.backfilling import Backfilling
 from mainspring.control.backfills import Backfills
+from mainspring.control.backlogs import Backlogs
+from mainspring.control.breakers import Breakers
 from mainspring.control.calendars import Calendars
+from mainspring.control.chains import Chains
 from mainspring.control.dead import DeadLetters
 from mainspring.control.declared import DeclaredSchedules
 from mainspring.control.definitions import Definitions
@@ -66,6 +69,9 @@ class Services:
     jobs: Jobs
     queues: Queues
     limits: Limits
+    chains: Chains
+    breakers: Breakers
+    backlogs: Backlogs
     workers: Workers
     operations: Operations
     schedules: Schedules
@@ -205,6 +211,9 @@ def services(store: Store, clock: Clock, application: Application) -> Services:
         jobs=Jobs(database=database, lanes=lanes),
         queues=Queues(database=database, lanes=lanes),
         limits=Limits(database=database, lanes=lanes),
+        chains=Chains(database=database),
+        breakers=Breakers(database=database, lanes=lanes),
+        backlogs=Backlogs(database=database, lanes=lanes, books=made.rule_books),
         workers=Workers(database=database),
         operations=made.operations,
         schedules=made.schedules,

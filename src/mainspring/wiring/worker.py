@@ -17,6 +17,7 @@ from mainspring.store.submissions import new_uuid
 from mainspring.wiring.keeper import keeper
 from mainspring.worker.active_leases import ActiveLeases, LeaseReconciler
 from mainspring.worker.attempt_log import AttemptLog
+from mainspring.worker.breakers import BreakerMonitor
 from mainspring.worker.claimer import Claimer
 from mainspring.worker.current_attempt import captured
 from mainspring.worker.environment import NOTHING
@@ -118,6 +119,13 @@ class WorkerAssembly:
             database=self.database, clock=self.worker.clock, name="worker admit", lanes=self.worker.lanes
         )
         gating = Gating(worker=self.worker, lines=self.registered.lines, handlers=self.registered.handlers)
+        breakers = BreakerMonitor(
+            worker=self.worker,
+            database=self.database,
+            handlers=self.registered.handlers,
+            gating=gating,
+            heard_of_gates=admitter.hint,
+        )
         settlements = SettlementLog(
             attempts=attempt_log,
             leases=leases,
@@ -126,13 +134,17 @@ class WorkerAssembly:
             heard_of_later=hints.heard_of_later,
             heard_of_gates=admitter.hint,
             heard_of_parents=admitter.hint_at_parents,
+            heard_of_ends=admitter.hint_at_ends,
+            breakers=breakers,
         )
         flusher = Flusher(
             worker=self.worker,
             link=links["flush"],
             settled=settlements.note,
             completed=settlements.note_completed,
+            followed_jobs=gating.followed_jobs,
             max_unsettled=self.settings.max_unsettled,
+            failed_probes=breakers.failed_probes,
         )
         executor = self._executor(performer, flusher, has_room, gating)
         claimer = self._claimer(links["claim"], executor, flusher, leases)
@@ -167,6 +179,8 @@ class WorkerAssembly:
             overlap_guard=OverlapGuard(clock=self.worker.clock, lease_time=self.settings.lease_time, executor=executor),
             monitor=monitor,
             admitter=admitter,
+            gating=gating,
+            breakers=breakers,
             links=tuple(links.values()),
             background=(keeping.run,) if self.settings.keeper else (),
         )

@@ -7,6 +7,7 @@ slot only. Those that stepped aside came before all that are still in line, so t
 from __future__ import annotations
 
 from collections import deque
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from mainspring.model.run import PRIORITIES
@@ -31,6 +32,9 @@ class Buffer:
 
     def __len__(self) -> int:
         return self.in_line + self.aside
+
+    def __iter__(self) -> Iterator[Work]:
+        return chain.from_iterable((*self._in_line, *self._aside))
 
     def add(self, works: Sequence[Work]) -> None:
         in_line = self._in_line

@@ -136,6 +136,12 @@ class Executor:
             self._settle(work.held_at(hold, self.now()))
         return free
 
+    def hold_gated(self) -> None:
+        """Of what waits here, let those that have to pass a gate by now do so: a breaker has opened."""
+        if self._gating is not None:
+            waiting = [run for work in self._buffer for run in work.runs] + self.capacity.gatherer.runs
+            self._without_gated(self._gating, [run for run in waiting if not run.is_settled and not run.is_cancelled])
+
     def _start_or_give_back(self, works: list[Work]) -> None:
         """Runs that may not wait here: if their claim was answered so late that the slot is gone, so are they."""
         for work in works:

@@ -16,7 +16,7 @@ import structlog
 
 from mainspring.errors import NodeUnreachable, ValueNotStorable
 from mainspring.model.lifecycle import Outcome, State
-from mainspring.store import completions, leases
+from mainspring.store import completions, leases, openings
 from mainspring.store.columns import AttemptRecord
 from mainspring.store.completions import Completed
 from mainspring.store.failures import DATABASE_ERRORS
@@ -25,7 +25,7 @@ from mainspring.worker.handler_errors import error_document
 from mainspring.worker.successes import Success, Successes, in_batches
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from mainspring.store.completions import Completion
     from mainspring.store.leases import L, Lease, Settled, Settlement
@@ -43,7 +43,7 @@ TRICKLE = 2  # so few results in a flush are no load: the next one need not wait
 ASIDE_SECONDS = 0.5  # between two looks whether what was put aside can be delivered
 COALESCE_SECONDS = 0.002  # results that arrive together travel together
 
-NONE_COMPLETED = Completed(set(), set())
+NONE_COMPLETED = Completed(set(), set(), set())
 NOT_STORABLE = '"code":"result-not-storable"'
 
 # What PostgreSQL says when a value itself cannot be stored.
@@ -59,14 +59,19 @@ class Flusher:
         worker: WorkerIdentity,
         link: Link,
         settled: Callable[[list[Settled], Settlement], None],
-        completed: Callable[[list[WholeLease], set[int]], None],
+        completed: Callable[[list[WholeLease], Completed], None],
+        followed_jobs: Callable[[], Collection[int]] = tuple,
         max_unsettled: int = MAX_UNSETTLED,
+        failed_probes: Callable[[list[Settled]], dict[int, str]] | None = None,
     ) -> None:
         self._worker_id = worker.id
         self._link = link
         self._clock = worker.clock
         self._settled = settled
         self._completed = completed
+        self._followed_jobs = followed_jobs  # after whose runs others are submitted
+        self._lanes = worker.lanes
+        self._failed_probes = failed_probes
         self._max_unsettled = max_unsettled
         self._under_way = 0  # of a batch that is being delivered, or put aside
         self._leases_aside: list[SentLease] = []  # of lanes that cannot be reached
@@ -152,9 +157,12 @@ class Flusher:
         if again:
             batch += await self._complete(again)
         for some in in_batches(whole, MAX_BATCH):
-            batch += await self._complete([_sent(each) for each in some])
+            batch += await self._complete([self._sent(each) for each in some])
         for start in range(0, len(batch), MAX_BATCH):
             await self._deliver(batch[start : start + MAX_BATCH])
+
+    def _sent(self, whole: WholeLease) -> SentLease:
+        return SentLease(whole, whole.completion(self._followed_jobs()))
 
     async def _let_a_batch_gather(self) -> None:
         if self._waiting >= FULL_BATCH:
@@ -175,7 +183,7 @@ class Flusher:
         That is the runs of leases that are not as they should be: sent before, or no longer ours.
         """
         sent, found = await self._completed_leases(sent)
-        self._note_completed([each.whole for each in sent if each.lease.id in found.leases], found.told)
+        self._note_completed([each.whole for each in sent if each.lease.id in found.leases], found)
         return [each.settled() for one in sent if one.lease.id not in found.leases for each in one.whole.successes]
 
     async def _completed_leases(self, sent: list[SentLease]) -> tuple[list[SentLease], Completed]:
@@ -208,11 +216,11 @@ class Flusher:
             self.failing_since = None  # the database answers: it is the node that does not
         return found
 
-    def _note_completed(self, completed: list[WholeLease], told: set[int]) -> None:
+    def _note_completed(self, completed: list[WholeLease], found: Completed) -> None:
         count = sum(len(each.successes) for each in completed)
         self._under_way -= count
         self.accepted += count
-        self._completed(completed, told)
+        self._completed(completed, found)
 
     async def _deliver(self, batch: list[Settled]) -> None:
         """Settle a batch, however often the connection breaks on the way."""
@@ -240,7 +248,9 @@ class Flusher:
 
     async def _settle(self, batch: list[Settled]) -> Settlement:
         connection = await self._link.get()
-        return await leases.settle(connection, self._worker_id, batch)
+        if self._failed_probes is not None and (failed := self._failed_probes(batch)):
+            await openings.put_off(connection, self._lanes, failed)  # before their slots are free for the next
+        return await leases.settle(connection, self._worker_id, batch, self._followed_jobs())
 
     async def _deliver_around_culprit(self, batch: list[Settled], error: Exception) -> None:
         """One unstorable result must not hold up its neighbours: halve until it is alone, then say so."""
@@ -270,10 +280,6 @@ class SentLease(NamedTuple):
     @property
     def lease(self) -> Lease:
         return self.completion.lease
-
-
-def _sent(whole: WholeLease) -> SentLease:
-    return SentLease(whole, whole.completion())
 
 
 def _is_replaced(batch: list[Settled]) -> bool:

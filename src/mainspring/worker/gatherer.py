@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from mainspring.model.fan_out import of_chunk
 from mainspring.store.columns import EXPIRES_AT, JOB, JOB_VERSION, PRIORITY, SPECIAL
 from mainspring.worker.work import Work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from typing import NoReturn
 
     from mainspring.store.instants import Micros
 
@@ -55,6 +57,10 @@ class ChunkCall(Work):
     @property
     def has_begun(self) -> bool:
         return True  # from when its runs begin, and it never stands anywhere as one that runs before that
+
+    def fan_out(self) -> NoReturn:
+        assert self.handler is not None
+        raise of_chunk(self.handler.name)
 
     def begin(self, runs: Sequence[Work], items: Sequence[object]) -> None:
         """These of its runs begin. What the first of them to run out of time has left is the limit of the call."""
@@ -113,6 +119,10 @@ class Gatherer:
     def lines(self) -> set[int]:
         """Where more runs are welcome."""
         return {group.line for group in self._groups.values()}
+
+    @property
+    def runs(self) -> list[Work]:
+        return [run for group in self._groups.values() for run in group.runs]
 
     def space_in(self, line: int) -> int:
         """How many more runs of this line would fill its groups."""

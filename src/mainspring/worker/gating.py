@@ -1,14 +1,17 @@
-"""Whether a claimed run may start under the limits there are now.
+"""Whether a claimed run may start under the limits and circuit breakers there are now.
 
 Most runs with limits passed their gates before they came in line. Others did not, or passed others: they were accepted
-before a limit was set, fired by a schedule, or changed. They go to wait at their gates, and no attempt is spent.
+before a limit was set, fired by a schedule, or changed; or their breaker has opened since. They go to wait at their
+gates, and no attempt is spent.
 """
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from mainspring.model.concurrency import covers, gates_of, home_of_gate, rule_id
+from mainspring.model.lifecycle import HoldReason
 from mainspring.store import limits
 from mainspring.store.columns import PAYLOAD
 from mainspring.store.leases import Hold
@@ -22,6 +25,9 @@ if TYPE_CHECKING:
     from mainspring.worker.work import Work
 
 
+MOST_CLOSED = 10_000  # remembered
+
+
 class Gating:
     """The limits as this worker knows them: since the last time it was told of a change, or looked."""
 
@@ -30,23 +36,50 @@ class Gating:
         self._lanes = worker.lanes
         self._lines = lines
         self._handlers = handlers
-        self._book = limits.NOBODY
+        self._clock = worker.clock
+        self.book = limits.NOBODY
+        self.closed_at: dict[tuple[str, str], int] = {}  # when it learned that a breaker had closed, in microseconds
+        self._refreshing = asyncio.Lock()
         self._has_limits: dict[int, bool] = {}
+        self._followed: frozenset[int] = frozenset()
+        self.has_opened = asyncio.Event()  # a breaker, since somebody cleared this
+
+    def followed_jobs(self) -> frozenset[int]:
+        """The jobs after whose runs others are submitted."""
+        return self._followed
 
     async def refresh(self, connection: Connection) -> None:
-        known = self._book
-        self._book = await limits.book(connection, tenant_id=self._tenant_id, known=known)
-        if self._book is not known:
+        async with self._refreshing:  # so that nobody puts back an older one
+            known = self.book
+            self.book = await limits.book(connection, tenant_id=self._tenant_id, known=known)
+            if self.book is known:
+                return
             self._has_limits.clear()
+            followed = self.book.followed
+            self._followed = frozenset(number for number, each in self._handlers.items() if each.name in followed)
+            self._compare(known.open_breakers.values, self.book.open_breakers.values)
+
+    def _compare(self, before: frozenset[tuple[str, str]], now: frozenset[tuple[str, str]]) -> None:
+        """Which breakers have opened and closed."""
+        for each in before - now:
+            self.closed_at.pop(each, None)  # they stand in the order in which they closed
+            self.closed_at[each] = self._clock.micros()
+        while len(self.closed_at) > MOST_CLOSED:
+            del self.closed_at[next(iter(self.closed_at))]
+        if not now <= before:
+            self.has_opened.set()
 
     def has_limits(self, line: int) -> bool:
         """Whether runs of this line may be under any: asked for each claim, and seldom so."""
         found = self._has_limits.get(line)
         if found is None:
             queue = self._lines[line].queue
-            found = any(self._book.of(handler.name, queue) for handler in self._handlers.values())
+            found = any(self._applies(handler.name, queue) for handler in self._handlers.values())
             self._has_limits[line] = found
         return found
+
+    def _applies(self, job: str, queue: str) -> bool:
+        return bool(self.book.of(job, queue)) or self.book.open_breakers.has(job)
 
     def sort(self, works: Iterable[Work]) -> tuple[list[Work], list[tuple[Work, Hold]]]:
         """Those that may start, and those that have to wait at their gates first."""
@@ -63,9 +96,16 @@ class Gating:
     def _hold(self, work: Work) -> Hold | None:
         if work.handler is None:
             return None  # it will be held for that
-        rules = self._book.of(work.handler.name, self._lines[work.line].queue)
-        wanted = gates_of(rules, work.row[PAYLOAD], is_accepted=True)
-        if wanted is None or covers(work.gates, wanted):
+        rules = self.book.of(work.handler.name, self._lines[work.line].queue)
+        own = gates_of(rules, work.row[PAYLOAD], is_accepted=True)
+        # Before all limits: whoever waits for a breaker to close holds nothing that others wait for.
+        breaker = self.book.open_breakers.gate_for(work.handler.name, work.row[PAYLOAD])
+        gates = [gate for gate in (breaker, own) if gate is not None]
+        if not gates or covers(work.gates, wanted := "\n".join(gates)):
             return None
-        strangers = {rule_id(gate) for gate in wanted.split("\n") if home_of_gate(gate, self._lanes) != work.lease.lane}
-        return Hold(wanted, strangers - {rule.id for rule in rules if rule.is_spread})
+        strangers = {rule_id(gate) for gate in (own or "").split("\n") if self._is_elsewhere(gate, work)}
+        reason = HoldReason.LIMIT if breaker is None else HoldReason.BREAKER
+        return Hold(wanted, strangers - {rule.id for rule in rules if rule.is_spread}, reason)
+
+    def _is_elsewhere(self, gate: str, work: Work) -> bool:
+        return bool(gate) and home_of_gate(gate, self._lanes) != work.lease.lane

@@ -70,7 +70,7 @@ def returned(work: Work, handler: Handler, result: Any, now: Micros) -> Settled 
         data = handler.returns.encode(result)
     except InvalidInput as error:
         return work.hopeless(error, now)
-    return work.success(data, now)
+    return work.awaiting_children(data, now) if work.has_children else work.success(data, now)
 
 
 def raised(work: Work, error: BaseException, now: Micros) -> Settled:

@@ -17,7 +17,7 @@ from mainspring.errors import (
     RowExists,
     did_you_mean,
 )
-from mainspring.store import jobs, limits, workers
+from mainspring.store import backlog_caps, breakers, chains, jobs, limits, workers
 from mainspring.store.confirming import REGISTRATIONS_LANE, confirm
 from mainspring.store.link import Link
 from mainspring.store.migrate import installation_of
@@ -147,8 +147,48 @@ class Registration:
                 tenant_id=self._worker.tenant_id,
                 actor=f"mainspring {self._version}",
             )
+            await chains.declare(
+                connection,
+                handler.name,
+                reference,
+                handler.definition.after,
+                tenant_id=self._worker.tenant_id,
+                actor=f"mainspring {self._version}",
+            )
+            await breakers.declare(
+                connection,
+                self._worker.lanes,
+                handler.name,
+                reference,
+                handler.definition.breaker,
+                tenant_id=self._worker.tenant_id,
+                actor=f"mainspring {self._version}",
+            )
+            await backlog_caps.declare(
+                connection,
+                handler.name,
+                reference,
+                handler.definition.backlog,
+                tenant_id=self._worker.tenant_id,
+                actor=f"mainspring {self._version}",
+            )
             handlers[reference.id] = handler
+        await self._warn_of_unknown(connection)
         return handlers
+
+    async def _warn_of_unknown(self, connection: Connection) -> None:
+        """Of jobs that follow others which nobody has registered: these may come later, or be misspelt."""
+        followed = {each.job: handler.name for handler in self._registry for each in handler.definition.after}
+        if not followed:
+            return
+        known = set((await jobs.all_names(connection, tenant_id=self._worker.tenant_id)).values())
+        for upstream in sorted(followed.keys() - known):
+            log.warning(
+                "a job follows one that nobody has registered yet",
+                job=followed[upstream],
+                after=upstream,
+                hint=did_you_mean(upstream, known),
+            )
 
     async def _open_lines(self, connection: Connection) -> Lines:
         found = await jobs.open_lines(connection, self._registry.lines, tenant_id=self._worker.tenant_id)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mainspring.errors import InvalidInput, JobNotFound, did_you_mean
 from mainspring.model.arguments import Arguments, hints_of
+from mainspring.model.chain import circular, cycle_through
 from mainspring.model.chunk import ChunkArguments, answer_type_of
 from mainspring.model.payload import MAX_PAYLOAD_BYTES, encode
 from mainspring.model.results import PLAIN, ReturnType, return_type_of
@@ -95,7 +97,21 @@ class Registry:
                 value=handler.name,
             )
         self.environment.check(handler.arguments.injected.values())
+        if handler.definition.after:
+            self._check_after(handler)
         self._handlers[handler.name] = handler
+
+    def _check_after(self, handler: Handler) -> None:
+        """Whoever submits it after others gives it their results, and nothing else."""
+        for each in handler.definition.after:
+            handler.arguments.check_following(each.job, each.result)
+        follows: defaultdict[str, list[str]] = defaultdict(list)
+        for one in (*self, handler):
+            for each in one.definition.after:
+                follows[each.job].append(one.name)
+        cycle = cycle_through(handler.name, follows)
+        if cycle is not None:
+            raise circular(cycle)
 
     def find(self, name: str) -> Handler:
         try:

@@ -21,9 +21,11 @@ if TYPE_CHECKING:
     from mainspring.store.database import Database
     from mainspring.store.link import Link
     from mainspring.worker.attempt_log import AttemptLog
+    from mainspring.worker.breakers import BreakerMonitor
     from mainspring.worker.claimer import Claimer
     from mainspring.worker.executor import Executor
     from mainspring.worker.flusher import Flusher
+    from mainspring.worker.gating import Gating
     from mainspring.worker.performer import Performer
     from mainspring.worker.registration import Lines, WorkerIdentity
     from mainspring.worker.reporter import Reporter
@@ -59,6 +61,8 @@ class WorkerParts:
     overlap_guard: OverlapGuard
     monitor: SettlementMonitor
     admitter: Admitter
+    gating: Gating
+    breakers: BreakerMonitor
     links: Sequence[Link]
     background: Sequence[Callable[[], Coroutine[Any, Any, None]]] = ()
 
@@ -102,7 +106,8 @@ class RunningWorker:
         self._surroundings = surroundings
         self._claiming = asyncio.create_task(parts.claimer.run())
         others = [parts.flusher.run, parts.sync.run, parts.reporter.run, parts.overlap_guard.run]
-        loops = [*others, parts.attempt_log.run, self._give_back_stale, *parts.background]
+        own = [parts.attempt_log.run, parts.breakers.run, self._give_back_stale, self._hold_gated]
+        loops = [*others, *own, *parts.background]
         self._loops = [self._claiming, *(asyncio.create_task(loop()) for loop in loops)]
 
     async def _give_back_stale(self) -> None:
@@ -110,6 +115,13 @@ class RunningWorker:
         while True:
             await self._clock.sleep(STALE_LOOK_SECONDS)
             self.parts.executor.give_back_waiting(older_than=STALE_SECONDS)
+
+    async def _hold_gated(self) -> None:
+        """What waits here when a breaker opens would start all the same."""
+        while True:
+            await self.parts.gating.has_opened.wait()
+            self.parts.gating.has_opened.clear()
+            self.parts.executor.hold_gated()
 
     def heartbeat_arrived(self) -> None:
         """A heartbeat of this worker reached the database."""
@@ -180,6 +192,7 @@ class RunningWorker:
                 while not self.parts.executor.is_idle:
                     await asyncio.sleep(0.005)
                 await self.parts.flusher.drained()
+                await self.parts.breakers.flush()
 
     async def _depart(self) -> None:
         """Say good-bye. What could not be given back is taken over, and nobody calls it a crash."""

@@ -18,10 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from uuid import UUID
 
+    from mainspring.store.completions import Completed
     from mainspring.store.connection import Connection
     from mainspring.store.leases import Settled, Settlement
     from mainspring.worker.active_leases import ActiveLeases
     from mainspring.worker.attempt_log import AttemptLog
+    from mainspring.worker.breakers import BreakerMonitor
     from mainspring.worker.flusher import Flusher
     from mainspring.worker.successes import WholeLease
 
@@ -41,6 +43,8 @@ class SettlementLog:
         heard_of_later: Callable[[], None],
         heard_of_gates: Callable[[Iterable[str]], None],
         heard_of_parents: Callable[[Iterable[int]], None],
+        heard_of_ends: Callable[[Iterable[int]], None],
+        breakers: BreakerMonitor,
     ) -> None:
         self._attempts = attempts
         self._leases = leases
@@ -48,7 +52,9 @@ class SettlementLog:
         self._has_room = has_room
         self._heard_of_later = heard_of_later
         self._heard_of_gates = heard_of_gates
+        self._breakers = breakers
         self._heard_of_parents = heard_of_parents  # lanes in which runs ended that others wait for
+        self._heard_of_ends = heard_of_ends  # lanes in which runs ended that others follow
 
     def note(self, batch: list[Settled], settlement: Settlement) -> None:
         try:
@@ -63,8 +69,10 @@ class SettlementLog:
             self._heard_of_later()
         self._heard_of_gates(gate for each in batch if _is_special(each) for gate in _gates(each))
         self._heard_of_parents(settlement.told)
+        self._heard_of_ends(settlement.followed)
+        self._breakers.note(batch, settlement)
 
-    def note_completed(self, completed: list[WholeLease], told: set[int]) -> None:
+    def note_completed(self, completed: list[WholeLease], found: Completed) -> None:
         """All runs of these leases succeeded, and the database has recorded it; in some lanes others wait for them."""
         try:
             self._attempts.note_completed(completed)
@@ -82,7 +90,9 @@ class SettlementLog:
             if each.work.row[SPECIAL] is not None
             for gate in _lines(each.work.gates) + _of_schedule(each.work.schedule_gate)
         )
-        self._heard_of_parents(told)
+        self._heard_of_parents(found.told)
+        self._heard_of_ends(found.followed)
+        self._breakers.note_completed(completed)
 
 
 def _is_special(settled: Settled) -> bool:

@@ -26,7 +26,7 @@ def never_again(fate: Fate, state: State) -> tuple[Fate, State]:
     What would be retried is dead; what was stopped through no fault of its own (a drain, a lost connection) is lost.
     """
     match fate:
-        case Fate.END | Fate.BURY:
+        case Fate.END | Fate.BURY | Fate.AWAIT_CHILDREN:  # which is not a start
             return fate, state
         case Fate.RETRY:
             return Fate.BURY, State.DEAD

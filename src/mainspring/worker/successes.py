@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from mainspring.store.columns import ID, SPECIAL
+from mainspring.store.columns import ID, JOB, SPECIAL
 from mainspring.store.completions import Completion
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
     from uuid import UUID
 
     from mainspring.store.instants import Micros
@@ -49,7 +49,7 @@ class WholeLease(NamedTuple):
             if work.started_at is not None
         )
 
-    def completion(self) -> Completion:
+    def completion(self, followed_jobs: Collection[int] = ()) -> Completion:
         lease = self.successes[0].work.lease
         starts, ends = [0] * lease.size, [0] * lease.size
         results: list[bytes | None] = [None] * lease.size
@@ -59,7 +59,10 @@ class WholeLease(NamedTuple):
             starts[position], ends[position], results[position] = work.started_at[0], finished_at[0], result
         reports = [(work.row[ID], work.report.conclude()) for work, _, _ in self.successes if work.report is not None]
         special = [work.row[ID] for work, _, _ in self.successes if work.row[SPECIAL] is not None and work.is_special]
-        return Completion(lease, starts, ends, results, reports, special)
+        followed = (
+            [work.row[ID] for work, _, _ in self.successes if work.row[JOB] in followed_jobs] if followed_jobs else ()
+        )
+        return Completion(lease, starts, ends, results, reports, special, followed)
 
 
 def in_batches(whole: Iterable[WholeLease], most: int) -> Iterator[list[WholeLease]]:

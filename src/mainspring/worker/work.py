@@ -6,12 +6,14 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from mainspring.errors import AttemptTimedOut
+from mainspring.model.fan_out import Children, has_children, of_transactional
 from mainspring.model.lifecycle import Outcome, State
 from mainspring.model.line import Delivery
 from mainspring.model.steering import Cancel, Retry, Snooze, Steering
-from mainspring.store.columns import ATTEMPT, BROUGHT, FENCE, ID, PAYLOAD, SPECIAL
+from mainspring.store.columns import ATTEMPT, BROUGHT, FENCE, HEADERS, ID, PAYLOAD, SPECIAL
 from mainspring.store.instants import micros_of
 from mainspring.store.leases import Fate, Settled
+from mainspring.worker.fanning_out import brought_with_mark, fan_out_of
 from mainspring.worker.handler_errors import error_document
 from mainspring.worker.starting_again import due_again, never_again
 from mainspring.worker.successes import Success
@@ -37,6 +39,7 @@ class Work:
     """A claimed run: its row, its place in a lease, and what is known about its execution."""
 
     __slots__ = (
+        "children",
         "claimed_at",
         "context",
         "delivery",
@@ -83,6 +86,7 @@ class Work:
         self.task: asyncio.Future[Any] | None = None
         self.context: Context | None = None
         self.report: AttemptReport | None = None
+        self.children: Children | None = None
         self.is_cancelled = False
         self.is_interrupted = False
         self.is_settled = False
@@ -108,6 +112,11 @@ class Work:
     @property
     def special(self) -> Special:
         return special_of(self.row[SPECIAL])
+
+    @property
+    def payload(self) -> bytes:
+        payload: bytes = self.row[PAYLOAD]
+        return payload
 
     @property
     def gates(self) -> str | None:
@@ -155,6 +164,22 @@ class Work:
     def _has_time_until(self, due: int) -> bool:
         return self.limit is None or self.limit.leaves_time_until(due)
 
+    # ── its children ─────────────────────────────────────────────────────────────────────────────────────────
+
+    def fan_out(self) -> Children:
+        """The handler submits children; it may do so from any thread."""
+        assert self.handler is not None
+        if self.delivery is Delivery.TRANSACTIONAL:
+            raise of_transactional(self.handler.name)
+        if self.children is None:
+            self.children = Children(fan_out_of(self))
+        return self.children
+
+    @property
+    def has_children(self) -> bool:
+        """Whether the handler has submitted children, in this attempt or in an earlier one."""
+        return self.children is not None or (self.row[FENCE] > 1 and has_children(self.row[HEADERS]))
+
     # ── how it may end ───────────────────────────────────────────────────────────────────────────────────────
 
     def success(self, result: bytes | None, now: Micros) -> Success:
@@ -163,6 +188,11 @@ class Work:
         if self.report is not None:
             self.report.conclude()
         return Success(self, now, result)
+
+    def awaiting_children(self, result: bytes | None, now: Micros) -> Settled:
+        """The handler has returned, and has submitted children: the run has succeeded when they have."""
+        settled = self._settled(Fate.AWAIT_CHILDREN, Outcome.SUCCEEDED, State.HELD, now)
+        return settled._replace(result=result)
 
     def succeeded(self, result: bytes | None, now: Micros) -> Settled:
         return self._settled(Fate.END, Outcome.SUCCEEDED, State.SUCCEEDED, now, result=result)
@@ -295,7 +325,7 @@ class Work:
             fate, state = never_again(fate, state)
         payload = row[PAYLOAD]
         # In the order of AttemptRecord; plain tuples, and added, because this happens once per run.
-        record = row[:BROUGHT] + (  # noqa: RUF005
+        record = (row[:BROUGHT] if self.children is None else brought_with_mark(row)) + (
             self.lease.lane,
             row[ID],
             row[FENCE],

@@ -140,6 +140,8 @@ create table queue (
     paused_at timestamptz,
     paused_by text,
     pause_reason text,
+    high_mark int constraint a_high_mark_is_positive check (high_mark > 0),   -- null: as always
+    low_mark int constraint a_low_mark_is_below_the_high_one check (low_mark >= 0 and low_mark < high_mark),
     primary key (tenant_id, name),
     constraint a_paused_queue_says_by_whom check ((paused_at is null) = (paused_by is null))
 );
@@ -182,16 +184,87 @@ create table limit_rule (
     changed_at timestamptz not null default clock_now(),
     changed_by text not null,
     reason text not null default '',
+    share text not null default '',             -- whose values take turns; empty: nobody's
     constraint limits_are_unique unique (tenant_id, scope, name, key),
-    constraint a_limit_limits_something check (most is not null or rate is not null)
+    constraint a_limit_limits_something check (most is not null or rate is not null or share <> '')
 );
 
--- One row: how often limits were written. Who writes one locks it until COMMIT: see `calendar_revision`.
+-- One row: how often limits and breakers were written. Who writes one locks it until COMMIT: see `calendar_revision`.
 create table limit_revision (
     is_only_row boolean primary key default true constraint there_is_one_row_of_limits check (is_only_row),
     revision bigint not null default 0
 );
 insert into limit_revision default values;
+
+-- Jobs a run of which is submitted whenever a run of another job has ended as told. Written under the lock of
+-- limit_revision, so that workers, which know its number, hear of it.
+create table chain (
+    tenant_id int not null,
+    upstream text not null,                     -- by its name: it may come to exist later
+    downstream text not null,
+    condition text not null
+        constraint a_chain_has_a_known_condition check (condition in ('success', 'failure', 'end')),
+    argument text,                              -- of the downstream job, which gets the result
+    is_paused boolean not null default false,
+    changed_at timestamptz not null default clock_now(),
+    changed_by text not null,
+    reason text not null default '',
+    primary key (tenant_id, upstream, downstream)
+);
+
+-- When the runs of a job wait because too many of its attempts fail.
+create table breaker (
+    id int not null constraint breakers_have_numbers unique,   -- given out under the lock of limit_revision
+    tenant_id int not null,
+    job text not null,
+    key text not null default '',               -- what runs are told apart by; empty: all together
+    failures int not null constraint a_breaker_opens_after_some_failures check (failures > 0),
+    within_seconds double precision not null constraint a_breaker_looks_back check (within_seconds > 0),
+    failure_ratio double precision              -- of all attempts; null: any
+        constraint a_failure_ratio_is_a_part check (failure_ratio > 0 and failure_ratio <= 1),
+    probe_after double precision not null constraint probes_wait check (probe_after > 0),   -- seconds
+    max_probe_after double precision not null,
+    declared jsonb,                             -- what the code says, if a job declares it
+    changed_at timestamptz not null default clock_now(),
+    changed_by text not null,
+    reason text not null default '',
+    primary key (tenant_id, job),
+    constraint probes_wait_no_longer_at_first check (max_probe_after >= probe_after)
+);
+
+-- For which values of their keys breakers are open. Runs wait there as at a limit with this number, which nothing had before.
+create table breaker_opening (
+    id int not null constraint openings_have_numbers unique,   -- given out under the lock of limit_revision
+    tenant_id int not null,
+    job text not null,
+    value text not null,                        -- of the key; empty: the whole job
+    opened_at timestamptz not null default clock_now(),
+    opened_by text not null,
+    failures int,                               -- that opened it, of so many attempts; null: somebody did
+    attempts int,
+    within_seconds double precision not null,
+    error text,                                 -- the last of those failures
+    reason text not null default '',
+    has_probes boolean not null,                -- else it stays open until somebody closes it
+    primary key (tenant_id, job, value)
+);
+
+-- How many runs may wait for their first start: of a job, a queue or a tenant, all together or by what their key says.
+create table backlog_cap (
+    id int primary key,                         -- given out under the lock of limit_revision
+    tenant_id int not null,
+    scope text not null constraint caps_are_for_something_known check (scope in ('job', 'queue', 'tenant')),
+    name text not null,                         -- of the job or queue; empty for a tenant
+    key text not null default '',               -- what runs are told apart by; empty: all together
+    most int not null constraint a_cap_is_positive check (most > 0),
+    when_full text not null
+        constraint what_happens_when_full_is_known check (when_full in ('refuse', 'drop_oldest', 'replace')),
+    declared jsonb,                             -- what the code says, if a job declares it
+    changed_at timestamptz not null default clock_now(),
+    changed_by text not null,
+    reason text not null default '',
+    constraint caps_are_unique unique (tenant_id, scope, name, key)
+);
 
 -- ── How processes are doing ─────────────────────────────────────────────────────────────────────────────────
 -- How a worker is doing, in the lane that its id names, or in another one while that cannot be reached. Heartbeats are
@@ -355,6 +428,7 @@ create table held (
     gates text,                                 -- that it has to pass, in their order
     gate text collate "C",                      -- at which it waits
     turn bigint,                                -- its place there: see turn_of
+    result bytea,                               -- what its handler returned, while it waits for its children
     primary key (lane, id)
 );
 create index held_job_idx on held (lane, job_id, reason, id) where job_id is not null;
@@ -481,6 +555,43 @@ create table bucket (
     primary key (lane, gate)
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 
+-- How many runs of a limit that shares workers are kept in line, in the lane of its gates: as many as workers take in a moment.
+create table share_window (
+    lane smallint not null,
+    rule_id int not null,
+    size double precision not null,
+    filled int not null,                        -- so many were in line after the last release
+    at double precision not null,               -- when that was, in seconds since 1970
+    after text collate "C" not null default '',  -- whose values had their turn last, where there are very many
+    primary key (lane, rule_id)
+) with (fillfactor = 50);
+
+-- How attempts of jobs with a breaker ended, by value of its key and slice of time: in the lane of that value. Workers add to
+-- it several times a second; one that is killed has not said what it counted last.
+create table breaker_tally (
+    lane smallint not null,
+    breaker_id int not null,
+    value text collate "C" not null,
+    since double precision not null,            -- when the slice began, in seconds since 1970
+    until double precision not null,            -- it matters
+    successes int not null,
+    failures int not null,
+    primary key (lane, breaker_id, value, since)
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
+
+-- How many probes have gone out at an opening, and when the next one may: in the lane of its gate, written by whoever
+-- releases it. Before the first there is no row.
+create table breaker_probe (
+    lane smallint not null,
+    opening_id int not null,
+    sent int not null,
+    pause double precision not null,            -- seconds from a probe that fails to the next
+    probe_at double precision not null,         -- seconds since 1970
+    failed_at double precision,                 -- when the last one failed
+    error text,
+    primary key (lane, opening_id)
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
+
 -- Which run waits until which others have ended: in the lane of the one that is waited for, so that the transaction that ends
 -- it can say so here. When all is told, the one that waits goes on, or is cancelled, and the row goes.
 create table dependency (
@@ -491,13 +602,14 @@ create table dependency (
     condition text not null
         constraint a_condition_is_known check (condition in ('success', 'failure', 'end')),
     otherwise text not null
-        constraint what_happens_otherwise_is_known check (otherwise in ('cancel', 'hold')),
+        constraint what_happens_otherwise_is_known check (otherwise in ('cancel', 'hold', 'fail')),   -- fail: see store/fan_outs.py
     inputs jsonb,                               -- arguments of the child that get the parent's result: [["rows"], ["parts", 3]]
     check_at timestamptz,                       -- when to look whether the parent is still there; null: it has ended
     checks smallint not null default 0,         -- so often that was done
     is_news boolean not null default false,     -- the parent has ended, and the child was not told
     has_ended boolean not null default false,   -- as it should have, which the child knows, and waits on
     is_lost boolean not null default false,     -- the parent is neither anywhere nor in history
+    results bytea,                              -- what it and others returned that it stands for, as a list: one for each of `inputs`
     primary key (lane, parent_id, child_id)
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000);
 create index dependency_child_idx on dependency (lane, child_id);
@@ -519,6 +631,17 @@ create table flow (
 );
 create index flow_list_idx on flow (lane, tenant_id, id) where tenant_id is not null;
 
+-- Runs that have ended, and after which runs of other jobs are to be submitted.
+create table chain_news (
+    lane smallint not null,
+    run_id uuid not null,
+    fence int not null,                         -- a dead letter that is requeued ends again
+    state run_state not null,
+    tenant_id int not null,
+    job_id int not null,
+    primary key (lane, run_id, fence, state)
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000);
+
 -- The place of a run at a gate: by its priority and when it came there; at one with strict order (its number ends in an
 -- exclamation mark) by when it was accepted, and by nothing else.
 create function turn_of(gate text, priority smallint, submitted_at timestamptz) returns bigint
@@ -530,6 +653,21 @@ $$;
 -- The gate that follows another one; null after the last.
 create function gate_after(gates text, gate text) returns text language sql immutable parallel safe as $$
     select (string_to_array(gates, E'\n'))[array_position(string_to_array(gates, E'\n'), gate) + 1]
+$$;
+
+-- The marks of a line, as each lane has its part of them: beyond the high one nothing more is promoted, and below the low one it
+-- is again.
+create function marks_of(line int, out high int, out low int) language sql stable as $$
+    select greatest(1, ceil(coalesce(queue.high_mark, 20000)::numeric / lanes.number))::int,
+           floor(coalesce(queue.low_mark, coalesce(queue.high_mark, 20000) / 2)::numeric / lanes.number)::int
+    from (select value::int as number from mainspring.setting where name = 'lanes') as lanes
+    join mainspring.line on line.id = marks_of.line
+    left join mainspring.queue on queue.tenant_id = line.tenant_id and queue.name = line.queue
+$$;
+
+-- At which gate runs wait that come to a line of one lane beyond its high mark: `-1:` and lane, line and priority.
+create function mark_gate(lane smallint, line int, priority smallint) returns text language sql immutable parallel safe as $$
+    select '-1:' || lane::text || '.' || line::text || '.' || priority::text
 $$;
 
 -- What sets a run apart, and after a line break the gates of which it holds slots.
@@ -826,6 +964,37 @@ create table unique_key (
     primary key (lane, tenant_id, job_id, key)
 );
 create index unique_key_check_idx on unique_key (lane, check_at) where check_at is not null;
+
+-- How many entries a cap has for one value of its key, in the lane of that: whoever submits under it does so alone until
+-- COMMIT, but for callers, in their own transactions.
+create table backlog_gate (
+    lane smallint not null,
+    gate text collate "C" not null,             -- the cap's number, and the value: 7, 7:acme
+    counted int not null default 0,             -- entries, but for those in backlog_addition
+    checked int not null default 0,             -- of which so many waited when all were looked at
+    full_until timestamptz,                     -- it was full: until then not all entries are looked at again
+    tidy_at timestamptz not null,               -- when the keeper clears it away
+    primary key (lane, gate)
+) with (fillfactor = 50);
+create index backlog_gate_tidy_idx on backlog_gate (lane, tidy_at);
+
+-- Which runs were accepted under a cap, in the lane of the run. An entry stays when its run is claimed or ends, until somebody
+-- looks: it counts as long as the run waits and has no fence yet.
+create table backlog_entry (
+    lane smallint not null,
+    gate text collate "C" not null,
+    place bigint not null,                      -- when it was accepted, in microseconds
+    run_id uuid not null,
+    primary key (lane, gate, place, run_id)
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000);
+
+-- Entries that were made in callers' own transactions and not counted yet, in the lane of the gate: a caller locks nothing.
+create table backlog_addition (
+    lane smallint not null,
+    gate text collate "C" not null,
+    run_id uuid not null,
+    primary key (lane, gate, run_id)
+);
 
 -- One occurrence, at most one run, ever: this row appears with the run, in one transaction, on every path.
 create table occurrence (

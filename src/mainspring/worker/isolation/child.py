@@ -123,7 +123,7 @@ class IsolatedAttempt:
         )
 
     def run(self) -> None:
-        CURRENT_ATTEMPT.set(ChildAttempt(self._channel))
+        CURRENT_ATTEMPT.set(ChildAttempt(self._channel, self._start.job, self._start.fan_out))
         with captured_here(self._sender, self._handler.capture_level):
             self._run()
 

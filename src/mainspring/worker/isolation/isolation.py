@@ -10,9 +10,11 @@ import msgspec
 
 from mainspring.errors import ProcessCrashed
 from mainspring.model.headers import read_headers
+from mainspring.model.line import Delivery
 from mainspring.model.steering import steering_of
 from mainspring.store.columns import ATTEMPT, FENCE, HEADERS, ID, PAYLOAD, SPECIAL
 from mainspring.worker.command import result_of
+from mainspring.worker.fanning_out import fan_out_of
 from mainspring.worker.finishing import finishing_of
 from mainspring.worker.isolation.remote_error import crash_of, remote_error_of
 from mainspring.worker.isolation.wire import Done, Start
@@ -101,6 +103,7 @@ def start_of(work: Work, handler: Handler, checkpointed: Any) -> Start:
         finishing=finishing_of(work, handler),
         headers=read_headers(row[HEADERS]),
         checkpointed=checkpointed,
+        fan_out=None if work.delivery is Delivery.TRANSACTIONAL else fan_out_of(work),
     )
 
 

@@ -50,6 +50,8 @@ class ReportReceiver:
                 self._report().log(
                     one_line(level, MAX_LEVEL_LENGTH), one_line(logger, MAX_LOGGER_LENGTH), some_lines(text)
                 )
+            case "fans-out", None if self._work is not None:
+                self._work.fan_out()
             case _:
                 raise BadFrame("It told something that is not in the protocol.")
 

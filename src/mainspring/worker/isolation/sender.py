@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from mainspring.model.fan_out import Children, of_transactional
 from mainspring.worker.current_attempt import words_of
-from mainspring.worker.isolation.wire import COME_BACK, LEAVE_SLOT, PREVIOUS_SUCCESS
+from mainspring.worker.isolation.wire import COME_BACK, FANS_OUT, LEAVE_SLOT, PREVIOUS_SUCCESS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from mainspring.model.fan_out import FanOut
     from mainspring.worker.isolation.child import ChildChannel
 
 
@@ -50,10 +52,22 @@ class ReportSender:
 class ChildAttempt:
     """The attempt that a child makes, as its `CURRENT_ATTEMPT`. The slot is its worker's: see `waits.py`."""
 
-    def __init__(self, channel: ChildChannel) -> None:
+    def __init__(self, channel: ChildChannel, job: str, fan_out: FanOut | None) -> None:
         self.pid = os.getpid()
         self.waits = self
         self._channel = channel
+        self._job = job
+        self._fan_out = fan_out
+        self._children: Children | None = None
+
+    def fan_out(self) -> Children:
+        """The worker has to know before there is a child: it is who lets the run wait for it."""
+        if self._fan_out is None:
+            raise of_transactional(self._job)
+        if self._children is None:
+            self._children = Children(self._fan_out)
+            self._channel.notify(FANS_OUT, None)
+        return self._children
 
     async def leave(self, attempt: ChildAttempt) -> None:
         await asyncio.to_thread(self._channel.request, LEAVE_SLOT, None)

@@ -11,6 +11,7 @@ from uuid import UUID  # noqa: TC003  msgspec reads the annotations
 import msgspec
 
 from mainspring.errors import BadFrame
+from mainspring.model.fan_out import FanOut  # noqa: TC001  msgspec reads the annotations
 from mainspring.worker.finishing import Finishing  # noqa: TC001  msgspec reads the annotations
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ MAX_FRAME_BYTES = 1024 * 1024  # payloads, results and checkpoints are all much 
 # What a child asks for besides keeping a checkpoint: its handler begins to wait for another run, or has waited; which
 # occurrence before its own succeeded.
 LEAVE_SLOT, COME_BACK, PREVIOUS_SUCCESS = "leave-slot", "come-back", "previous-success"
+FANS_OUT = "fans-out"  # what a child tells: its handler begins to submit children of its run
 
 
 class Start(msgspec.Struct, tag="start"):
@@ -38,6 +40,7 @@ class Start(msgspec.Struct, tag="start"):
     finishing: Finishing | None = None
     headers: dict[str, str] | None = None
     checkpointed: Any = None
+    fan_out: FanOut | None = None  # None: its handler may submit no children
 
 
 class Reply(msgspec.Struct, tag="answer"):

@@ -1,16 +1,10 @@
--- Those know by now that runs of one lane have ended which wait for them, and wait on. What ended as it should have is
--- forgotten, unless its result becomes an argument; what did not, they go on waiting for.
--- `pairs` are parent and child, one after the other: rows are found by the key, and no others are meant.
+-- Those know by now that runs of one lane have ended which wait for them, and wait on: for the others if these have ended as
+-- they should have, else for the same ones. `parents` and `children` are pairs, looked up in a hash (`is true` keeps it one).
 -- Index: dependency primary key.
-with forgotten as (
-    delete from dependency
-    where dependency.lane = :lane::smallint and dependency.parent_id = any (:met::uuid[])
-      and dependency.parent_id::text || dependency.child_id::text = any (:pairs::text[]) and dependency.inputs is null
-)
 update dependency
-set is_news = false, has_ended = dependency.parent_id = any (:met::uuid[]),
-    checks = 0,
-    check_at = case when dependency.parent_id <> all (:met::uuid[]) then clock_now() + interval '2 seconds' end
+set is_news = false, has_ended = :have_ended::boolean, checks = 0,
+    check_at = case when not :have_ended::boolean then clock_now() + interval '2 seconds' end
 where dependency.lane = :lane::smallint and dependency.parent_id = any (:parents::uuid[])
-  and dependency.parent_id::text || dependency.child_id::text = any (:pairs::text[])
-  and (dependency.inputs is not null or dependency.parent_id <> all (:met::uuid[]))
+  and ((dependency.parent_id, dependency.child_id) in (
+      select told.parent_id, told.child_id
+      from unnest(:parents::uuid[], :children::uuid[]) as told (parent_id, child_id))) is true

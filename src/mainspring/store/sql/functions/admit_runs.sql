@@ -35,7 +35,7 @@ begin
     end if;
 
     insert into slot (lane, run_id, rule_id, gate, place, is_strict, halts_on_dead)
-    select admit_runs.lane, run.id, rtrim(split_part(run.gate, ':', 1), '!')::int, run.gate,
+    select admit_runs.lane, run.id, rtrim(split_part(run.gate, ':', 1), '!=')::int, run.gate,
            (select array_position(string_to_array(held.gates, E'\n'), run.gate) from held
             where held.lane = admit_runs.lane and held.id = run.id),
            run.is_strict, run.halts
@@ -75,7 +75,7 @@ begin
     if moved_ids is null then
         return;
     end if;
-    update held set gates = moved.gates, gate = moved.gate, turn = moved.turn
+    update held set reason = 'limit', gates = moved.gates, gate = moved.gate, turn = moved.turn
     from unnest(moved_ids, next_lists, next_gates, next_turns) as moved (id, gates, gate, turn)
     where held.lane = admit_runs.lane and held.id = moved.id;
     return query

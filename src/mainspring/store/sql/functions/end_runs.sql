@@ -5,4 +5,5 @@ begin
     perform free_slots(end_runs.lane, end_runs.runs, 'succeeded');
     perform tell_children(end_runs.lane, end_runs.runs);
     perform end_schedule_runs(end_runs.lane, end_runs.runs);
+    perform tell_chains(end_runs.lane, end_runs.runs);
 end $$;

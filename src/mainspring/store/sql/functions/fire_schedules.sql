@@ -164,6 +164,7 @@ begin
     if true = any (are_watched) then
         perform watch_schedule_runs(fire_schedules.lane, schedules, rules, pauses, fired, runs, waiting);
     end if;
+    perform set_aside_fired(own, runs, line_ids, priorities);
 
     if jsonb_array_length(skips) > 0 then
         insert into skipped (lane, schedule_id, first_at, last_at, reason, run_id, version)

@@ -1,6 +1,6 @@
 -- Move runs of one lane that are due from `later` into the line, the most urgent first; within the batch they keep their
--- order. What has gates goes to wait there. Answers with the lines and priorities that got some; no line: those that
--- wait at gates, and at which.
+-- order. What has gates goes to wait there, and what comes to a line that has too many at the gate of its mark. Answers with
+-- the lines and priorities that got some; no line: those that wait at gates, and at which.
 create or replace function promote_runs(lane smallint, priorities smallint[], fronts timestamptz[], count int)
 returns table (line_id int, priority smallint, runs bigint, due_at timestamptz, gates text[])
 language plpgsql set search_path = mainspring, pg_temp as $$
@@ -8,6 +8,7 @@ language plpgsql set search_path = mainspring, pg_temp as $$
 declare
     picked uuid[];
     in_line bigint;
+    full_gates text[];
 begin
     picked := array(
         select candidate.id
@@ -22,18 +23,34 @@ begin
         return;
     end if;
 
+    select array_agg(mark_gate(promote_runs.lane, wanted.line_id, wanted.priority)) into full_gates
+    from (
+        select array_agg(each.line_id) as lines, array_agg(each.priority) as priorities
+        from (select distinct later.line_id, later.priority from later
+              where later.lane = promote_runs.lane and later.id = any (picked) and later.gates is null) as each) as due
+    cross join lateral unnest(due.lines, due.priorities, beyond_marks(promote_runs.lane, due.lines, due.priorities))
+        as wanted (line_id, priority, is_full)
+    where wanted.is_full;
+    if full_gates is not null then
+        update later set gates = mark_gate(promote_runs.lane, later.line_id, later.priority)
+        where later.lane = promote_runs.lane and later.id = any (picked) and later.gates is null
+          and mark_gate(promote_runs.lane, later.line_id, later.priority) = any (full_gates);
+    end if;
+
     insert into ready (lane, {run}, rank)
     select lane, {run}, rank_now() + row_number() over (order by due_at) - 1
     from later where later.lane = promote_runs.lane and later.id = any (picked) and later.gates is null;
     get diagnostics in_line = row_count;
     if in_line < cardinality(picked) then
         insert into held (lane, {run}, reason, gates, gate, turn)
-        select lane, {run}, 'limit', gates, split_part(gates, E'\n', 1),
-               -- If it kept its slot of that gate, it comes before all others.
-               coalesce((select 0::bigint from slot
-                         where slot.lane = promote_runs.lane and slot.run_id = later.id
-                           and slot.gate is not distinct from split_part(later.gates, E'\n', 1) limit 1),
-                        turn_of(split_part(later.gates, E'\n', 1), priority, submitted_at))
+        select lane, {run}, case when gates = any (full_gates) then 'backpressure' else 'limit' end,
+               gates, split_part(gates, E'\n', 1),
+               case when gates = any (full_gates) then (date_part('epoch', due_at) * 1000000)::bigint   -- its rank, in time
+                    -- If it kept its slot of that gate, it comes before all others.
+                    else coalesce((select 0::bigint from slot
+                                   where slot.lane = promote_runs.lane and slot.run_id = later.id
+                                     and slot.gate is not distinct from split_part(later.gates, E'\n', 1) limit 1),
+                                  turn_of(split_part(later.gates, E'\n', 1), priority, submitted_at)) end
         from later where later.lane = promote_runs.lane and later.id = any (picked) and later.gates is not null;
     end if;
     return query

@@ -83,6 +83,8 @@ begin
         select run.id from rows from (unnest(states), unnest(unfinished)) as run (state) where run.state = 'dead'), 'dead');
     perform tell_children(rescue_leases.lane, array(
         select run.id from rows from (unnest(states), unnest(unfinished)) as run (state) where run.state = 'dead'));
+    perform tell_chains(rescue_leases.lane, array(
+        select run.id from rows from (unnest(states), unnest(unfinished)) as run (state) where run.state = 'dead'));
     perform end_runs(rescue_leases.lane, array(
         select run.id from rows from (unnest(states), unnest(unfinished)) as run (state) where run.state in ({ends})));
 

@@ -1,7 +1,7 @@
 -- The one guarded statement through which every run leaves its lease: it sets the runs' `done` bits if none of them
 -- was set and the lease is still this worker's, and says which of them someone asked to cancel, and whether any run waits
 -- for others of this lane, as far as the time in their ids tells.
--- Moves: complete, retry, snooze, bury, hold, give_back, lose, cancel, expire.  Hot.
+-- Moves: complete, retry, snooze, bury, hold, await_children, give_back, lose, cancel, expire.  Hot.
 -- Index: lease primary key; dependency_pkey.
 -- A lease that does not come back was settled before (a resent COMMIT) or is no longer ours: the caller looks which.
 update lease set done = lease.done | result.mask::varbit

@@ -1,6 +1,6 @@
 -- Look at idempotency keys whose time to be looked at has come: those whose run ended a day ago (or is nowhere any
 -- more) go; for the others the next look is when they can go at the earliest.
--- Index: idempotency_check_idx, primary keys, attempt_run_idx since the key was used (a day earlier, for a server whose
+-- Index: idempotency_check_idx, primary keys (of dependency, too), attempt_run_idx since the key was used (a day earlier, for a server whose
 -- clock was set back).
 with looked_at as materialized (
     select idempotency.tenant_id, idempotency.key, ended.at as ended_at,
@@ -9,7 +9,13 @@ with looked_at as materialized (
            or exists (select from later where lane = :lane::smallint and id = idempotency.run_id)
            or exists (select from held where lane = :lane::smallint and id = idempotency.run_id)
            or exists (select from dead where lane = :lane::smallint and id = idempotency.run_id)
-           or exists (select from lease where lane = :lane::smallint and ids @> array[idempotency.run_id]) as is_alive
+           or exists (select from lease where lane = :lane::smallint and ids @> array[idempotency.run_id])
+           -- A child is known by its key for as long as its run may submit it again.
+           or exists (select from dependency
+                      where dependency.lane = :lane::smallint and dependency.parent_id = dependency.child_id
+                        and dependency.parent_id =
+                            case when idempotency.key ~ '^child:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}:'
+                                 then substr(idempotency.key, 7, 36)::uuid end) as is_alive
     from idempotency
     left join lateral (
         select max(attempt.recorded_at) as at from attempt

@@ -1,0 +1,181 @@
+"""Backlog caps as people handle them: look at them, set and remove them while everything works."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from mainspring.control.limits import check_exists, subject_of
+from mainspring.errors import BacklogCapNotFound
+from mainspring.model.backlog import Backlog, BacklogStatus, BacklogValue, WhenFull
+from mainspring.model.concurrency import LimitScope
+from mainspring.model.job import checked_reason
+from mainspring.store import backlog_caps as store
+from mainspring.store.connection import transaction, uncancelled
+from mainspring.store.declaring import Subject
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mainspring.model.actor import Actor
+    from mainspring.store.connection import Connection, Record
+    from mainspring.store.database import Database
+    from mainspring.store.limits import RuleBooks
+
+VALUES_SHOWN = 100
+WHAT = "backlog cap"
+
+
+class Backlogs:
+    """Shows backlog caps, sets and removes them."""
+
+    def __init__(self, *, database: Database, lanes: int, books: RuleBooks) -> None:
+        self._database = database
+        self._lanes = lanes
+        self._books = books
+
+    async def list(self, actor: Actor) -> list[BacklogStatus]:
+        """Every backlog cap: what it says, who set it, how many runs wait under it."""
+        async with self._database.acquire() as connection:
+            rows = await store.listed(connection, tenant_id=actor.tenant)
+            return [(await self._counted(connection, row))[0] for row in rows]
+
+    async def show(
+        self, actor: Actor, *, job: str | None = None, queue: str | None = None, key: str | None = None
+    ) -> tuple[BacklogStatus, Sequence[BacklogValue]]:
+        """One backlog cap, with the hundred values of its key under which most runs wait.
+
+        Without a job and a queue it is one of the whole tenant.
+        """
+        subject = subject_of(job, queue, key, WHAT)
+        async with self._database.acquire() as connection:
+            rows = await store.listed(connection, tenant_id=actor.tenant)
+            row = _found(subject, rows)
+            if row is None:
+                raise _not_found(subject, rows)
+            return await self._counted(connection, row)
+
+    async def set(
+        self,
+        actor: Actor,
+        most: int,
+        *,
+        job: str | None = None,
+        queue: str | None = None,
+        key: str | None = None,
+        when_full: WhenFull | str = WhenFull.REFUSE,
+        reason: str = "",
+    ) -> BacklogStatus:
+        """Let at most so many runs wait for their first start: of a job, of a queue, or of the whole tenant.
+
+        In force within a second. What waits already stays, and is counted if it was accepted under this cap. With a key
+        each of its values has a cap of its own. `when_full` is what happens to what comes too much.
+        """
+        cap = Backlog(most, key=key, when_full=when_full)
+        subject = subject_of(job, queue, key, WHAT)
+        await uncancelled(self._set(actor, subject, cap, checked_reason(reason)))
+        self._books.forget(actor.tenant)  # here it is in force at once
+        return (await self.show(actor, job=job, queue=queue, key=key))[0]
+
+    async def _set(self, actor: Actor, subject: Subject, cap: Backlog, reason: str) -> None:
+        async with self._database.acquire() as connection:
+            await check_exists(connection, actor, subject)
+            async with transaction(connection):
+                declared = await self._declared(connection, actor, subject)
+                await store.put(
+                    connection,
+                    subject,
+                    cap,
+                    declared=declared,
+                    tenant_id=actor.tenant,
+                    actor=actor.name,
+                    reason=reason,
+                )
+
+    async def remove(
+        self,
+        actor: Actor,
+        *,
+        job: str | None = None,
+        queue: str | None = None,
+        key: str | None = None,
+        reason: str = "",
+    ) -> bool:
+        """Remove a backlog cap. Answers whether it is gone for good: the code may declare it.
+
+        Then it comes back with the next start of an application that does.
+        """
+        subject = subject_of(job, queue, key, WHAT)
+        is_gone = await uncancelled(self._remove(actor, subject, checked_reason(reason)))
+        self._books.forget(actor.tenant)
+        return is_gone
+
+    async def _remove(self, actor: Actor, subject: Subject, reason: str) -> bool:
+        async with self._database.acquire() as connection:
+            is_declared = await self._declared(connection, actor, subject) is not None
+            async with transaction(connection):
+                is_removed = await store.remove(
+                    connection, subject, tenant_id=actor.tenant, actor=actor.name, reason=reason
+                )
+            if not is_removed:
+                raise _not_found(subject, await store.listed(connection, tenant_id=actor.tenant))
+            return not is_declared
+
+    # ── inside ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _declared(self, connection: Connection, actor: Actor, subject: Subject) -> Backlog | None:
+        """What the code says about a cap that somebody sets otherwise: it stays known, and is not said again."""
+        row = _found(subject, await store.listed(connection, tenant_id=actor.tenant))
+        return None if row is None else store.declared_cap(row["declared"])
+
+    async def _counted(self, connection: Connection, row: Record) -> tuple[BacklogStatus, Sequence[BacklogValue]]:
+        """As exact as the first so many entries of each lane are."""
+        gates: defaultdict[str, list[Record]] = defaultdict(list)
+        is_exact = True
+        for lane in range(self._lanes):
+            found = await store.waiting(connection, lane, row["id"])
+            is_exact &= sum(each["waiting"] for each in found) < store.COUNTED
+            for each in found:
+                gates[each["gate"]].append(each)
+        values = sorted((_value(gate, found) for gate, found in gates.items()), key=lambda value: -value.waiting)
+        return _status(row, sum(value.waiting for value in values), is_exact=is_exact), values[:VALUES_SHOWN]
+
+
+def _value(gate: str, found: Sequence[Record]) -> BacklogValue:
+    oldest = min(found, key=lambda each: int(each["first_place"]))
+    waiting = sum(each["waiting"] for each in found)
+    return BacklogValue(value=gate.partition(":")[2] or None, waiting=waiting, oldest=oldest["first_id"])
+
+
+def _status(row: Record, waiting: int, *, is_exact: bool) -> BacklogStatus:
+    declared = store.declared_cap(row["declared"])
+    cap = Backlog(row["most"], key=row["key"] or None, when_full=row["when_full"])
+    return BacklogStatus(
+        scope=LimitScope(row["scope"]),
+        name=row["name"],
+        key=cap.key,
+        most=cap.most,
+        when_full=cap.when_full,
+        waiting=waiting,
+        counts_are_exact=is_exact,
+        is_declared=declared is not None,
+        is_as_declared=declared == cap,
+        changed_at=row["changed_at"],
+        changed_by=row["changed_by"],
+        reason=row["reason"],
+    )
+
+
+def _found(subject: Subject, rows: Sequence[Record]) -> Record | None:
+    wanted = (subject.scope, subject.name, subject.key)
+    return next((row for row in rows if (row["scope"], row["name"], row["key"]) == wanted), None)
+
+
+def _not_found(subject: Subject, rows: Sequence[Record]) -> BacklogCapNotFound:
+    known = [str(Subject(LimitScope(row["scope"]), row["name"], row["key"])) for row in rows]
+    return BacklogCapNotFound(
+        f"There is no backlog cap for {subject}.",
+        hint=f"There are caps for {'; '.join(known[:5])}." if known else "There are no backlog caps at all.",
+        field="backlog",
+        value=str(subject),
+    )

@@ -1,0 +1,98 @@
+"""Single submissions that arrive together share one commit."""
+
+from __future__ import annotations
+
+import asyncio
+from contextvars import Context
+from typing import TYPE_CHECKING, NamedTuple
+
+from mainspring.errors import ValueNotStorable
+from mainspring.store.backlog import Overflow
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from mainspring.clock import Clock
+    from mainspring.control.definitions import Known
+    from mainspring.model.backlog import FullBacklog
+    from mainspring.model.run import Accepted, AcceptedBatch, NewRun
+
+    Accept = Callable[[list[NewRun], frozenset[Known], float], Awaitable[AcceptedBatch]]
+
+MOST = 1_000  # per commit
+
+
+class Pending(NamedTuple):
+    """A single run that waits for others, with which it shares a commit."""
+
+    run: NewRun
+    known: Known
+    future: asyncio.Future[Accepted]
+    arrived_at: float
+
+
+class Gatherer:
+    """Accepts single runs, those together that arrive while others are being accepted."""
+
+    def __init__(self, accept: Accept, clock: Clock) -> None:
+        self._accept = accept
+        self._clock = clock
+        self._pending: list[Pending] = []
+        self._gathering: asyncio.Task[None] | None = None
+
+    async def submit(self, run: NewRun, known: Known) -> Accepted:
+        future: asyncio.Future[Accepted] = asyncio.get_running_loop().create_future()
+        self._pending.append(Pending(run, known, future, self._clock.monotonic()))
+        if self._gathering is None:
+            # In a context of its own: it serves many, and is none of their attempts.
+            self._gathering = asyncio.create_task(self._gather(), context=Context())
+        return await asyncio.shield(future)
+
+    async def finish(self) -> None:
+        if self._gathering is not None:
+            await self._gathering
+
+    async def _gather(self) -> None:
+        while self._pending:
+            batch, self._pending = self._pending[:MOST], self._pending[MOST:]
+            # Numbers of two installations, while one replaces the other, are not compared with one of them.
+            for installation in dict.fromkeys(each.known.installation for each in batch):
+                await self._accept_all([each for each in batch if each.known.installation == installation])
+        self._gathering = None
+
+    async def _accept_all(self, batch: list[Pending]) -> None:
+        """One commit for all; if it fails for what one of them carries, one for each."""
+        known = frozenset({id(each.known): each.known for each in batch}.values())
+        try:
+            accepted = await self._accept([each.run for each in batch], known, batch[0].arrived_at)
+        except Overflow as overflow:
+            await self._accept_what_fits(batch, overflow.full)
+        except Exception as error:
+            if len(batch) > 1 and isinstance(error, (ValueNotStorable, ValueError, TypeError)):
+                for single in batch:
+                    await self._accept_all([single])
+            else:
+                for each in batch:
+                    each.future.set_exception(error)
+        else:
+            for each, answer in zip(batch, accepted.each(), strict=True):
+                each.future.set_result(answer)
+
+    async def _accept_what_fits(self, batch: list[Pending], full: Mapping[str, FullBacklog]) -> None:
+        """Nothing was accepted, for want of room: now those that fit, then the others, which may find some."""
+        left = {gate: found.fits for gate, found in full.items()}
+        fitting: list[Pending] = []
+        others: list[Pending] = []
+        for each in batch:
+            gates = [gate for gate in (each.run.backlog or "").split("\n") if gate in full]
+            refusing = next((full[gate] for gate in gates if not full[gate].fits), None)
+            if refusing is not None:
+                each.future.set_exception(refusing._replace(wanted=1).error())
+            elif all(left[gate] for gate in gates):
+                fitting.append(each)
+                left |= {gate: left[gate] - 1 for gate in gates}
+            else:
+                others.append(each)
+        for some in (fitting, others):
+            if some:
+                await self._accept_all(some)

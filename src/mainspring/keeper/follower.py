@@ -1,0 +1,32 @@
+"""Looks after jobs that follow others, so that no run that is to follow depends on a hint that got lost.
+
+Nobody hints when a run is cancelled, expires, or is lost with its worker; and who would have hinted may be gone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mainspring.store import notify, triggering
+
+if TYPE_CHECKING:
+    from mainspring.clock import Clock
+    from mainspring.store.connection import Connection
+
+EVERY = 0.5
+
+
+class Follower:
+    def __init__(self, *, lanes: int, clock: Clock) -> None:
+        self._lanes = lanes
+        self._quietener = notify.Quietener(clock)
+
+    def forget(self) -> None:
+        """Nothing is remembered."""
+
+    async def step(self, connection: Connection) -> float:
+        lanes = await triggering.lanes_with_news(connection, self._lanes)
+        for lane in lanes:
+            triggered = await triggering.trigger(connection, lane)
+            notify.send(connection, self._quietener.pass_on(triggered.wake_ups))
+        return 0.0 if lanes else EVERY

@@ -1,0 +1,3 @@
+-- Whoever looks whether runs that others wait for have ended passes over those whose end somebody is just telling of.
+-- serves: 12
+-- functions: 1a31c12316d81cc0

@@ -1,0 +1,193 @@
+"""Submitting runs of jobs that follow others: `@app.job(after="load")`.
+
+The transaction that ends a run of a job with followers notes that as *news* in its lane (`tell_chains`). Here the runs
+that follow are made of it, after COMMIT: `trigger_runs` deletes the news and inserts the runs in one transaction, and
+inserts only what follows from news that it has deleted. So of two that act at once, one submits; who dies before COMMIT
+has done nothing, and after it everything. A hint makes it quick, and the keeper looks now and then
+(`keeper/follower.py`).
+"""
+
+from __future__ import annotations
+
+import base64
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from mainspring.errors import MainspringError
+from mainspring.model.actor import Actor
+from mainspring.model.chain import MAX_DEPTH, depth_of, headers_after, payload_after
+from mainspring.model.dependency import Condition, Met, Otherwise, met
+from mainspring.model.ids import lane_of
+from mainspring.model.job import definition_of
+from mainspring.model.lifecycle import State
+from mainspring.model.options import NO_OPTIONS
+from mainspring.model.template import Numbers, template_of
+from mainspring.store import jobs, notify
+from mainspring.store.history import recorded_since
+from mainspring.store.statements import load
+from mainspring.store.submissions import new_run_ids
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+    from uuid import UUID
+
+    from mainspring.model.run import NewRun
+    from mainspring.model.template import Template
+    from mainspring.store.connection import Connection, Record
+
+    Item = dict[str, Any]
+
+MOST_NEWS = 100  # at once: each may bring a result along
+
+
+class Triggered(NamedTuple):
+    """What was submitted, and whether there may be more news."""
+
+    wake_ups: list[notify.WakeUp]
+    is_more: bool
+
+
+NOTHING = Triggered([], False)
+
+
+async def lanes_with_news(connection: Connection, lanes: int) -> list[int]:
+    rows = await load("chains/lanes_with_news").fetch(connection, lanes=connection.reach.lanes(range(lanes)))
+    return sorted(row["lane"] for row in rows)
+
+
+async def trigger(connection: Connection, lane: int) -> Triggered:
+    """Submit what follows from the ends of runs of a lane."""
+    news = await load("chains/news").fetch(connection, lane=lane, count=MOST_NEWS)
+    if not news:
+        return NOTHING
+    following = await _following(connection, news)
+    ended = await _ended(connection, lane, news, with_results=any(each["argument"] for each in _all(following)))
+    building = Building(lane, await _templates(connection, following, news))
+    for each in news:
+        for chain in following[each["job_id"]]:
+            if _is_met(chain, each):
+                building.add(each, chain, ended.get(each["news"]))
+    rows = await load("chains/trigger").fetch(
+        connection,
+        lane=lane,
+        runs=list({each["run_id"] for each in news}),
+        news=[each["news"] for each in news],
+        items=msgspec.json.encode(building.items).decode(),
+        refusals=msgspec.json.encode(building.refusals).decode(),
+    )
+    return Triggered(building.wake_ups({row["id"] for row in rows}), len(news) == MOST_NEWS)
+
+
+Following = defaultdict[int, list["Record"]]  # by the job that has ended, what follows
+
+
+def _all(following: Following) -> list[Record]:
+    return [each for some in following.values() for each in some]
+
+
+async def _following(connection: Connection, news: Sequence[Record]) -> Following:
+    found: Following = defaultdict(list)
+    wanted = list({each["job_id"] for each in news})
+    for row in await load("chains/following").fetch(connection, jobs=wanted):
+        found[row["job_id"]].append(row)
+    return found
+
+
+def _is_met(chain: Record, news: Record) -> bool:
+    return met(Condition(chain["condition"]), Otherwise.CANCEL, State(news["state"])) is Met.YES
+
+
+async def _ended(connection: Connection, lane: int, news: Sequence[Record], *, with_results: bool) -> dict[str, Record]:
+    """What history knows of their ends."""
+    runs = [each["run_id"] for each in news]
+    rows = await load("chains/ended").fetch(
+        connection, lane=lane, runs=runs, since=recorded_since(runs), with_results=with_results
+    )
+    return {f"{row['run_id']} {row['fence']} {row['state']}": row for row in rows}
+
+
+Templates = dict[tuple[int, str], "Template | str"]  # by tenant and job; or why none can be submitted
+
+
+async def _templates(connection: Connection, following: Following, news: Sequence[Record]) -> Templates:
+    tenants = {each["job_id"]: each["tenant_id"] for each in news}
+    found: Templates = {}
+    for chain in _all(following):
+        tenant_id = tenants[chain["job_id"]]
+        found[tenant_id, chain["downstream"]] = await _template(connection, chain, tenant_id)
+    return found
+
+
+async def _template(connection: Connection, chain: Record, tenant_id: int) -> Template | str:
+    """As whoever submits a run by its job's name; limits are looked at by whoever claims it."""
+    try:
+        reference, document = await jobs.find(connection, chain["downstream"], tenant_id=tenant_id)
+        definition = definition_of(document)
+        line_id, _ = await jobs.line_in_known_queue(connection, definition.line, tenant_id=tenant_id)
+    except (MainspringError, msgspec.ValidationError) as error:
+        return str(error)
+    numbers = Numbers(reference.id, reference.version, line_id)
+    actor = Actor(tenant_id, f"after {chain['upstream']}")
+    return template_of(definition, NO_OPTIONS, numbers, actor=actor, trace={})
+
+
+class Building:
+    """The runs that follow from news, and what cannot follow."""
+
+    def __init__(self, lane: int, templates: Templates) -> None:
+        self._lane = lane
+        self._templates = templates
+        self.items: list[Item] = []
+        self.refusals: list[Item] = []
+
+    def add(self, news: Record, chain: Record, ended: Record | None) -> None:
+        template = self._templates[news["tenant_id"], chain["downstream"]]
+        headers = {} if ended is None or ended["headers"] is None else msgspec.json.decode(ended["headers"])
+        if isinstance(template, str):
+            self._refuse(news, chain, template)
+        elif depth_of(headers) >= MAX_DEPTH:
+            self._refuse(news, chain, f"{MAX_DEPTH} runs have followed from one another: it looks like a circle.")
+        else:
+            # Without a result in history its argument is left out: the worker says then that it is missing.
+            result = None if ended is None else ended["result"]
+            run = template.filled(b"{}" if ended is None else payload_after(chain["argument"], result))
+            self.items.append(_item(news, run, headers_after(news["run_id"], headers), self._new_id(news["now"])))
+
+    def _new_id(self, now: datetime) -> UUID:
+        return new_run_ids(1, self._lane, now)[0]
+
+    def _refuse(self, news: Record, chain: Record, reason: str) -> None:
+        self.refusals.append(
+            {
+                "news": news["news"],
+                "tenant_id": news["tenant_id"],
+                "actor": f"after {chain['upstream']}",
+                "subject": str(news["run_id"]),
+                "detail": {"job": chain["downstream"], "reason": reason},
+            }
+        )
+
+    def wake_ups(self, submitted: set[UUID]) -> list[notify.WakeUp]:
+        own = [each for each in self.items if each["id"] in submitted]
+        return [notify.ready(lane_of(each["id"]), each["line_id"], each["priority"]) for each in own]
+
+
+def _item(news: Record, run: NewRun, headers: Mapping[str, str], run_id: UUID) -> Item:
+    return {
+        "news": news["news"],
+        "id": run_id,
+        "tenant_id": run.tenant_id,
+        "job_id": run.job_id,
+        "job_version": run.job_version,
+        "line_id": run.line_id,
+        "priority": run.priority,
+        "max_age": run.max_age,
+        "start_within": run.start_within,
+        "codec": run.codec,
+        "payload": base64.b64encode(run.payload).decode(),
+        "headers": headers,
+        "submitted_by": run.submitted_by,
+    }
