@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.waiting import until
 
-from mainspring import After, Cancel, Context, Limit, Mainspring, RetryPolicy, RunFilter
-from mainspring.errors import ChainNotFound, InvalidInput, OutcomeUnknown
+from mainspring import After, Cancel, Context, Limit, Mainspring, RetryPolicy, RunFilter, Unique
+from mainspring.errors import ChainNotFound, DatabaseBusy, InvalidInput, OutcomeUnknown
 from mainspring.keeper.follower import Follower
 from mainspring.model.ids import lane_of
+from mainspring.model.job import JobDefinition
 from mainspring.model.lifecycle import State
-from mainspring.store import triggering
+from mainspring.store import chains, jobs, resolving, runs, triggering
+from mainspring.store.connection import transaction
 from mainspring.testing import run_until_idle
 
 from .working import working
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from mainspring import Run
+    from mainspring.app.handle import Handle
     from mainspring.store.connection import Connection
 
 LANES = 8
@@ -320,6 +324,177 @@ async def test_without_the_news_being_taken_each_look_would_submit_again(
         await connection.execute("insert into chain_news select * from kept")
 
     assert await connection.fetchval("select count(*) from ready") == 4
+
+
+async def test_what_the_database_says_in_passing_is_no_refusal(
+    app: Mainspring, shop: Shop, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await ended_without_hint(app, shop, monkeypatch)
+
+    async def busy(*_: Any, **__: Any) -> Any:
+        raise DatabaseBusy("Somebody holds a lock on what is needed.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(jobs, "line_in_known_queue", busy)
+        with pytest.raises(DatabaseBusy):
+            await follow(connection, app)
+    await follow(connection, app)
+
+    assert await connection.fetchval("select count(*) from ready") == 2
+
+
+async def test_an_error_in_one_lane_does_not_keep_the_others_waiting(
+    app: Mainspring, shop: Shop, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(20):
+        await ended_without_hint(app, shop, monkeypatch)
+    lanes = await triggering.lanes_with_news(connection, LANES)
+    assert len(lanes) > 1
+    trigger = triggering.trigger
+
+    async def broken_in_the_first(connection: Connection, lane: int) -> triggering.Triggered:
+        if lane == lanes[0]:
+            raise DatabaseBusy("It fails again and again.")
+        return await trigger(connection, lane)
+
+    monkeypatch.setattr(triggering, "trigger", broken_in_the_first)
+    follower = Follower(lanes=LANES, clock=app.clock)
+    for _ in range(2):
+        with pytest.raises(DatabaseBusy):
+            await follower.step(connection)
+
+    assert await triggering.lanes_with_news(connection, LANES) == lanes[:1]
+
+
+@pytest.mark.parametrize("verb", ["cancel", "join"])
+async def test_whoever_ends_a_run_may_have_begun_before_its_last_attempt_was_recorded(
+    app: Mainspring, connection: Connection, verb: str
+) -> None:
+    @app.job(retry=ONCE)
+    async def part() -> None: ...
+
+    @app.job(retry=RetryPolicy(max_attempts=3, first_delay=timedelta(hours=1)))
+    async def load(fails: bool) -> None:
+        if fails:
+            raise ValueError
+        await part.options(child=True, delay=3600, may_fail=True).submit()
+
+    @app.job(after=After("load", on="end"))
+    async def tidy() -> None: ...
+
+    handle = await load.submit(verb == "cancel")
+    async with transaction(connection):
+        await connection.fetchval("select now()")  # its time is from now on
+        async with working(app):
+            await until(lambda: _waits(handle))
+        if verb == "cancel":
+            await runs.cancel_waiting(connection, lane_of(handle.id), [handle.id], tenant_id=1, actor="me", reason="")
+        else:
+            await app.runs.cancel((await handle.find()).children[0].run_id)
+            await resolving.resolve(connection, lane_of(handle.id))
+    await follow(connection, app)
+
+    assert len(await runs_of(app, "tidy")) == 1
+
+
+async def _waits(handle: Handle[Any]) -> bool:
+    found = await handle.find()
+    return found.state in (State.HELD, State.SCHEDULED) and bool(found.attempts)
+
+
+async def test_many_large_results_are_handed_on_a_few_at_a_time(
+    app: Mainspring, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(triggering, "MOST_BYTES", 2_500)
+    sent: list[int] = []
+
+    @app.job(retry=ONCE)
+    async def load() -> str:
+        return "x" * 1_000
+
+    for number in range(3):
+
+        @app.job(name=f"follower-{number}", after=After("load", result="rows"))
+        async def follower(rows: str) -> None: ...
+
+    add = triggering.Building.add
+
+    def noted(self: triggering.Building, *arguments: Any) -> None:
+        add(self, *arguments)
+        sent.append(self.bytes)
+
+    monkeypatch.setattr(triggering.Building, "add", noted)
+    await load.submit_many([{}] * 10)
+    await run_until_idle(app)
+
+    assert len(await runs_of(app, "follower-1")) == 10
+    assert max(sent) < 2 * 3 * 1_100, "what follows from two runs, at the most"
+
+
+async def test_a_job_that_follows_two_says_which_of_them_it_was(app: Mainspring) -> None:
+    @app.job
+    async def first() -> None: ...
+
+    @app.job
+    async def second() -> None: ...
+
+    @app.job(after=["first", "second"])
+    async def then() -> None: ...
+
+    before = {(await job.submit()).id: f"after {job.name}" for job in (first, second) * 8}
+    await run_until_idle(app)
+
+    assert {run.triggered_by: run.submitted_by for run in await runs_of(app, "then")} == before
+
+
+async def test_a_newer_version_that_is_unique_ends_no_keeper(
+    app: Mainspring, shop: Shop, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its worker has registered the job, and died before it removed the chain."""
+    await ended_without_hint(app, shop, monkeypatch)
+    document = JobDefinition(name="tidy", unique=Unique(key="customer")).as_document()
+    await jobs.register(connection, "tidy", document, actor="newer", tenant_id=1)
+
+    await follow(connection, app)
+
+    assert await connection.fetchval("select count(*) from ready") == 2
+
+
+async def test_a_dead_letter_because_of_a_child_is_followed(app: Mainspring, shop: Shop) -> None:
+    @app.job(retry=ONCE)
+    async def part() -> None:
+        raise ValueError
+
+    @app.job(retry=ONCE)
+    async def whole() -> None:
+        await part.options(child=True).submit()
+
+    @app.job(after=After("whole", on="failure"))
+    async def mourn(context: Context) -> None:
+        shop.followed.append(("mourn", context.triggered_by))
+
+    handle = await whole.submit()
+    await run_until_idle(app)
+
+    assert shop.followed == [("mourn", handle.id)]
+
+
+async def test_only_so_many_jobs_follow_one(app: Mainspring, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chains, "MAX_FOLLOWERS", 2)
+
+    @app.job
+    async def load() -> None: ...
+
+    for number in range(3):
+
+        @app.job(name=f"follower-{number}", after="load")
+        async def follower() -> None: ...
+
+    with pytest.raises(InvalidInput) as caught:
+        async with working(app):
+            pass
+
+    assert caught.value.code == "too-many-followers"
 
 
 async def test_a_rollback_of_the_end_submits_nothing(app: Mainspring, shop: Shop, connection: Connection) -> None:

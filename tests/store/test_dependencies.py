@@ -13,6 +13,7 @@ from mainspring import Cancel, Context, Limit, Mainspring, RetryPolicy
 from mainspring.clock import instant
 from mainspring.errors import DatabaseUnreachable, InvalidInput, RunCancelled, RunFailed
 from mainspring.keeper.resolver import Resolver
+from mainspring.model.dependency import filled_in
 from mainspring.model.ids import lane_of
 from mainspring.model.lifecycle import State
 from mainspring.store import inputs, resolving
@@ -502,8 +503,8 @@ async def test_results_of_a_large_group_are_collected_while_it_goes_on(
 async def test_what_was_collected_is_too_large_like_anything_else(
     app: Mainspring, work: Work, connection: Connection
 ) -> None:
-    members = await work.note.submit_many([{"what": "x" * 20_000}] * 20)
-    slow = await work.note.options(delay=60).submit("")
+    members = await work.note.submit_many([{"what": "x" * 10_000}] * 20)
+    slow = await work.note.options(delay=60).submit("x" * 100_000)
     child = await work.note.submit([each.output for each in [*members, slow]])
     await run_until_idle(app)
     assert await connection.fetchval("select count(*) from dependency where results is not null") > 0
@@ -513,6 +514,83 @@ async def test_what_was_collected_is_too_large_like_anything_else(
 
     assert await state_of(child) is State.CANCELLED
     assert "inputs-do-not-fit" in str((await child.find()).attempts[-1].error)
+
+
+async def test_results_that_go_to_many_places_are_neither_collected_nor_put_together_if_they_cannot_fit(
+    app: Mainspring, work: Work, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A small submission must not become gigabytes."""
+    sizes: list[int] = []
+
+    def weighed(payload: bytes, values: Any) -> bytes | None:
+        sizes.append(sum(len(value) for _, value in values))
+        return filled_in(payload, values)
+
+    monkeypatch.setattr(inputs, "filled_in", weighed)
+    members = await work.note.submit_many([{"what": "x" * 10_000}] * 20)
+    slow = await work.note.options(delay=60).submit("")
+    many = [each.output for each in members]
+    child = await work.note.submit([*many * 50, slow.output])
+    await run_until_idle(app)
+    assert await connection.fetchval("select count(*) from dependency where results is not null") == 0
+
+    await app.runs.change(slow.id, at=instant(app.clock))
+    await run_until_idle(app)
+
+    assert await state_of(child) is State.CANCELLED
+    assert "inputs-do-not-fit" in str((await child.find()).attempts[-1].error)
+    assert sizes == []
+
+
+async def test_arguments_that_somebody_changes_while_it_is_released_are_not_lost(
+    app: Mainspring, work: Work, connection: Connection, url: str
+) -> None:
+    parent = await work.note.submit(3)
+    child = await work.add.submit([parent.output], to=1)
+    other = await asyncpg.connect(url)
+    changing = other.transaction()
+    await changing.start()
+    await other.execute(
+        "update mainspring.held set payload = convert_to('{\"numbers\":[0],\"to\":2}', 'UTF8') where id = $1", child.id
+    )
+    async with working(app):
+        await parent.result(timeout=10)
+    await resolve(connection, app)
+    assert await state_of(child) is State.HELD
+    await changing.commit()
+    await other.close()
+
+    await run_until_idle(app)
+
+    assert await child.result(timeout=1) == 5
+
+
+async def test_what_was_collected_is_forgotten_although_its_lane_was_busy(
+    app: Mainspring, work: Work, connection: Connection, url: str
+) -> None:
+    """The news that led to the release are kept until then: they lead back to it."""
+    members = await work.note.submit_many([{"what": number} for number in range(20)])
+    busy = lane_of(members[0].id)
+    others = [await work.note.options(delay=60, key=f"key-{number}").submit(0) for number in range(20)]
+    slow = next(each for each in others if lane_of(each.id) != busy)
+    child = await work.add.submit([each.output for each in [*members, slow]])
+    await run_until_idle(app)
+    assert await connection.fetchval("select count(*) from dependency where results is not null") == 1
+
+    other = await asyncpg.connect(url)
+    holding = other.transaction()
+    await holding.start()
+    await other.execute("select from mainspring.lane where lane = $1 for no key update", busy)
+    await app.runs.change(slow.id, at=instant(app.clock))
+    async with working(app):
+        assert await child.result(timeout=10) == sum(range(20))
+    await resolve(connection, app)
+    assert await count(connection) > 0
+    await holding.rollback()
+    await other.close()
+    await resolve(connection, app)
+
+    assert await count(connection) == 0
 
 
 async def test_whoever_dies_after_a_release_leaves_nothing_behind(

@@ -24,6 +24,9 @@ LEFT_TO_CALLERS = {
 CALLERS = {"leases.py": "record_attempts(", "completions.py": "COMPLETE.fetchval("}
 
 
+TOLD_OF_DEAD = ("free_slots", "tell_children", "tell_chains")
+
+
 def functions() -> dict[str, str]:
     """Every SQL function by its name, as it is by now."""
     schema = resources.files("mainspring.store").joinpath("sql", "schema.sql").read_text(encoding="utf-8")
@@ -46,6 +49,21 @@ def test_the_reader_finds_what_is_missing(name: str) -> None:
 
     assert not careless(sql)
     assert careless(ENDS_RUNS.sub("perform something_else(", sql))
+
+
+def silent(sql: str) -> bool:
+    """Whether it makes dead letters of runs without a word to those that wait for them, or that follow them."""
+    return "insert into dead" in sql and not all(f"perform {each}(" in sql for each in TOLD_OF_DEAD)
+
+
+def test_every_function_that_buries_runs_tells_those_that_wait_for_them_or_follow_them() -> None:
+    assert {name for name, sql in functions().items() if silent(sql)} == set()
+
+
+@pytest.mark.parametrize("told", TOLD_OF_DEAD)
+@pytest.mark.parametrize("name", ["join_children", "rescue_leases"])
+def test_the_reader_finds_who_is_silent(name: str, told: str) -> None:
+    assert silent(functions()[name].replace(f"perform {told}(", "perform something_else("))
 
 
 def test_no_statement_writes_history_by_itself() -> None:

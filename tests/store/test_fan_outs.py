@@ -11,8 +11,16 @@ import asyncpg
 import pytest
 from tests.waiting import until
 
-from mainspring import Cancel, Context, Limit, Mainspring, Retry, RetryPolicy, Unique
-from mainspring.errors import IdempotencyConflict, InvalidInput, LeaseLost, RunCancelled, RunFailed, ValueNotStorable
+from mainspring import Cancel, Context, Limit, Mainspring, Retry, RetryPolicy, RunFilter, Unique
+from mainspring.errors import (
+    IdempotencyConflict,
+    InvalidInput,
+    LeaseLost,
+    RunAlreadyStarted,
+    RunCancelled,
+    RunFailed,
+    ValueNotStorable,
+)
 from mainspring.model import fan_out
 from mainspring.model.admission import Gate
 from mainspring.model.ids import lane_of
@@ -386,6 +394,26 @@ async def test_children_that_may_fail_do_no_harm(app: Mainspring, work: Work) ->
     assert await whole.result(timeout=1) == 3
 
 
+async def test_code_that_says_later_that_a_child_may_fail_is_believed(app: Mainspring, work: Work) -> None:
+    may_fail = [False, True]
+
+    @app.job(retry=ONCE)
+    async def mended() -> str:
+        await work.part.options(child="one", may_fail=may_fail.pop(0)).submit("broken")
+        return "done"
+
+    work.broken = {"broken"}
+    handle = await mended.submit()
+    await run_until_idle(app)
+    assert await state_of(handle) is State.DEAD
+
+    await app.runs.requeue(handle.id)
+    await run_until_idle(app)
+
+    assert await handle.result(timeout=1) == "done"
+    assert work.done == ["broken"]
+
+
 async def test_a_failed_child_that_is_requeued_while_its_run_waits_is_waited_for(
     app: Mainspring, work: Work, connection: asyncpg.Connection[asyncpg.Record]
 ) -> None:
@@ -663,6 +691,81 @@ async def refusal_of(app: Mainspring, submit: Any, **settings: Any) -> str | Non
     await handler.submit()
     await run_until_idle(app)
     return codes[0] if codes else None
+
+
+async def test_a_child_does_not_wait_for_its_own_run_or_one_above_it(app: Mainspring, work: Work) -> None:
+    codes: list[str] = []
+
+    @app.job(retry=ONCE)
+    async def inner(context: Context, above: str) -> None:
+        for awaited in (above, context.run_id):
+            try:
+                await work.part.options(child=True, after=[awaited]).submit()
+            except InvalidInput as error:
+                codes.append(error.code)
+
+    @app.job(retry=ONCE)
+    async def outer(context: Context) -> None:
+        await inner.options(child=True).submit(str(context.run_id))
+
+    handle = await outer.submit()
+    await run_until_idle(app)
+
+    assert codes == ["child-after-its-run"] * 2
+    assert await state_of(handle) is State.SUCCEEDED
+
+
+async def test_a_run_of_another_application_can_be_a_child(app: Mainspring, url: str) -> None:
+    async with Mainspring(url) as other:
+
+        @other.job
+        async def elsewhere() -> None: ...
+
+        await elsewhere.options(delay=60).submit()
+
+    @app.job(retry=ONCE)
+    async def local() -> int:
+        for _ in range(2):
+            await app.jobs.submit("elsewhere", {}, child="one", delay=60)
+        return 1
+
+    handle = await local.submit()
+    await run_until_idle(app)
+
+    found = await handle.find()
+    assert (found.state, found.held_for) == (State.HELD, "children")
+    assert [each.name for each in found.children or ()] == ["elsewhere=one"]
+
+
+async def test_a_run_whose_handler_has_returned_is_changed_no_more(app: Mainspring, work: Work) -> None:
+    """Another age would end it, and its children with it."""
+    handle = await work.whole.submit(1, delay=60)
+    await run_until_idle(app)
+
+    with pytest.raises(RunAlreadyStarted):
+        await app.runs.change(handle.id, max_age=1)
+    operation = await app.operations.start("change", RunFilter(jobs=("whole",)), priority=1)
+    steps = [step async for step in app.operations.work(operation.id)]
+
+    assert (steps[-1].done, steps[-1].skipped) == (0, 1)
+    assert await state_of(handle) is State.HELD
+
+
+async def test_a_run_that_waits_for_its_children_is_not_waiting_for_its_start(app: Mainspring, work: Work) -> None:
+    """Whoever is unique while it waits would else be swallowed by one that does not start again."""
+
+    @app.job(retry=ONCE, unique=Unique(key="customer", while_="waiting"))
+    async def sync(customer: str) -> None:
+        work.done.append(customer)
+        await work.part.options(child=True, delay=60).submit()
+
+    await sync.submit("acme")
+    await run_until_idle(app)
+    again = await sync.submit("acme")
+    await run_until_idle(app)
+
+    assert again.is_new
+    assert work.done == ["acme", "acme"]
 
 
 async def test_children_are_for_handlers_only(app: Mainspring, work: Work) -> None:

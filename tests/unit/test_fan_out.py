@@ -8,7 +8,7 @@ import pytest
 
 from mainspring.errors import IdempotencyConflict, InvalidInput
 from mainspring.model import fan_out
-from mainspring.model.fan_out import Children, FanOut, has_children, marked, name_in, parent_in, prefix_of
+from mainspring.model.fan_out import Children, FanOut, has_children, marked, name_in, prefix_of
 
 RUN = UUID("01a1edd5-3c98-8003-b749-5855e8f3aef1")
 
@@ -60,10 +60,11 @@ def test_the_same_name_again_is_no_further_child(children: Children, monkeypatch
 
 
 def test_headers_say_who_has_children_and_whose_child_it_is() -> None:
-    of_child = fan_out.child_header(FanOut(run_id=RUN, lease_id=RUN, position=0, worker_id=RUN, depth=3))
+    grandparent = UUID(int=7)
+    of_child = fan_out.child_header(FanOut(run_id=RUN, lease_id=RUN, position=0, worker_id=RUN, above=(grandparent,)))
 
     assert not has_children('{"a":"b"}')
     assert has_children(marked('{"a":"b"}'))
     assert has_children(marked(None))
-    assert parent_in(None) == (None, 0)
-    assert parent_in(f'{{"@child_of":"{of_child["@child_of"]}"}}') == (RUN, 4)
+    assert fan_out.above(None) == ()
+    assert fan_out.above(f'{{"@child_of":"{of_child["@child_of"]}"}}') == (RUN, grandparent)

@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 from mainspring.model.chain import triggered_by
-from mainspring.model.fan_out import parent_in
+from mainspring.model.fan_out import above
 from mainspring.model.headers import read_headers
 from mainspring.model.lifecycle import Outcome, State
 from mainspring.model.payload import decode
@@ -69,7 +69,7 @@ def as_run(
         worker_id=latest["worker_id"],
         rerun_of=_rerun_of(headers),
         triggered_by=triggered_by(headers),
-        child_of=parent_in(latest["headers"])[0],
+        child_of=next(iter(above(latest["headers"])), None),
         children=children,
         progress=progress,
         headers=headers,

@@ -9,7 +9,7 @@ import msgspec
 from mainspring.errors import Conflict, InvalidInput, RevisionConflict, RunAlreadyStarted
 from mainspring.model import job as rules
 from mainspring.model.ids import lane_of
-from mainspring.model.lifecycle import WAITING, State
+from mainspring.model.lifecycle import WAITING, HoldReason, State
 from mainspring.model.line import Line
 from mainspring.model.payload import JSON_CODEC
 from mainspring.store import jobs, notify
@@ -98,7 +98,7 @@ async def line_of(connection: Connection, number: int, tenant_id: int) -> Line:
 
 def objection_to_change(run_id: UUID, row: Record, revision: int | None) -> Conflict | None:
     """What to say if a run no longer waits, or is not at the revision that the caller saw."""
-    if row["state"] not in WAITING:
+    if row["state"] not in WAITING or row["reason"] == HoldReason.CHILDREN:
         return RunAlreadyStarted(
             f"Run {run_id} has started; it can no longer be changed.",
             hint="Cancel it, or let it finish and submit another.",

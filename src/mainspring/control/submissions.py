@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mainspring.control.accepting import accepted_from, check_verdicts
 from mainspring.control.definitions import document_of
-from mainspring.model.fan_out import child_elsewhere, child_header, name_for_many
+from mainspring.model.fan_out import check_not_awaited, child_elsewhere, child_header, name_for_many
 from mainspring.model.flow import with_parents
 from mainspring.model.options import NO_OPTIONS
 from mainspring.model.template import check_repeated, template_of, unique_and_waiting
@@ -16,7 +17,7 @@ from mainspring.worker.fanning_out import children_here
 from mainspring.worker.tracing import current_trace
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
     from uuid import UUID
 
     from mainspring.control.application import Application
@@ -108,7 +109,7 @@ class Submissions:
     async def submit(self, actor: Actor, definition: JobDefinition, options: SubmitOptions, payload: bytes) -> Accepted:
         """Accept one run of a job that the application defines, in one commit with others that arrive just now."""
         if options.child is not None:
-            return (await self._submit_children(actor, definition, options, [payload])).single()
+            return (await self.submit_many(actor, definition, options, [payload])).single()
 
         async def submit() -> Accepted:
             template, known = await self._template(actor, definition, options)
@@ -121,7 +122,8 @@ class Submissions:
     ) -> AcceptedBatch:
         """Accept one run per payload: all of them, or none."""
         if options.child is not None:
-            return await self._submit_children(actor, definition, options, payloads)
+            template_of_child = partial(self._template, actor, definition, options, has_own_lane=True)
+            return await self._submit_children(definition.name, template_of_child, options, payloads)
 
         async def submit() -> AcceptedBatch:
             template, known = await self._template(actor, definition, options)
@@ -132,7 +134,11 @@ class Submissions:
         return await self.definitions.again_if_replaced(submit)
 
     async def _submit_children(
-        self, actor: Actor, definition: JobDefinition, options: SubmitOptions, payloads: Sequence[bytes]
+        self,
+        job: str,
+        template_of_child: Callable[[], Awaitable[tuple[Template, Known]]],
+        options: SubmitOptions,
+        payloads: Sequence[bytes],
     ) -> AcceptedBatch:
         """Accept children of the run whose handler submits them: those that it has not submitted before."""
         if len(payloads) != 1 and options.child is not True:
@@ -141,12 +147,13 @@ class Submissions:
         name = None if options.child is True else str(options.child)
 
         async def submit() -> AcceptedBatch:
-            template, known = await self._template(actor, definition, options, has_own_lane=True)
+            template, known = await template_of_child()
             named = template.with_headers(child_header(children.fan_out))
             runs = [named.keyed(key).filled(payload) for key, payload in zip(keys, payloads, strict=True)]
+            check_not_awaited(children.fan_out, (parent.run_id for run in runs for parent in run.after or ()))
             return await self._submitter.submit_children(runs, known, children.fan_out, may_fail=bool(options.may_fail))
 
-        with children.keys(definition.name, name, len(payloads)) as keys:
+        with children.keys(job, name, len(payloads)) as keys:
             return await self.definitions.again_if_replaced(submit)
 
     async def submit_by_name(
@@ -163,11 +170,13 @@ class Submissions:
         definition = self._application.definition_of(name)
         if definition is not None:
             return await self.submit(actor, definition, options, payload)
+        if options.child is not None:
+            template_of_child = partial(self._template_by_name, actor, name, options, has_own_lane=True)
+            return (await self._submit_children(name, template_of_child, options, [payload])).single()
 
         async def submit() -> Accepted:
-            definition, registered = await self.definitions.look_up(actor, name, options)
-            template = await self._template_of(actor, definition, options, registered)
-            return await self._submitter.submit_one(template.filled(payload), registered.known)
+            template, known = await self._template_by_name(actor, name, options)
+            return await self._submitter.submit_one(template.filled(payload), known)
 
         return await self.definitions.again_if_replaced(submit)
 
@@ -224,9 +233,9 @@ class Submissions:
         definition = self._application.definition_of(name)
         if definition is not None:
             return await self.prepare(actor, definition, options, [payload])
-        definition, registered = await self.definitions.look_up(actor, name, options)
-        template = await self._template_of(actor, definition, options, registered)
-        return await self._prepared(template, registered.known, [payload])
+        if options.child is not None:
+            raise child_elsewhere("on a connection of yours")
+        return await self._prepared(*await self._template_by_name(actor, name, options), [payload])
 
     async def _prepared(self, template: Template, known: Known, payloads: Sequence[bytes]) -> PreparedRuns:
         runs = [template.filled(payload) for payload in payloads]
@@ -247,6 +256,14 @@ class Submissions:
         self, actor: Actor, definition: JobDefinition, options: SubmitOptions, *, has_own_lane: bool = False
     ) -> tuple[Template, Known]:
         registered = await self.definitions.registered(actor, definition, options.checked_line_of(definition))
+        template = await self._template_of(actor, definition, options, registered, has_own_lane=has_own_lane)
+        return template, registered.known
+
+    async def _template_by_name(
+        self, actor: Actor, name: str, options: SubmitOptions, *, has_own_lane: bool = False
+    ) -> tuple[Template, Known]:
+        """Of a job that another application defines."""
+        definition, registered = await self.definitions.look_up(actor, name, options)
         template = await self._template_of(actor, definition, options, registered, has_own_lane=has_own_lane)
         return template, registered.known
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mainspring.keeper.lane_turns import LaneTurns
 from mainspring.store import notify, triggering
 
 if TYPE_CHECKING:
@@ -20,13 +21,14 @@ class Follower:
     def __init__(self, *, lanes: int, clock: Clock) -> None:
         self._lanes = lanes
         self._quietener = notify.Quietener(clock)
+        self._turns = LaneTurns()
 
     def forget(self) -> None:
         """Nothing is remembered."""
 
     async def step(self, connection: Connection) -> float:
         lanes = await triggering.lanes_with_news(connection, self._lanes)
-        for lane in lanes:
+        for lane in self._turns.of(lanes):
             triggered = await triggering.trigger(connection, lane)
             notify.send(connection, self._quietener.pass_on(triggered.wake_ups))
         return 0.0 if lanes else EVERY

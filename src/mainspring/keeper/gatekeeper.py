@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from mainspring.keeper.lane_turns import LaneTurns
 from mainspring.model.concurrency import to_look_at
 from mainspring.model.rate import TICK_SECONDS
 from mainspring.store import limits, notify, openings
@@ -36,6 +37,7 @@ class Gatekeeper:
         self._after: dict[int, str] = {}  # up to where the gates of each lane were looked at
         self._recount_at = clock.monotonic() + RECOUNT_EVERY
         self._quietener = notify.Quietener(clock)
+        self._turns = LaneTurns()
         self._hinted: set[str] = set()
         self.tokens_in: float | None = None  # in so many seconds somebody may pass who waits for no more than that
 
@@ -49,7 +51,7 @@ class Gatekeeper:
         looks = [await self._look_at_hinted(connection)] if self._hinted else []
         lanes = await limits.lanes_with_gates(connection, self._lanes)
         seen: set[str] = set()  # who shares a limit waits in many lanes, and is looked at once
-        looks += [await self._look_at(connection, lane, seen) for lane in lanes]
+        looks += [await self._look_at(connection, lane, seen) for lane in self._turns.of(lanes)]
         self.tokens_in = min((seconds for admitted in looks for seconds in admitted.later.values()), default=None)
         if any(admitted.gates for admitted in looks):
             return 0.0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mainspring.keeper.lane_turns import LaneTurns
 from mainspring.store import notify, resolving
 
 if TYPE_CHECKING:
@@ -24,13 +25,14 @@ class Resolver:
         self._lanes = lanes
         self._heard_of_gates = heard_of_gates
         self._quietener = notify.Quietener(clock)
+        self._turns = LaneTurns()
 
     def forget(self) -> None:
         """Nothing is remembered."""
 
     async def step(self, connection: Connection) -> float:
         lanes = await resolving.lanes_to_look_at(connection, self._lanes)
-        released = [await self._resolve(connection, lane) for lane in lanes]
+        released = [await self._resolve(connection, lane) for lane in self._turns.of(lanes)]
         return 0.0 if any(released) else EVERY
 
     async def _resolve(self, connection: Connection, lane: int) -> int:

@@ -21,7 +21,7 @@ from mainspring.model.job import checked_text
 from mainspring.model.payload import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from mainspring.model.lifecycle import State
 
@@ -30,7 +30,7 @@ MAX_DEPTH = 20  # of children of children
 MAX_NAME_LENGTH = 100
 
 HAS_CHILDREN = "@children"  # the header of a run that has some
-CHILD_OF = "@child_of"  # the header of a child: its run, and how deep it is
+CHILD_OF = "@child_of"  # the header of a child: its run, and those above that
 
 
 class FanOut(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,7 +40,7 @@ class FanOut(msgspec.Struct, frozen=True, kw_only=True):
     lease_id: UUID
     position: int
     worker_id: UUID
-    depth: int = 0  # of its run: so many runs are above it
+    above: tuple[UUID, ...] = ()  # whose child its run is, whose child that is, and so on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class Children:
     @contextmanager
     def keys(self, job: str, name: str | None, count: int) -> Iterator[list[str]]:
         """What the next children are known by. If submitting them fails, whoever tries again gets the same numbers."""
-        if self.fan_out.depth >= MAX_DEPTH:
+        if len(self.fan_out.above) >= MAX_DEPTH:
             raise _too_deep(self.fan_out.run_id)
         numbers = [] if name is not None else self._take_numbers(job, count)
         names = [f"{job}#{number:05}" for number in numbers] or [f"{job}={name}"][:count]
@@ -104,7 +104,7 @@ def name_in(key: str) -> str:
 
 
 def child_header(fan_out: FanOut) -> dict[str, str]:
-    return {CHILD_OF: f"{fan_out.run_id} {fan_out.depth + 1}"}
+    return {CHILD_OF: " ".join(map(str, (fan_out.run_id, *fan_out.above)))}
 
 
 def marked(headers: str | None) -> str:
@@ -118,12 +118,24 @@ def has_children(headers: str | None) -> bool:
     return headers is not None and f'"{HAS_CHILDREN}"' in headers
 
 
-def parent_in(headers: str | None) -> tuple[UUID | None, int]:
-    """Whose child a run is, if it is one, and how deep."""
+def above(headers: str | None) -> tuple[UUID, ...]:
+    """Whose child a run is, if it is one, whose child that is, and so on."""
     if headers is None or f'"{CHILD_OF}"' not in headers:
-        return None, 0
-    run_id, _, depth = msgspec.json.decode(headers)[CHILD_OF].partition(" ")
-    return UUID(run_id), int(depth)
+        return ()
+    return tuple(map(UUID, msgspec.json.decode(headers)[CHILD_OF].split(" ")))
+
+
+def check_not_awaited(fan_out: FanOut, awaited: Iterable[UUID]) -> None:
+    """A child that waited for its own run, or for one above that, would wait for ever: so would they."""
+    for run_id in awaited:
+        if run_id in (fan_out.run_id, *fan_out.above):
+            raise InvalidInput(
+                f"A child would wait for run {run_id}, which ends only when its children have.",
+                code="child-after-its-run",
+                hint="Leave out after and outputs of that run, or submit without child.",
+                field="after",
+                value=str(run_id),
+            )
 
 
 # ── what people write ───────────────────────────────────────────────────────────────────────────────────────────

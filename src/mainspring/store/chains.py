@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from mainspring.errors import InvalidInput
 from mainspring.model.chain import Chain, circular, cycle_through
 from mainspring.model.dependency import Condition
 from mainspring.store import jobs, notify
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from mainspring.model.chain import After
     from mainspring.store.connection import Connection
     from mainspring.store.jobs import JobRef
+
+MAX_FOLLOWERS = 100  # of one job
 
 
 async def listed(connection: Connection, *, tenant_id: int) -> list[Chain]:
@@ -57,6 +60,7 @@ async def declare(
         await load("limits/lock").fetchval(connection)  # somebody may do the same at this moment
         present = await listed(connection, tenant_id=tenant_id)
         _refuse_circle(job, after, present)
+        _refuse_too_many(job, after, present)
         for upstream, wanted in _differences(job, after, present).items():
             if wanted is None:
                 await _remove(connection, upstream, job, tenant_id=tenant_id, actor=actor, reason="no longer declared")
@@ -83,6 +87,21 @@ def _refuse_circle(job: str, after: Iterable[After], present: Iterable[Chain]) -
     cycle = cycle_through(job, follows)
     if cycle is not None:
         raise circular(cycle)
+
+
+def _refuse_too_many(job: str, after: Iterable[After], present: Iterable[Chain]) -> None:
+    """Whoever ends a run of a job that others follow has all of them submitted at once."""
+    followers = Counter(each.upstream for each in present if each.downstream != job)
+    for upstream in after:
+        if followers[upstream.job] >= MAX_FOLLOWERS:
+            raise InvalidInput(
+                f"{MAX_FOLLOWERS} jobs follow {upstream.job} already; {job} cannot follow it, too.",
+                code="too-many-followers",
+                hint="Let it follow one of those, or submit it by itself.",
+                field="after",
+                value=upstream.job,
+                rule=f"must be followed by at most {MAX_FOLLOWERS} jobs",
+            )
 
 
 async def _put(connection: Connection, job: str, after: After, *, tenant_id: int, actor: str) -> None:

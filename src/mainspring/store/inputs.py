@@ -60,11 +60,15 @@ class Awaited(NamedTuple):
 
 
 class Filled(NamedTuple):
-    """Arguments with results in them, by child; why others cannot have them; and whose turn is later."""
+    """Arguments with results in them, by child; why others cannot have them; and whose turn is later.
+
+    Somebody acts on those that are busy: they may have other arguments in a moment.
+    """
 
     payloads: dict[UUID, bytes]
     errors: dict[UUID, dict[str, str]]
     later: set[UUID]
+    busy: set[UUID]
 
 
 # ── ahead ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -81,9 +85,7 @@ async def collect(connection: Connection, lane: int, ended: Iterable[tuple[UUID,
             wanted[child].append(Input(lane, parent, _PLACES.decode(places)))
     many = {child: own for child, own in wanted.items() if len(own) >= WORTH_COLLECTING}
     found = await _results(connection, many.values(), MOST_BYTES)
-    chosen = {
-        child: own for child, own in many.items() if found.has_all and all(each.parent in found.results for each in own)
-    }
+    chosen = _worth_keeping(many, found) if found.has_all else {}
     if chosen:
         await load("dependencies/collect").execute(
             connection,
@@ -98,6 +100,23 @@ async def collect(connection: Connection, lane: int, ended: Iterable[tuple[UUID,
             connection, lane=lane, parents=[parent for parent, _ in others], children=[child for _, child in others]
         )
     return set(chosen)
+
+
+def _worth_keeping(wanted: Mapping[UUID, list[Input]], found: Results) -> dict[UUID, list[Input]]:
+    """Those all of whose results are there, and may still fit: each result is kept once for each of its places."""
+    chosen: dict[UUID, list[Input]] = {}
+    total = 0
+    for child, own in wanted.items():
+        size = _size(own, found.sizes)
+        is_small = size <= MAX_PAYLOAD_BYTES and total + size <= MOST_BYTES
+        if is_small and all(each.parent in found.results for each in own):
+            chosen[child] = own
+            total += size
+    return chosen
+
+
+def _size(own: Iterable[Input], sizes: Mapping[UUID, int]) -> int:
+    return sum(sizes.get(each.parent, 0) * len(each.places) for each in own)
 
 
 def _as_text(document: object) -> str:
@@ -115,7 +134,7 @@ def _as_list(own: Sequence[Input], results: Mapping[UUID, bytes]) -> bytes:
 async def fill(connection: Connection, children: Mapping[UUID, Sequence[int]]) -> Filled:
     """Put results of parents into arguments: of so many children that what is read stays small."""
     awaited = await _awaited(connection, children)
-    filled = Filled({}, {}, set())
+    filled = Filled({}, {}, set(), set())
     found = await _results(connection, [each.inputs for each in awaited.values()], MOST_BYTES)
     chosen = _chosen(awaited, found.sizes, filled)
     if not found.has_all:
@@ -124,7 +143,9 @@ async def fill(connection: Connection, children: Mapping[UUID, Sequence[int]]) -
     for child, each in chosen.items():
         values[child] += [(place, found.results[one.parent]) for one in each.inputs for place in one.places]
     for lane, some in by_lane(chosen):
-        for row in await load("dependencies/payloads").fetch(connection, lane=lane, runs=some):
+        rows = await load("dependencies/payloads").fetch(connection, lane=lane, runs=some)
+        filled.busy.update(set(some) - {row["id"] for row in rows})
+        for row in rows:
             payload = filled_in(row["payload"], values[row["id"]])
             if payload is None:
                 filled.errors[row["id"]] = TOO_LARGE
@@ -153,7 +174,7 @@ def _chosen(awaited: Mapping[UUID, Awaited], sizes: Mapping[UUID, int], filled: 
     chosen: dict[UUID, Awaited] = {}
     total = 0
     for child, own in awaited.items():
-        size = sum(sizes.get(each.parent, 0) for each in own.inputs) + sum(own.collected.values())
+        size = _size(own.inputs, sizes) + sum(own.collected.values())
         if any(each.parent not in sizes for each in own.inputs):
             filled.errors[child] = RESULT_GONE
         elif size > MAX_PAYLOAD_BYTES:

@@ -82,8 +82,7 @@ async def resolve(connection: Connection, lane: int, quietener: notify.Quietener
         joined = await fan_outs.join(connection, lane, of_fan_outs) if of_fan_outs else fan_outs.NOTHING
     wake_ups = told.resolved.wake_ups
     notify.send(connection, wake_ups if quietener is None else quietener.pass_on(wake_ups))
-    for each, children in told.by_lane().items():
-        await _forget(connection, each, children)
+    await _forget(connection, lane, told.by_lane())
     asked = await fan_outs.abandon(connection, lane, joined.over)
     is_more = len(rows) == MOST_NEWS or checked == MOST_NEWS or joined.ended or joined.over
     notify.send(connection, [notify.cancel(worker) for worker in asked])
@@ -131,7 +130,8 @@ async def _tell(connection: Connection, lane: int, news: list[News]) -> Told:
             broken[each.child_id] = each
     filled = await inputs.fill(connection, {child: whole[child] for child in free})
     errors = {child: _error(each) for child, each in broken.items()} | filled.errors
-    released = await _release(connection, free - filled.later - set(filled.errors), filled.payloads)
+    waiting = filled.later | filled.busy
+    released = await _release(connection, free - waiting - set(filled.errors), filled.payloads)
     cancelled = await _cancel(connection, errors)
     moving = {*free, *errors} - filled.later
     over = await _over(connection, moving, {row["run_id"] for row in released} | cancelled)
@@ -225,11 +225,24 @@ async def _over(connection: Connection, children: set[UUID], gone: set[UUID]) ->
     return children - kept
 
 
-async def _forget(connection: Connection, lane: int, children: Sequence[UUID]) -> None:
-    """What they waited for. If this fails, their news are found again, and when the last of their lanes has ended."""
+async def _forget(connection: Connection, lane: int, children: Mapping[int, Sequence[UUID]]) -> None:
+    """What they waited for, in all lanes.
+
+    The lane of the news comes last, and keeps those of whom another lane could not be locked: news lead back here.
+    """
+    kept: set[UUID] = set()
+    for other in sorted(children, key=lambda each: each == lane):
+        some = children[other] if other != lane else [child for child in children[other] if child not in kept]
+        if not await _forget_in(connection, other, some):
+            kept.update(some)
+
+
+async def _forget_in(connection: Connection, lane: int, children: Sequence[UUID]) -> bool:
     async with transaction(connection):
-        if await load("limits/lock_gates").fetchrow(connection, lane=lane) is not None:
-            await load("dependencies/forget").execute(connection, lane=lane, children=list(children))
+        if await load("limits/lock_gates").fetchrow(connection, lane=lane) is None:
+            return False
+        await load("dependencies/forget").execute(connection, lane=lane, children=list(children))
+        return True
 
 
 def _resolved(released: Sequence[Record], cancelled: set[UUID]) -> Resolved:

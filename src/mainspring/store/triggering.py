@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from mainspring.errors import MainspringError
+from mainspring.errors import InvalidInput, NotFound
 from mainspring.model.actor import Actor
 from mainspring.model.chain import MAX_DEPTH, depth_of, headers_after, payload_after
 from mainspring.model.dependency import Condition, Met, Otherwise, met
@@ -25,6 +25,7 @@ from mainspring.model.lifecycle import State
 from mainspring.model.options import NO_OPTIONS
 from mainspring.model.template import Numbers, template_of
 from mainspring.store import jobs, notify
+from mainspring.store.failures import ALL_DATABASE_ERRORS
 from mainspring.store.history import recorded_since
 from mainspring.store.statements import load
 from mainspring.store.submissions import new_run_ids
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     Item = dict[str, Any]
 
 MOST_NEWS = 100  # at once: each may bring a result along
+MOST_BYTES = 8_000_000  # of arguments, at once; what follows from one run may be more
 
 
 class Triggered(NamedTuple):
@@ -66,19 +68,24 @@ async def trigger(connection: Connection, lane: int) -> Triggered:
     following = await _following(connection, news)
     ended = await _ended(connection, lane, news, with_results=any(each["argument"] for each in _all(following)))
     building = Building(lane, await _templates(connection, following, news))
+    told = []
     for each in news:
+        if building.bytes > MOST_BYTES:
+            break
+        told.append(each)
         for chain in following[each["job_id"]]:
             if _is_met(chain, each):
                 building.add(each, chain, ended.get(each["news"]))
     rows = await load("chains/trigger").fetch(
         connection,
         lane=lane,
-        runs=list({each["run_id"] for each in news}),
-        news=[each["news"] for each in news],
+        runs=list({each["run_id"] for each in told}),
+        news=[each["news"] for each in told],
         items=msgspec.json.encode(building.items).decode(),
         refusals=msgspec.json.encode(building.refusals).decode(),
     )
-    return Triggered(building.wake_ups({row["id"] for row in rows}), len(news) == MOST_NEWS)
+    is_more = len(told) < len(news) or len(news) == MOST_NEWS
+    return Triggered(building.wake_ups({row["id"] for row in rows}), is_more)
 
 
 Following = defaultdict[int, list["Record"]]  # by the job that has ended, what follows
@@ -109,29 +116,34 @@ async def _ended(connection: Connection, lane: int, news: Sequence[Record], *, w
     return {f"{row['run_id']} {row['fence']} {row['state']}": row for row in rows}
 
 
-Templates = dict[tuple[int, str], "Template | str"]  # by tenant and job; or why none can be submitted
+Templates = dict[tuple[int, str], "Template | str"]  # by the job that has ended, and what follows; or why none can
 
 
 async def _templates(connection: Connection, following: Following, news: Sequence[Record]) -> Templates:
     tenants = {each["job_id"]: each["tenant_id"] for each in news}
     found: Templates = {}
     for chain in _all(following):
-        tenant_id = tenants[chain["job_id"]]
-        found[tenant_id, chain["downstream"]] = await _template(connection, chain, tenant_id)
+        job_id = chain["job_id"]
+        found[job_id, chain["downstream"]] = await _template(connection, chain, tenants[job_id])
     return found
 
 
 async def _template(connection: Connection, chain: Record, tenant_id: int) -> Template | str:
-    """As whoever submits a run by its job's name; limits are looked at by whoever claims it."""
+    """As whoever submits a run by its job's name; limits are looked at by whoever claims it.
+
+    A job that follows others is not unique: if it has become so, its chain is about to be removed.
+    """
     try:
         reference, document = await jobs.find(connection, chain["downstream"], tenant_id=tenant_id)
         definition = definition_of(document)
         line_id, _ = await jobs.line_in_known_queue(connection, definition.line, tenant_id=tenant_id)
-    except (MainspringError, msgspec.ValidationError) as error:
+    except ALL_DATABASE_ERRORS:
+        raise  # that says nothing about the job: the news wait
+    except (NotFound, InvalidInput, msgspec.ValidationError) as error:
         return str(error)
     numbers = Numbers(reference.id, reference.version, line_id)
     actor = Actor(tenant_id, f"after {chain['upstream']}")
-    return template_of(definition, NO_OPTIONS, numbers, actor=actor, trace={})
+    return template_of(definition, NO_OPTIONS, numbers, actor=actor, trace={})._replace(uniqueness=None)
 
 
 class Building:
@@ -142,9 +154,10 @@ class Building:
         self._templates = templates
         self.items: list[Item] = []
         self.refusals: list[Item] = []
+        self.bytes = 0
 
     def add(self, news: Record, chain: Record, ended: Record | None) -> None:
-        template = self._templates[news["tenant_id"], chain["downstream"]]
+        template = self._templates[chain["job_id"], chain["downstream"]]
         headers = {} if ended is None or ended["headers"] is None else msgspec.json.decode(ended["headers"])
         if isinstance(template, str):
             self._refuse(news, chain, template)
@@ -154,6 +167,7 @@ class Building:
             # Without a result in history its argument is left out: the worker says then that it is missing.
             result = None if ended is None else ended["result"]
             run = template.filled(b"{}" if ended is None else payload_after(chain["argument"], result))
+            self.bytes += len(run.payload)
             self.items.append(_item(news, run, headers_after(news["run_id"], headers), self._new_id(news["now"])))
 
     def _new_id(self, now: datetime) -> UUID:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID
 
-from mainspring.model.fan_out import Children, FanOut, marked, outside_handler, parent_in
+from mainspring.model.fan_out import Children, FanOut, above, marked, outside_handler
 from mainspring.store.columns import BROUGHT, HEADERS, ID
 from mainspring.worker.current_attempt import CURRENT_ATTEMPT
 
@@ -40,5 +40,5 @@ def fan_out_of(work: Work) -> FanOut:
         lease_id=UUID(int=work.lease.id.int),
         position=work.position,
         worker_id=UUID(int=work.worker_id.int),
-        depth=parent_in(work.row[HEADERS])[1],
+        above=above(work.row[HEADERS]),
     )

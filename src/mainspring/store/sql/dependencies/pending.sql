@@ -4,5 +4,5 @@ select child.id
 from unnest(:children::uuid[]) as child (id)
 where (select true from dependency
        where dependency.lane = :lane::smallint and dependency.child_id = child.id
-         and not dependency.has_ended and not dependency.is_news
+         and not dependency.has_ended and not dependency.is_news and dependency.otherwise <> 'fail'
        order by dependency.child_id limit 1)

@@ -38,6 +38,8 @@ begin
            case when child.is_new then clock_now() + interval '10 minutes' else clock_now() end,
            case when child.is_new then 10 else 0 end
     from unnest(adopt_children.children, adopt_children.are_new) as child (id, is_new)
-    on conflict do nothing;   -- an earlier attempt has submitted it, or it is sent again
+    on conflict (lane, parent_id, child_id) do update   -- an earlier attempt has submitted it, and it had to end otherwise
+    set condition = excluded.condition, is_news = false, has_ended = false, check_at = clock_now(), checks = 0
+    where dependency.condition <> excluded.condition;
     return 'adopted';
 end $$;

@@ -41,6 +41,7 @@ begin
         where held.lane = change_runs.lane and held.id = any (change_runs.runs)
           and held.tenant_id = change_runs.tenant and held.revision = coalesce(change_runs.seen, held.revision)
           and held.line_id = coalesce(change_runs.present_line, held.line_id)
+          and held.reason <> 'children'   -- its handler has returned
         returning run_of({run by name}, ready_at => null) as run)
     select array_agg(touched.run) into kept_held from touched;
     with gone as (

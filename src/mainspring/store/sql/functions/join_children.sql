@@ -34,6 +34,7 @@ begin
         delete from held where held.lane = join_children.lane and held.id = any (buried);
         perform free_slots(join_children.lane, buried, 'dead');
         perform tell_children(join_children.lane, buried);
+        perform tell_chains(join_children.lane, buried);
     end if;
     return query
     select run.id, 'succeeded'::run_state from unnest(ended) as run (id)

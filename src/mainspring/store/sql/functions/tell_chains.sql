@@ -16,8 +16,10 @@ begin
         from attempt
         where attempt.lane = tell_chains.lane and attempt.run_id = one.id
           and attempt.recorded_at >= clock_now() - interval '1 day'
-        order by attempt.recorded_at desc limit 1) as ended
-    where (ended.state in ({ends}) or ended.state = 'dead') and ended.is_purged is not true
+          and (attempt.state in ({ends}) or attempt.state = 'dead')
+        -- Not by time alone: whoever ends it now may have begun before an attempt was recorded.
+        order by attempt.fence desc, attempt.state = 'dead', attempt.recorded_at desc limit 1) as ended
+    where ended.is_purged is not true
       and ended.job_id in (
           select job.id from chain join job on job.tenant_id = chain.tenant_id and job.name = chain.upstream)
     on conflict do nothing;
