@@ -10,7 +10,9 @@ import pytest
 import mainspring
 import mainspring.testing
 import make_reference
+from generators.commands import walk
 from mainspring.cli.__main__ import run
+from mainspring.cli.commands import commands
 
 made = cache(make_reference.made)  # when a test asks for it: every test process reads this file
 
@@ -36,6 +38,13 @@ def test_every_command_of_the_reference_is_one(capsys: pytest.CaptureFixture[str
         assert run([*title.split(), "--help"]) == 0
         assert f"Usage: mainspring {title}" in capsys.readouterr().out
     assert "run submit" in titles
+
+
+def test_no_two_commands_are_one() -> None:
+    """Each is made when it is first used, with what is said about it there: of two in one, the last would decide."""
+    made_of = [app for _, app in walk(commands, ("mainspring",))]
+
+    assert len({id(app) for app in made_of}) == len(made_of)
 
 
 @pytest.mark.parametrize("code", ["job-not-found", "invalid-slots", "payload-too-large", "schema-missing", "snoozed"])

@@ -104,7 +104,7 @@ for parent, name, place, summary, order in (
     (runs, "rerun", "run_acts:rerun", "Requeue a dead run; run one that ended again.", 2),
     (runs, "change", "run_acts:change", "Change runs that have not started.", 2),
     (dead_letters, "list", "dead_letters:list_dead", "List runs out of attempts.", 0),
-    (dead_letters, "show", "runs:show", "Show one: its last error, attempts and arguments.", 1),
+    (dead_letters, "show", "dead_letters:show", "Show one: its last error, attempts and arguments.", 1),
     (dead_letters, "requeue", "dead_letters:requeue", "Put them back in line.", 2),
     (dead_letters, "purge", "dead_letters:purge", "End them for good.", 3),
     (jobs, "list", "jobs:list_jobs", "List jobs: version, queue, runs by state.", 0),

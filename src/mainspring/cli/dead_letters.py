@@ -9,7 +9,7 @@ from mainspring.cli.arguments import new_arguments
 from mainspring.cli.bulk import DeadFilters, Many, check_arguments, check_choice, operate
 from mainspring.cli.command import Flag, Invocation, Repeatable, command
 from mainspring.cli.parsing import parse_span
-from mainspring.cli.runs import print_page
+from mainspring.cli.runs import print_page, print_run
 from mainspring.control.dead import Moved
 from mainspring.model.operation import OperationKind
 
@@ -29,6 +29,26 @@ async def list_dead(
       mainspring dead-letter list --error "connection refused" -o json
     """
     await print_page(invocation, filters.wanted(invocation.now), limit, cursor)
+
+
+@command("show")
+async def show(
+    run_id: Annotated[str, Parameter(name="id", help="The run's id.")],
+    /,
+    *,
+    attempt: Annotated[int | None, Parameter(help="Show the traceback of the attempt with this number.")] = None,
+    invocation: Invocation,
+) -> None:
+    """Show one: its last error, attempts and arguments.
+
+    The same as run show. The traceback of the last attempt that left one is shown
+    as well; -o json has all of them.
+
+    Examples:
+      mainspring dead-letter show ID
+      mainspring dead-letter show ID --attempt 1
+    """
+    await print_run(invocation, run_id, attempt)
 
 
 @command("requeue")

@@ -72,6 +72,10 @@ async def show(
       mainspring run show ID
       mainspring run show ID --attempt 1
     """
+    await print_run(invocation, run_id, attempt)
+
+
+async def print_run(invocation: Invocation, run_id: str, attempt: int | None) -> None:
     async with invocation.client() as client:
         run = await client.runs.find(run_id)
     chosen = _chosen(run, attempt)
