@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,8 @@ from mainspring import Backlog, Limit, Mainspring, Retry, RetryPolicy, Unique
 from mainspring.control import accepting
 from mainspring.errors import BacklogCapNotFound, BacklogFull, InvalidInput, JobNotFound, OutcomeUnknown, QueueNotFound
 from mainspring.keeper.backlog_keeper import BacklogKeeper
-from mainspring.store import backlog_gates
+from mainspring.model.lifecycle import State
+from mainspring.store import backlog_caps, backlog_gates, backlog_tidying
 from mainspring.store.connection import transaction
 from mainspring.testing import run_until_idle, travel
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from mainspring.app.handle import Handle
     from mainspring.app.job import Job
     from mainspring.store.connection import Connection
+    from mainspring.store.database import Database
     from mainspring.testing import FrozenClock
 
     Send = Job[..., None]
@@ -370,6 +373,16 @@ async def test_singles_that_share_a_commit_drop_each_other_in_turn(
 # ── keys ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+async def test_many_singles_at_once_under_a_small_cap_are_all_answered(frozen_app: Mainspring) -> None:
+    send = sending(frozen_app, Backlog(1, when_full="replace"))
+    await send.submit()
+
+    handles = await asyncio.gather(*(send.submit() for _ in range(300)))
+
+    states = Counter([(await handle.find()).state for handle in handles])
+    assert states == {State.CANCELLED: 299, State.READY: 1}
+
+
 async def test_a_run_that_was_accepted_before_is_never_refused(frozen_app: Mainspring, connection: Connection) -> None:
     send = sending(frozen_app, Backlog(1))
     first = await send.options(key="order 7").submit()
@@ -700,6 +713,51 @@ async def test_a_run_that_awaits_arguments_counts_where_there_is_no_key(frozen_a
 
 
 # ── keeping ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_backlog_is_looked_through_in_pieces_by_one_keeper(
+    frozen_app: Mainspring,
+    connection: Connection,
+    clock: FrozenClock,
+    database: Database,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whoever submits waits no longer than for one of them."""
+    monkeypatch.setattr(backlog_tidying, "PIECE", 3)
+    send = sending(frozen_app, Backlog(100))
+    await send.submit_many([{}] * 20)
+    await connection.execute("delete from ready where id in (select id from ready order by id limit 10)")
+    await clock.advance(61)
+    looked: list[int] = []
+
+    async def noted(*arguments: Any) -> backlog_gates.Cleared:
+        looked.append(arguments[-1])
+        return await backlog_gates.clear(*arguments)
+
+    monkeypatch.setattr(backlog_tidying, "clear", noted)
+    other = await database.connect("another keeper")
+    await BacklogKeeper(lanes=LANES).step(connection)
+    pieces = len(looked)
+    await BacklogKeeper(lanes=LANES).step(other)
+    await other.close()
+
+    assert (set(looked), len(looked)) == ({3}, pieces)
+    assert pieces >= 20 / 3
+    assert await connection.fetchval(ENTRIES) == await connection.fetchval(COUNTED) == 10
+
+
+async def test_a_count_says_whether_it_is_exact(
+    frozen_app: Mainspring, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Entries whose runs have started are looked at, too."""
+    monkeypatch.setattr(backlog_caps, "COUNTED", 5)
+    send = sending(frozen_app, Backlog(100))
+    await send.submit_many([{}] * 20)
+    await connection.execute("update ready set fence = 1 where id in (select id from ready order by id limit 18)")
+
+    (found,) = await frozen_app.backlogs.list()
+
+    assert not found.counts_are_exact
 
 
 async def test_the_keeper_clears_what_nobody_submits_under_any_more(

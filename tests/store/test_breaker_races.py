@@ -48,6 +48,10 @@ async def gauge_of(connection: Connection, app: Mainspring, target: Target, brea
     return Gauge(rule, "")
 
 
+async def trip(connection: Connection, gauge: Gauge, who: Who) -> bool:
+    return bool(await breakers.open_tripped(connection, LANES, gauge.rule, {gauge.value: "away"}, who))
+
+
 async def openings_audited(connection: Connection) -> int:
     return int(await connection.fetchval("select count(*) from audit where action = 'breaker.open'"))
 
@@ -62,8 +66,8 @@ async def test_two_workers_that_cross_the_threshold_at_once_open_it_once(
     for each in two:
         await breakers.tally(each, LANES, {gauge: Counts(3, 0)})
     opened = await asyncio.gather(
-        breakers.open_if_tripped(two[0], LANES, gauge, "away", ALICE),
-        breakers.open_if_tripped(two[1], LANES, gauge, "away", BOB),
+        trip(two[0], gauge, ALICE),
+        trip(two[1], gauge, BOB),
     )
 
     assert sorted(opened) == [False, True]
@@ -100,11 +104,11 @@ async def test_who_was_about_to_open_it_when_it_opened_and_closed_does_not(
     gauge = await gauge_of(connection, app, target, Breaker(3))
     await breakers.tally(two[0], LANES, {gauge: Counts(3, 0)})
     assert gauge.rule.breaker.trips(*(await breakers.totals(two[0], LANES, [gauge]))[gauge])
-    assert await breakers.open_if_tripped(two[1], LANES, gauge, "away", BOB)
+    assert await trip(two[1], gauge, BOB)
     (found,) = await openings.of_tenant(connection, tenant_id=1)
     assert await breakers.close_after_success(two[1], LANES, [found.id], BOB) == 1
 
-    assert not await breakers.open_if_tripped(two[0], LANES, gauge, "away", ALICE)
+    assert not await trip(two[0], gauge, ALICE)
     assert (await status(app)).state is BreakerState.CLOSED
 
 
@@ -114,9 +118,9 @@ async def test_nor_when_it_was_changed_or_removed_meanwhile(
     gauge = await gauge_of(connection, app, target, Breaker(3))
     await breakers.tally(connection, LANES, {gauge: Counts(3, 0)})
     await app.breakers.set("send", 100)
-    assert not await breakers.open_if_tripped(connection, LANES, gauge, "away", ALICE)
+    assert not await trip(connection, gauge, ALICE)
     await app.breakers.remove("send")
-    assert not await breakers.open_if_tripped(connection, LANES, gauge, "away", ALICE)
+    assert not await trip(connection, gauge, ALICE)
 
     assert await connection.fetchval("select count(*) from breaker_opening") == 0
 
@@ -126,7 +130,7 @@ async def test_a_probe_of_an_earlier_opening_closes_no_later_one(
 ) -> None:
     gauge = await gauge_of(connection, app, target, Breaker(1))
     await breakers.tally(connection, LANES, {gauge: Counts(1, 0)})
-    await breakers.open_if_tripped(connection, LANES, gauge, "away", ALICE)
+    await trip(connection, gauge, ALICE)
     (earlier,) = await openings.of_tenant(connection, tenant_id=1)
     await app.breakers.close("send")
     await app.breakers.open("send")

@@ -14,8 +14,9 @@ from mainspring.clock import instant
 from mainspring.errors import BreakerNotFound, InvalidInput, JobNotFound
 from mainspring.keeper.gatekeeper import Gatekeeper
 from mainspring.model.admission import Gate
+from mainspring.model.breaker import Counts
 from mainspring.model.lifecycle import HoldReason
-from mainspring.store import breakers
+from mainspring.store import breakers, openings
 from mainspring.testing import run_until_idle
 
 from .test_limits import LANES, places
@@ -127,6 +128,48 @@ async def test_with_a_failure_ratio_successes_count_too(frozen_app: Mainspring, 
     await fail(frozen_app, send, target, 1)
 
     assert (await opening(frozen_app)).attempts == 20
+
+
+async def test_many_values_open_in_one_write_and_too_many_as_a_whole(
+    frozen_app: Mainspring, connection: Connection, target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(breakers, "MAX_OPEN_VALUES", 10)
+    send = calling(frozen_app, target, Breaker(1, key="customer"))
+    await send.submit(customer="fine")
+    (rule,) = await openings.rules(connection, tenant_id=1)
+    revision = "select revision from limit_revision"
+    who = breakers.Who(1, "worker")
+
+    async def trip(values: list[str]) -> set[str]:
+        await breakers.tally(connection, LANES, {breakers.Gauge(rule, value): Counts(1, 0) for value in values})
+        return {*await breakers.open_tripped(connection, LANES, rule, dict.fromkeys(values, "away"), who)}
+
+    before = await connection.fetchval(revision)
+    assert await trip(["a", "b", "c"]) == {"a", "b", "c"}
+    assert await connection.fetchval(revision) == before + 4
+    assert await trip(["a", "d"]) == {"d"}
+    assert await trip([str(number) for number in range(10)]) == {""}
+    before = await connection.fetchval(revision)
+    assert await trip(["x", "y"]) == set()
+    assert await connection.fetchval(revision) == before, "a job that is open as a whole has nothing more to open"
+
+
+async def test_strict_order_is_kept_at_an_open_breaker(
+    frozen_app: Mainspring, connection: Connection, clock: FrozenClock, target: Target
+) -> None:
+    send = calling(frozen_app, target, Breaker(1), limit=Limit(1, order="strict"))
+    await fail(frozen_app, send, target, 1)
+    target.calls.clear()
+    target.broken.clear()
+    await send.options(priority=5).submit(number=1)
+    await send.options(priority=1).submit(number=2)
+    await run_until_idle(frozen_app)
+    assert target.calls == []
+
+    await clock.advance(60)
+    await run_until_idle(frozen_app)
+
+    assert [number for _, number in target.calls] == [1, 2]
 
 
 async def test_each_value_of_a_key_has_a_breaker_of_its_own(frozen_app: Mainspring, target: Target) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
 
-from mainspring import Limit, Mainspring
+from mainspring import Limit, Mainspring, RetryPolicy
 from mainspring.errors import InvalidInput
 from mainspring.model.admission import Gate
 from mainspring.model.concurrency import home_of_gate
@@ -220,3 +221,91 @@ async def test_what_cannot_be_shared_is_refused(frozen_app: Mainspring, crowd: C
         with pytest.raises(InvalidInput) as refusal:
             await frozen_app.limits.set(job="send", **values)
         assert (refusal.value.code, refusal.value.fields["field"]) == (code, "share")
+
+
+# ── whom nothing may keep waiting for ever ──────────────────────────────────────────────────────────────────────
+
+
+async def test_a_run_that_kept_its_slot_needs_no_other(
+    frozen_app: Mainspring, connection: Connection, clock: FrozenClock, crowd: Crowd
+) -> None:
+    """Else it would wait for those that wait for the strict place that it has kept, too."""
+    order: list[str] = []
+    waiting = [True]
+
+    @frozen_app.job(
+        queue="serial",
+        limit=Limit(2, share="customer"),
+        retry=RetryPolicy(max_attempts=2, first_delay=timedelta(minutes=1), jitter="none"),
+    )
+    async def send(customer: str) -> None:
+        order.append(customer)
+        if waiting and customer == "a":
+            waiting.clear()
+            raise ConnectionError
+
+    await send.submit("a")
+    await frozen_app.limits.set(1, queue="serial", order="strict")
+    await run_until_idle(frozen_app)
+    for customer in "bcdefgh":
+        await send.submit(customer)
+    await release(connection, clock)
+    assert (await places(connection))["slot"] <= 3  # two of the share, and the strict one
+    await clock.advance(120)
+    await run_until_idle(frozen_app)
+
+    assert sorted(order) == ["a", "a", *"bcdefgh"]
+    assert await places(connection) == {}
+
+
+async def test_runs_without_a_share_in_the_same_line_keep_nobody_waiting(
+    frozen_app: Mainspring, connection: Connection, clock: FrozenClock, crowd: Crowd
+) -> None:
+    @frozen_app.job
+    async def bulk() -> None: ...
+
+    await bulk.submit_many([{}] * 200)
+    send = limited(frozen_app, crowd, Limit(share="customer"))
+    await submit(send, small=5)
+    for _ in range(3):  # what workers take of the others is replaced
+        await clock.advance(0.1)
+        await release(connection, clock)
+
+    assert await connection.fetchval("select count(*) from held") == 0
+
+
+async def test_values_that_cannot_pass_let_others_pass(
+    frozen_app: Mainspring, connection: Connection, clock: FrozenClock, crowd: Crowd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mainspring.store.sharing.MOST_VALUES", 3)
+    send = limited(frozen_app, crowd, Limit(5, share="customer"))
+
+    @frozen_app.job(queue="slow")
+    async def other() -> None: ...
+
+    await other.submit()
+    await send.options(queue="slow").submit_many([{"customer": f"a{number}"} for number in range(10)])
+    await frozen_app.queues.pause("slow")
+    await release(connection, clock)
+    await connection.execute("delete from ready; delete from slot")  # as if all that had passed before were over
+    await submit(send, z0=1, z1=1)
+    await release(connection, clock)
+
+    assert set(await customers_in_line(connection)) == {"z0", "z1"}
+
+
+@pytest.mark.parametrize("waiting", [200, 20_000])
+async def test_an_application_closes_although_runs_wait_for_workers(
+    url: str, connection: Connection, waiting: int
+) -> None:
+    async with Mainspring(url) as app:
+
+        @app.job(limit=Limit(share="customer"))
+        async def send(customer: str) -> None: ...
+
+        await send.submit_many([{"customer": "big"}] * waiting)
+    left = "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
+    before = await connection.fetchval("select count(*) from ready")
+
+    assert await connection.fetchval(left + " and application_name like '%admit%'") == 0
+    assert before == await connection.fetchval("select count(*) from ready") > 0

@@ -55,6 +55,7 @@ ADMITTING = """
     chains/upstreams
     breakers/list breakers/openings breakers/openings_of_gates breakers/probes breakers/send_probes
     backlog/book limits/admit limits/book limits/counts limits/unended limits/lock_gates limits/next_turns limits/now
+    limits/next_of_shares
     limits/paused_lines
     limits/revision limits/rules_of_gates limits/spend limits/spread limits/tokens
     limits/in_line limits/keep_window limits/release_at_marks limits/shares limits/waiting_values limits/window

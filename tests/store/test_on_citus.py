@@ -158,7 +158,14 @@ INSTANTS = "array_fill(clock_now(), array[3])"
 OTHER_SAMPLES_HERE = {
     "limits/put": {"id": "1"},
     "breakers/put": {"id": "1", "failures": "5", "within": "60"},
-    "breakers/open": {"id": "1", "attempts": "9", "failures": "5", "within": "60"},
+    "breakers/open": {
+        "ids": "'{1,2}'",
+        "key_values": "'{a,b}'",
+        "attempts": "'{9,9}'",
+        "failures": "'{5,5}'",
+        "errors": "'{x,y}'",
+        "within": "60",
+    },
     "breakers/close": {"id": "1"},
     "breakers/openings_of_gates": {"ids": "'{1,2}'"},
     "breakers/probes": {"ids": "'{1,2}'"},

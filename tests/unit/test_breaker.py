@@ -90,6 +90,13 @@ def test_without_probes_none_goes_out() -> None:
     assert opened(has_probes=False).next_probe_at(None, NOW) is None
 
 
+def test_a_probe_that_fails_while_somebody_releases_runs_is_not_followed_at_once() -> None:
+    """Whoever releases has asked for the time before it reads when the next probe may go."""
+    at = NOW.timestamp()
+
+    assert opened(probe_after=5).seconds_until_probe(ProbeProgress(0, at + 5.001), at) == 5
+
+
 def test_a_wait_that_nobody_meant_is_over() -> None:
     """The clock was set back, or somebody has shortened the pauses."""
     at = NOW.timestamp()

@@ -134,9 +134,10 @@ class Backlogs:
         is_exact = True
         for lane in range(self._lanes):
             found = await store.waiting(connection, lane, row["id"])
-            is_exact &= sum(each["waiting"] for each in found) < store.COUNTED
+            is_exact &= sum(each["entries"] for each in found) < store.COUNTED
             for each in found:
-                gates[each["gate"]].append(each)
+                if each["waiting"]:
+                    gates[each["gate"]].append(each)
         values = sorted((_value(gate, found) for gate, found in gates.items()), key=lambda value: -value.waiting)
         return _status(row, sum(value.waiting for value in values), is_exact=is_exact), values[:VALUES_SHOWN]
 

@@ -24,6 +24,7 @@ from mainspring.store import breakers as store
 from mainspring.store import jobs, openings, schedules
 from mainspring.store.breakers import COUNTED, Who
 from mainspring.store.connection import transaction, uncancelled
+from mainspring.store.declaring import revision_locked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -90,7 +91,7 @@ class Breakers:
         async with self._database.acquire() as connection:
             await jobs.find(connection, job, tenant_id=actor.tenant)
             async with transaction(connection):
-                await store.lock(connection)
+                await revision_locked(connection)
                 declared = await store.declared(connection, job, tenant_id=actor.tenant)
                 await store.put(connection, self._lanes, job, breaker, who, declared=declared)
 
@@ -104,7 +105,7 @@ class Breakers:
     async def _remove(self, actor: Actor, job: str, who: Who) -> bool:
         async with self._database.acquire() as connection:
             async with transaction(connection):
-                await store.lock(connection)
+                await revision_locked(connection)
                 await self._rule(connection, actor, job)
                 is_declared = await store.declared(connection, job, tenant_id=actor.tenant) is not None
                 await store.remove(connection, self._lanes, job, who)
@@ -123,7 +124,7 @@ class Breakers:
 
     async def _open(self, actor: Actor, job: str, value: str | None, who: Who, *, has_probes: bool) -> None:
         async with self._database.acquire() as connection, transaction(connection):
-            await store.lock(connection)  # else somebody may remove it meanwhile
+            await revision_locked(connection)  # else somebody may remove it meanwhile
             rule = await self._rule(connection, actor, job)
             wanted = checked_value(rule.breaker, job, value)
             await store.open_by_hand(connection, rule, wanted, who, has_probes=has_probes)
@@ -134,7 +135,7 @@ class Breakers:
 
     async def _close(self, actor: Actor, job: str, value: str | None, who: Who) -> int:
         async with self._database.acquire() as connection, transaction(connection):
-            await store.lock(connection)
+            await revision_locked(connection)
             rule = await self._rule(connection, actor, job)
             wanted = checked_value(rule.breaker, job, value)
             found = await openings.of_tenant(connection, tenant_id=actor.tenant)

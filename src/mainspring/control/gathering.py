@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from contextvars import Context
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -61,38 +62,65 @@ class Gatherer:
         self._gathering = None
 
     async def _accept_all(self, batch: list[Pending]) -> None:
-        """One commit for all; if it fails for what one of them carries, one for each."""
+        """One commit for all; if that cannot be, one for each part of them that can."""
+        waiting = deque([batch])
+        while waiting:
+            waiting.extendleft(reversed(await self._accept_or_divide(waiting.popleft())))
+
+    async def _accept_or_divide(self, batch: list[Pending]) -> list[list[Pending]]:
+        """Answers with what was not accepted, and can be in parts: nothing if all have their answers."""
         known = frozenset({id(each.known): each.known for each in batch}.values())
         try:
             accepted = await self._accept([each.run for each in batch], known, batch[0].arrived_at)
         except Overflow as overflow:
-            await self._accept_what_fits(batch, overflow.full)
+            return _parts(_unless_refused(batch, overflow.full), overflow.full)
         except Exception as error:
             if len(batch) > 1 and isinstance(error, (ValueNotStorable, ValueError, TypeError)):
-                for single in batch:
-                    await self._accept_all([single])
-            else:
-                for each in batch:
-                    each.future.set_exception(error)
+                return [[single] for single in batch]  # it fails for what one of them carries
+            for each in batch:
+                each.future.set_exception(error)
         else:
             for each, answer in zip(batch, accepted.each(), strict=True):
                 each.future.set_result(answer)
+        return []
 
-    async def _accept_what_fits(self, batch: list[Pending], full: Mapping[str, FullBacklog]) -> None:
-        """Nothing was accepted, for want of room: now those that fit, then the others, which may find some."""
-        left = {gate: found.fits for gate, found in full.items()}
-        fitting: list[Pending] = []
-        others: list[Pending] = []
-        for each in batch:
-            gates = [gate for gate in (each.run.backlog or "").split("\n") if gate in full]
-            refusing = next((full[gate] for gate in gates if not full[gate].fits), None)
-            if refusing is not None:
-                each.future.set_exception(refusing._replace(wanted=1).error())
-            elif all(left[gate] for gate in gates):
-                fitting.append(each)
-                left |= {gate: left[gate] - 1 for gate in gates}
-            else:
-                others.append(each)
-        for some in (fitting, others):
-            if some:
-                await self._accept_all(some)
+
+def _full_gates(pending: Pending, full: Mapping[str, FullBacklog]) -> list[str]:
+    return [gate for gate in (pending.run.backlog or "").split("\n") if gate in full]
+
+
+def _unless_refused(batch: list[Pending], full: Mapping[str, FullBacklog]) -> list[Pending]:
+    """Those for which there is room at all; the others are told that there is none."""
+    left = []
+    for each in batch:
+        refusing = next((full[gate] for gate in _full_gates(each, full) if not full[gate].fits), None)
+        if refusing is None:
+            left.append(each)
+        else:
+            each.future.set_exception(refusing._replace(wanted=1).error())
+    return left
+
+
+def _parts(batch: list[Pending], full: Mapping[str, FullBacklog]) -> list[list[Pending]]:
+    """Those that fit, then the others, which may find room; where others give way for them, part by part."""
+    parts: list[list[Pending]] = []
+    while batch:
+        fitting, batch = _fitting(batch, full)
+        parts.append(fitting)
+        if batch and not all(each.makes_room for each in full.values()):
+            return [*parts, batch]
+    return parts
+
+
+def _fitting(batch: list[Pending], full: Mapping[str, FullBacklog]) -> tuple[list[Pending], list[Pending]]:
+    left = {gate: found.fits for gate, found in full.items()}
+    fitting: list[Pending] = []
+    others: list[Pending] = []
+    for each in batch:
+        gates = _full_gates(each, full)
+        if all(left[gate] for gate in gates):
+            fitting.append(each)
+            left |= {gate: left[gate] - 1 for gate in gates}
+        else:
+            others.append(each)
+    return fitting, others

@@ -55,8 +55,8 @@ class Gatekeeper:
         self.tokens_in = min((seconds for admitted in looks for seconds in admitted.later.values()), default=None)
         if any(admitted.gates for admitted in looks):
             return 0.0
-        pause = max(EVERY, (self._clock.monotonic() - began) / SHARE)
-        return pause if self.tokens_in is None else min(pause, max(TICK_SECONDS, self.tokens_in))
+        wanted = EVERY if self.tokens_in is None else min(EVERY, max(TICK_SECONDS, self.tokens_in))
+        return max(wanted, (self._clock.monotonic() - began) / SHARE)
 
     def hint(self, gates: Iterable[str]) -> None:
         """It may be somebody's turn at these: look there first."""

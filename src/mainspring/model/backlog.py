@@ -151,6 +151,7 @@ class FullBacklog(NamedTuple):
     notice: BacklogNotice
     wanted: int
     fits: int  # so many of them would be accepted
+    makes_room: bool = False  # others give way, but not to more than the cap says at once
 
     def error(self) -> BacklogFull:
         notice = self.notice

@@ -32,6 +32,7 @@ MAX_PROBE_AFTER = timedelta(minutes=10)  # to which pauses between probes grow, 
 MAX_OPEN_VALUES = 1_000  # of one breaker: workers keep them in memory. Beyond, it opens for the whole job
 SLICES = 60  # of the window, in which outcomes are counted; at least a second each
 WHOLE_JOB = ""  # instead of a value of the key
+SLACK_SECONDS = 10.0  # within which whoever releases runs has read what it needs
 
 # Failures that say nothing about what the job calls: the run itself is at fault, or its handler has decided so.
 FAULTS_OF_RUNS = frozenset({"unfit-arguments", "invalid-result", "invalid-answers", "failed-by-handler"})
@@ -152,14 +153,15 @@ class Opening(NamedTuple):
     def seconds_until_probe(self, progress: ProbeProgress | None, now: float) -> float:
         """How long until the next probe may go out; infinite where none does.
 
-        A longer wait than any that was ever meant is one from before the clock was set back, or the breaker changed.
+        A much longer wait than any that was ever meant is one from before the clock was set back, or the breaker
+        changed. A little longer: the last probe has failed since somebody asked what time it is.
         """
         if not self.has_probes:
             return float("inf")
         sent = 0 if progress is None else progress.sent
         probe_at = self.opened_at.timestamp() + self.breaker.pause_after(0) if progress is None else progress.probe_at
-        seconds = max(0.0, probe_at - now)
-        return seconds if seconds <= self.breaker.pause_after(sent) else 0.0
+        seconds, pause = max(0.0, probe_at - now), self.breaker.pause_after(sent)
+        return min(seconds, pause) if seconds <= pause + SLACK_SECONDS else 0.0
 
     def next_probe_at(self, progress: ProbeProgress | None, now: datetime) -> datetime | None:
         seconds = self.seconds_until_probe(progress, now.timestamp())

@@ -242,6 +242,8 @@ class Admitter:
         self._busy: dict[int, asyncio.TimerHandle] = {}  # lanes in which somebody else was at it
         self._later: dict[str, asyncio.TimerHandle] = {}  # gates that wait for tokens
         self._working: asyncio.Task[None] | None = None
+        self._is_closing = False  # from now on nothing is looked at later …
+        self._is_closed = False  # … and from now on nothing at all
 
     def hint(self, gates: Iterable[str]) -> None:
         """It may be somebody's turn at these gates. Nobody waits for it, and nobody hears of a failure."""
@@ -262,7 +264,7 @@ class Admitter:
         self._begin()
 
     def _begin(self) -> None:
-        if (self._hinted or self._with_news or self._ended) and self._working is None:
+        if (self._hinted or self._with_news or self._ended) and self._working is None and not self._is_closed:
             # In a context of its own: it is none of the attempts whose end it follows.
             self._working = asyncio.create_task(self._work(), context=Context())
 
@@ -321,7 +323,7 @@ class Admitter:
             return
         self.hint(resolved.gates)
         self.hint_at_parents(resolved.lanes)
-        if resolved.is_busy and lane not in self._busy:
+        if resolved.is_busy and lane not in self._busy and not self._is_closing:
             looking_again = asyncio.get_running_loop().call_later(TICK_SECONDS, self._resolve_now, lane)
             self._busy[lane] = looking_again
 
@@ -344,7 +346,7 @@ class Admitter:
 
     def _look_later(self, gate: str, seconds: float) -> None:
         """When there are tokens again; once, however often it is said."""
-        if gate not in self._later and len(self._later) < MOST_HINTS:
+        if gate not in self._later and len(self._later) < MOST_HINTS and not self._is_closing:
             delay = max(TICK_SECONDS, seconds)
             self._later[gate] = asyncio.get_running_loop().call_later(delay, self._look_now, gate)
 
@@ -354,7 +356,9 @@ class Admitter:
 
     async def close(self) -> None:
         """Finish what was hinted at: then nobody has to wait for the keeper. What waits for tokens is left to it."""
+        self._is_closing = True
         for timer in (*self._later.values(), *self._busy.values()):
             timer.cancel()
         await self.until_idle()
+        self._is_closed = True
         await self._link.close()

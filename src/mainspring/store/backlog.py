@@ -102,7 +102,7 @@ async def _with_room(
     if lacking > 0:
         is_too_many = drops and len(runs) > standing.most  # at once: some of them would fit
         fits = standing.most if is_too_many else max(0, len(runs) - lacking)
-        return FullBacklog(standing.notice, len(runs), fits)
+        return FullBacklog(standing.notice, len(runs), fits, makes_room=is_too_many)
     return (await take(connection, {standing.gate: len(runs)}, lanes))[standing.gate]
 
 

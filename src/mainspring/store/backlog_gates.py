@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID
 
 from mainspring.model.backlog import BacklogNotice, WhenFull, home_of_backlog
 from mainspring.model.concurrency import LimitScope
@@ -15,7 +16,7 @@ from mainspring.store.declaring import Subject
 from mainspring.store.statements import load
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from mainspring.store.connection import Connection, Record
 
@@ -83,18 +84,40 @@ def _standing(home: int, row: Record) -> Standing:
 async def cleared(connection: Connection, standing: Standing, lanes: int) -> Standing:
     """The gate without entries of runs that wait no longer. The oldest go first, and are looked at in any case."""
     is_whole = not standing.was_full
-    gone = await clear(connection, [standing.gate], lanes, ALL if is_whole else max(1, LOOKED_AT // lanes))
-    counted = standing.counted - gone[standing.gate]
-    await leave(connection, standing.home, gone, are_checked=is_whole)
+    count = ALL if is_whole else max(1, LOOKED_AT // lanes)
+    found = [
+        await clear(connection, lane, standing.gate, FIRST, count) for lane in connection.reach.lanes(range(lanes))
+    ]
+    gone = sum(each.gone for each in found)
+    await leave(connection, standing.home, {standing.gate: gone}, are_checked=is_whole)
+    counted = standing.counted - gone
     return standing._replace(counted=counted, checked=counted if is_whole else standing.checked)
 
 
-async def clear(connection: Connection, gates: Sequence[str], lanes: int, count: int) -> dict[str, int]:
-    gone = dict.fromkeys(gates, 0)
-    for lane in connection.reach.lanes(range(lanes)):
-        for row in await load("backlog/clear").fetch(connection, lane=lane, gates=gates, count=count):
-            gone[row["gate"]] += row["cleared"]
-    return gone
+class Entry(NamedTuple):
+    """Where an entry stands among those of its gate and lane."""
+
+    place: int
+    run_id: UUID
+
+
+FIRST = Entry(-1, UUID(int=0))  # before all others
+
+
+class Cleared(NamedTuple):
+    """How many entries went, and where to go on; None: they were all looked at."""
+
+    gone: int
+    last: Entry | None
+
+
+async def clear(connection: Connection, lane: int, gate: str, after: Entry, count: int) -> Cleared:
+    """Remove the entries of runs that wait no longer, of the next so many of one lane."""
+    row = await load("backlog/clear").fetchrow(
+        connection, lane=lane, gate=gate, after_place=after.place, after_run=after.run_id, count=count
+    )
+    assert row is not None
+    return Cleared(row["cleared"], None if row["last_run"] is None else Entry(row["last_place"], row["last_run"]))
 
 
 async def leave(connection: Connection, home: int, gone: Mapping[str, int], *, are_checked: bool) -> None:

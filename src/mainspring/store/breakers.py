@@ -16,10 +16,11 @@ from mainspring.model.concurrency import EVERYBODY
 from mainspring.model.ids import lane_of_key
 from mainspring.store import jobs, notify, openings
 from mainspring.store.connection import transaction
+from mainspring.store.declaring import revision_locked
 from mainspring.store.statements import load
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from mainspring.model.breaker import BreakerRule
     from mainspring.store.connection import Connection, Record
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from mainspring.store.reach import Reach
 
 AUDIT_LANE = 0
-COUNTED = 10_000  # runs that wait at one gate, in each lane
+COUNTED = 10_000  # runs that wait at one gate, or rows of what was counted, in each lane
 MOST_VALUES = 500  # in one statement
 MAX_ERROR_LENGTH = 500
 
@@ -74,7 +75,7 @@ async def standing(connection: Connection, lane: int, gates: Sequence[str]) -> l
 
 async def failures(connection: Connection, lane: int, rules: Sequence[BreakerRule]) -> dict[int, int]:
     rows = await load("breakers/failures").fetch(
-        connection, lane=lane, breakers=[each.id for each in rules], withins=_withins(rules)
+        connection, lane=lane, breakers=[each.id for each in rules], withins=_withins(rules), bound=COUNTED
     )
     return {row["breaker_id"]: row["failures"] for row in rows}
 
@@ -133,24 +134,41 @@ def _withins(rules: Iterable[BreakerRule]) -> list[float]:
 # ── opening and closing ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def open_if_tripped(connection: Connection, lanes: int, gauge: Gauge, error: str, who: Who) -> bool:
-    """Open a breaker for a value whose attempts fail, if that still holds and nobody has; answers whether it did."""
-    rule, value = gauge
-    if await _is_open(connection, rule.job, value, who):
-        return False
+async def open_tripped(
+    connection: Connection, lanes: int, rule: BreakerRule, failing: Mapping[str, str], who: Who
+) -> dict[str, Counts]:
+    """Open a breaker for values whose attempts fail, with these errors, where that still holds and nobody has.
+
+    Answers for which values it did, and why. In one transaction: each write of breakers has everybody read them anew.
+    """
+    if not await _not_open(connection, rule.job, failing, who):  # a look without the lock
+        return {}
     async with transaction(connection):
-        number = await lock(connection)
-        counts = (await totals(connection, lanes, [gauge])).get(gauge, Counts())
-        if not rule.breaker.trips(*counts) or not await _is_in_force(connection, rule, who):
-            return False
-        if await _is_too_wide(connection, rule.job, value, who):
-            value = WHOLE_JOB
-        said = {
-            "failures": counts.failures,
-            "attempts": counts.failures + counts.successes if rule.breaker.counts_successes else None,
-            "error": error[:MAX_ERROR_LENGTH],
-        }
-        return await _open(connection, number, rule, value, who, said, has_probes=True, by_hand=False)
+        await revision_locked(connection)
+        if not await _is_in_force(connection, rule, who):
+            return {}
+        wanted = await _not_open(connection, rule.job, failing, who)
+        found = await totals(connection, lanes, [Gauge(rule, value) for value in wanted])
+        tripped = {gauge.value: counts for gauge, counts in found.items() if rule.breaker.trips(*counts)}
+        if tripped and await _is_too_wide(connection, rule.job, tripped, who):
+            tripped = {WHOLE_JOB: Counts(*map(sum, zip(*tripped.values(), strict=True)))}
+        errors = {value: failing.get(value) or next(iter(failing.values())) for value in tripped}
+        said = {value: _said(rule, counts, errors[value]) for value, counts in tripped.items()}
+        opened = await _open(connection, rule, said, who, has_probes=True, by_hand=False) if said else set()
+        return {value: tripped[value] for value in opened}
+
+
+class Said(NamedTuple):
+    """Why a breaker is open for a value; nothing where somebody opened it by hand."""
+
+    failures: int | None = None
+    attempts: int | None = None
+    error: str | None = None
+
+
+def _said(rule: BreakerRule, counts: Counts, error: str) -> Said:
+    attempts = counts.failures + counts.successes if rule.breaker.counts_successes else None
+    return Said(counts.failures, attempts, error[:MAX_ERROR_LENGTH])
 
 
 async def _is_in_force(connection: Connection, rule: BreakerRule, who: Who) -> bool:
@@ -158,62 +176,61 @@ async def _is_in_force(connection: Connection, rule: BreakerRule, who: Who) -> b
     return any(row["id"] == rule.id for row in await listed(connection, tenant_id=who.tenant_id))
 
 
-async def _is_open(connection: Connection, job: str, value: str, who: Who) -> bool:
-    """A look without the lock: whoever takes that has everybody read all limits and breakers anew."""
-    row = await load("breakers/opening_of").fetchrow(connection, tenant=who.tenant_id, job=job, value=value)
-    return row is not None and row["id"] is not None
+async def _not_open(connection: Connection, job: str, values: Iterable[str], who: Who) -> list[str]:
+    row = await _openings_of(connection, job, values, who)
+    return [] if row["is_whole"] else [value for value in values if value not in row["open"]]
 
 
-async def _is_too_wide(connection: Connection, job: str, value: str, who: Who) -> bool:
-    """Whether it is open for so many values that it had better be for all."""
-    row = await load("breakers/opening_of").fetchrow(connection, tenant=who.tenant_id, job=job, value=value)
-    return row is not None and row["id"] is None and row["open_values"] >= MAX_OPEN_VALUES
+async def _is_too_wide(connection: Connection, job: str, values: Collection[str], who: Who) -> bool:
+    """Whether it would be open for so many values that it had better be for all."""
+    row = await _openings_of(connection, job, values, who)
+    return bool(row["open_values"] + len(values) - len(row["open"]) > MAX_OPEN_VALUES)
+
+
+async def _openings_of(connection: Connection, job: str, values: Iterable[str], who: Who) -> Record:
+    row = await load("breakers/opening_of").fetchrow(connection, tenant=who.tenant_id, job=job, key_values=list(values))
+    assert row is not None
+    return row
 
 
 async def open_by_hand(connection: Connection, rule: BreakerRule, value: str, who: Who, *, has_probes: bool) -> None:
     """Inside a transaction."""
-    number = await lock(connection)
-    if await _is_too_wide(connection, rule.job, value, who):
+    await revision_locked(connection)
+    if await _is_too_wide(connection, rule.job, [value], who):
         value = WHOLE_JOB
-    said = {"failures": None, "attempts": None, "error": None}
-    await _open(connection, number, rule, value, who, said, has_probes=has_probes, by_hand=True)
+    await _open(connection, rule, {value: Said()}, who, has_probes=has_probes, by_hand=True)
 
 
 async def _open(
-    connection: Connection,
-    number: int,
-    rule: BreakerRule,
-    value: str,
-    who: Who,
-    said: dict[str, Any],
-    *,
-    has_probes: bool,
-    by_hand: bool,
-) -> bool:
+    connection: Connection, rule: BreakerRule, said: Mapping[str, Said], who: Who, *, has_probes: bool, by_hand: bool
+) -> set[str]:
+    """Answers for which values it is open now, and was not."""
     within = rule.breaker.within.total_seconds()
-    detail = {"value": value, **said, "within": within, "probes": has_probes, "reason": who.reason}
-    found = await load("breakers/open").fetchval(
+    last = await revision_locked(connection, len(said))  # runs carry these numbers in their gates: nothing had them
+    rows = await load("breakers/open").fetch(
         connection,
-        id=number,  # nothing ever had it: numbers are part of the gates that runs carry
+        ids=list(range(last - len(said) + 1, last + 1)),
         tenant=who.tenant_id,
         job=rule.job,
-        value=value,
+        key_values=list(said),
         actor=who.actor,
         reason=who.reason,
         within=within,
         has_probes=has_probes,
         by_hand=by_hand,
         subject=subject_of(rule.job),
-        detail=_document({name: each for name, each in detail.items() if each is not None}),
-        **said,
+        detail=_document({"within": within, "probes": has_probes, "reason": who.reason}),
+        failures=[each.failures for each in said.values()],
+        attempts=[each.attempts for each in said.values()],
+        errors=[each.error for each in said.values()],
     )
     notify.send(connection, [notify.limits()])
-    return found is not None
+    return {row["value"] for row in rows}
 
 
 async def close(connection: Connection, lanes: int, opening: Opening, who: Who, **said: Any) -> bool:
     """Close a breaker where it is open, inside a transaction; answers whether it was. Its failures are forgotten."""
-    await lock(connection)
+    await revision_locked(connection)
     return await _close(connection, lanes, opening, who, said)
 
 
@@ -242,7 +259,7 @@ async def close_after_success(connection: Connection, lanes: int, ids: Iterable[
     if not closing:
         return 0
     async with transaction(connection):
-        await lock(connection)
+        await revision_locked(connection)
         return sum([await _close(connection, lanes, each, who, {"probe": "succeeded"}) for each in closing])
 
 
@@ -253,7 +270,7 @@ async def put(
     connection: Connection, lanes: int, job: str, breaker: Breaker, who: Who, *, declared: Breaker | None
 ) -> None:
     """Set the breaker of a job, inside a transaction. In force at its COMMIT. With another key it has other values."""
-    number = await lock(connection)
+    number = await revision_locked(connection)
     for opening in await openings.of_tenant(connection, tenant_id=who.tenant_id):
         if opening.job == job and opening.value != WHOLE_JOB and opening.key != breaker.key:
             await _close(connection, lanes, opening, who, {"key": breaker.key})
@@ -279,7 +296,7 @@ async def put(
 
 async def remove(connection: Connection, lanes: int, job: str, who: Who) -> bool:
     """Whoever waits goes on. Answers whether there was one."""
-    await lock(connection)
+    await revision_locked(connection)
     for opening in await openings.of_tenant(connection, tenant_id=who.tenant_id):
         if opening.job == job:
             await _close(connection, lanes, opening, who, {})
@@ -311,7 +328,7 @@ async def declare(
     ):
         return
     async with transaction(connection):
-        await lock(connection)  # somebody may do the same at this moment
+        await revision_locked(connection)  # somebody may do the same at this moment
         if await declared(connection, job, tenant_id=tenant_id) == breaker:
             return
         if breaker is None:
@@ -324,11 +341,6 @@ async def declared(connection: Connection, job: str, *, tenant_id: int) -> Break
     """What the code said before."""
     rows = await listed(connection, tenant_id=tenant_id)
     return next((declared_breaker(row["declared"]) for row in rows if row["job"] == job), None)
-
-
-async def lock(connection: Connection) -> int:
-    """Whoever writes breakers or limits does so alone until COMMIT; answers with a number that nothing has."""
-    return int(await load("limits/lock").fetchval(connection))
 
 
 def _document(value: Any) -> str:

@@ -12,6 +12,7 @@ from mainspring.model.chain import Chain, circular, cycle_through
 from mainspring.model.dependency import Condition
 from mainspring.store import jobs, notify
 from mainspring.store.connection import transaction
+from mainspring.store.declaring import revision_locked
 from mainspring.store.statements import load
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ async def declare(
     if reference.version < newest.version:
         return
     async with transaction(connection):
-        await load("limits/lock").fetchval(connection)  # somebody may do the same at this moment
+        await revision_locked(connection)  # somebody may do the same at this moment
         present = await listed(connection, tenant_id=tenant_id)
         _refuse_circle(job, after, present)
         _refuse_too_many(job, after, present)
@@ -122,7 +123,7 @@ async def remove(
     connection: Connection, upstream: str, downstream: str, *, tenant_id: int, actor: str, reason: str
 ) -> bool:
     """Inside a transaction; answers whether there was one."""
-    await load("limits/lock").fetchval(connection)
+    await revision_locked(connection)
     is_there = await _remove(connection, upstream, downstream, tenant_id=tenant_id, actor=actor, reason=reason)
     notify.send(connection, [notify.limits()])
     return is_there

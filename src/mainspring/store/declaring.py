@@ -73,9 +73,9 @@ class Kind(NamedTuple, Generic[D]):
     remove: Removing
 
 
-async def revision_locked(connection: Connection) -> int:
-    """Whoever writes one does so alone until COMMIT; answers with a number that none of them ever had."""
-    return int(await load("limits/lock").fetchval(connection))
+async def revision_locked(connection: Connection, count: int = 1) -> int:
+    """Whoever writes one does so alone until COMMIT; answers with the last of so many numbers that none ever had."""
+    return int(await load("limits/lock").fetchval(connection, count=count))
 
 
 async def declare(

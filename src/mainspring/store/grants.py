@@ -235,7 +235,7 @@ FUNCTIONS = {
     "take_places(smallint, text[], integer[])": (RoleKind.WORKER, RoleKind.CLIENT),
     "add_entries(smallint, jsonb)": (RoleKind.CLIENT,),
     "add_uncounted(smallint, jsonb)": (RoleKind.CLIENT,),
-    "clear_entries(smallint, text[], integer)": (RoleKind.WORKER, RoleKind.CLIENT),
+    "clear_entries(smallint, text, bigint, uuid, integer)": (RoleKind.WORKER, RoleKind.CLIENT),
     f"change_runs({_CHANGING})": (RoleKind.CLIENT,),
     f"changed_run({_CHANGES})": (RoleKind.CLIENT,),
     "expire_runs(smallint, integer)": (RoleKind.WORKER,),

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mainspring.store.connection import Connection, Record
 
 PUT_OFF = load("breakers/put_off")
+FORGOTTEN = 5_000  # tallies, in one statement
 
 
 def breaker_of(row: Record, failures: str = "failures") -> Breaker:
@@ -133,5 +134,6 @@ async def put_off(connection: Connection, lanes: int, failed: Mapping[int, str])
 
 async def forget(connection: Connection, lane: int) -> None:
     """What no breaker needs any more in one lane."""
-    await load("breakers/forget_tallies").execute(connection, lane=lane)
+    while await load("breakers/forget_tallies").fetchval(connection, lane=lane, count=FORGOTTEN) == FORGOTTEN:
+        pass
     await load("breakers/forget_probes").execute(connection, lane=lane)

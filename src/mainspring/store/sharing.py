@@ -10,9 +10,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from mainspring.model.concurrency import Turn, home_of_gate, rule_id
-from mainspring.model.fair_share import MOST_IN_LINE, NO_WINDOW, Window, in_turns
+from mainspring.model.fair_share import NO_WINDOW, Window, in_turns
 from mainspring.model.rate import TICK_SECONDS, whole_tokens
-from mainspring.model.run import PRIORITIES
 from mainspring.store import buckets, notify
 from mainspring.store.admitted import NOBODY, Admitted
 from mainspring.store.limits import rule_of
@@ -22,13 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from mainspring.model.concurrency import LimitRule
-    from mainspring.model.rate import Bucket
     from mainspring.store.connection import Connection, Record
 
 MOST_VALUES = 500  # that take turns in one transaction: it locks a lane
 MOST_RUNS = 1_000
+PASSED_OVER = 2_000  # runs of one value whose lines are paused or full, before those of others
 LOOK_SECONDS = 0.02  # while runs wait for workers: nobody says when those have taken some
-MOST_LOOKS = 3  # for runs of lines that are not full
+LONGEST_PAUSE = 0.5
 
 
 class SharedLimit(NamedTuple):
@@ -50,11 +49,12 @@ class SharedLimit(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """Who passes, and when to look again: None, if somebody will say so."""
+    """Who passes, and when to look again: None, if somebody will say so. With room, more could have passed."""
 
     turns: Sequence[Turn]
     look_again_in: float | None = None
     window: Window | None = None
+    has_room: bool = False
 
 
 async def admit(connection: Connection, number: str, lanes: int) -> Admitted:
@@ -72,8 +72,11 @@ async def admit(connection: Connection, number: str, lanes: int) -> Admitted:
     choose = _share_workers if limit.shares_workers else _share_slots
     choice = await choose(connection, limit, values, window)
     rows = [row for lane in range(lanes) for row in await _pass(connection, limit, lane, choice.turns)]
-    if choice.turns:  # else others were not passed over, either
+    if choice.turns or choice.has_room:  # else others were not passed over, either
         after = values[-1] if len(values) == MOST_VALUES else ""
+        if choice.has_room and after:
+            # Those of the next values may pass. A share of the workers is not looked at twice in a moment.
+            choice = choice._replace(look_again_in=LOOK_SECONDS if limit.shares_workers else 0.0)
     await _remember(connection, limit, choice.window or window, after)
     return _admitted(limit, choice, rows)
 
@@ -115,13 +118,8 @@ async def _waiting(
     """The first at each gate, but for those of some lines."""
     found = []
     for lane in range(limit.lanes):
-        rows = await load("limits/next_turns").fetch(
-            connection,
-            lane=lane,
-            gates=values,
-            counts=[count] * len(values),
-            strict=[False] * len(values),
-            paused=sorted(without),
+        rows = await load("limits/next_of_shares").fetch(
+            connection, lane=lane, gates=values, count=count, looked_at=count + PASSED_OVER, without=sorted(without)
         )
         found += [Turn(row["turn"], row["id"], lane, row["gate"], row["line_id"]) for row in rows]
     return found
@@ -130,35 +128,53 @@ async def _waiting(
 # ── slots and tokens ────────────────────────────────────────────────────────────────────────────────────────────
 
 
+class UsedSlots(NamedTuple):
+    """How many slots each value has; and of these, how many are held by runs that kept them and wait for it again."""
+
+    held: Counter[str]
+    kept: Counter[str]
+
+
 async def _share_slots(connection: Connection, limit: SharedLimit, values: Sequence[str], _: Window) -> Choice:
     """What the limit leaves goes to whoever has least of it. Of one that was removed, everybody passes."""
     rates = {} if limit.rule is None or limit.rule.rate is None else {limit.number: limit.rule.rate}
     filled = await buckets.filled(connection, limit.home, rates, limit.now)
     used = await _used(connection, limit)
-    most = _left(limit, used.total(), filled)
+    starts = min([MOST_RUNS, *(whole_tokens(bucket) for bucket in filled.values())])
+    # Who kept a slot needs no other: else it might wait for those that wait for what it holds besides.
+    chosen = (await _with_slots(connection, limit, used.kept))[:starts]
+    most = min(starts - len(chosen), _free(limit, used.held.total()))
     waiting = await _first_at(connection, limit, values, most) if most > 0 else []
-    chosen = in_turns(waiting, used, most)
-    passed = {limit.number: len(chosen)}
+    others = in_turns([each for each in waiting if each not in chosen], used.held, max(0, most))
+    passed = {limit.number: len(chosen) + len(others)}
     await buckets.spend(connection, limit.home, filled, passed, rates)
-    if len(chosen) == MOST_RUNS:
-        return Choice(chosen, look_again_in=0.0)  # not all fitted into one transaction
-    return Choice(chosen, buckets.until_next(filled, passed, rates).get(limit.number))
+    again = buckets.until_next(filled, passed, rates).get(limit.number)
+    is_full = passed[limit.number] == MOST_RUNS  # not all fitted into one transaction
+    return Choice([*chosen, *others], 0.0 if is_full else again, has_room=most > len(others))
 
 
-async def _used(connection: Connection, limit: SharedLimit) -> Counter[str]:
-    """How many slots each has; nothing where only starts are limited: then those are what is shared."""
-    used: Counter[str] = Counter()
+async def _used(connection: Connection, limit: SharedLimit) -> UsedSlots:
+    """Nothing where only starts are limited: then those are what is shared."""
+    used = UsedSlots(Counter(), Counter())
     if limit.rule is not None and limit.rule.most is not None:
         for lane in range(limit.lanes):
             rows = await load("limits/shares").fetch(connection, lane=lane, number=limit.number)
-            used.update({row["gate"]: row["held"] for row in rows})
+            used.held.update({row["gate"]: row["held"] for row in rows})
+            used.kept.update({row["gate"]: row["kept"] for row in rows if row["kept"]})
     return used
 
 
-def _left(limit: SharedLimit, used: int, filled: Mapping[str, Bucket]) -> int:
-    tokens = [whole_tokens(bucket) for bucket in filled.values()]
-    slots = [limit.rule.most - used] if limit.rule is not None and limit.rule.most is not None else []
-    return min([MOST_RUNS, *tokens, *slots])
+def _free(limit: SharedLimit, used: int) -> int:
+    return MOST_RUNS if limit.rule is None or limit.rule.most is None else limit.rule.most - used
+
+
+async def _with_slots(connection: Connection, limit: SharedLimit, kept: Mapping[str, int]) -> list[Turn]:
+    """Those that kept their slots while they waited for another attempt: they stand before others of their value."""
+    if not kept:
+        return []
+    most = max(kept.values())
+    found = await _waiting(connection, limit, list(kept), most, await _paused_lines(connection))
+    return [each for each in found if each.turn == 0]
 
 
 async def _first_at(connection: Connection, limit: SharedLimit, values: Sequence[str], most: int) -> list[Turn]:
@@ -171,41 +187,27 @@ async def _first_at(connection: Connection, limit: SharedLimit, values: Sequence
 
 async def _share_workers(connection: Connection, limit: SharedLimit, values: Sequence[str], window: Window) -> Choice:
     """As many come in line as workers take in a moment; each line for itself, since others may serve it."""
-    waiting, depths = await _with_room_in_line(connection, limit, values, window)
-    least = min(depths.values(), default=0)
-    size = window.next_size(least, limit.now)
-    chosen = [each for line, depth in depths.items() for each in _into_line(waiting, line, round(size) - depth)]
-    return Choice(chosen, LOOK_SECONDS, Window(size, least + len(chosen), limit.now))
-
-
-async def _with_room_in_line(
-    connection: Connection, limit: SharedLimit, values: Sequence[str], window: Window
-) -> tuple[list[Turn], dict[int, int]]:
-    """The first at each gate, and how many are in their lines. Those of full lines may stand before others: without."""
-    without = await _paused_lines(connection)
-    count = max(1, round(MOST_IN_LINE / len(values)))
-    waiting: list[Turn] = []
-    depths: dict[int, int] = {}
-    for _ in range(MOST_LOOKS):
-        waiting = await _waiting(connection, limit, values, count, without)
-        depths |= await _in_line(connection, limit, {each.line_id for each in waiting} - depths.keys())
-        full = {line for line, depth in depths.items() if depth >= window.next_size(depth, limit.now)}
-        if full <= without:
-            break
-        without |= full
-    return waiting, depths
+    depths = await _in_line(connection, limit)
+    size = round(window.next_size(depths.total(), limit.now))
+    full = {line for line, depth in depths.items() if depth >= size}
+    count = max(1, min(size, 2 * size // len(values)))
+    waiting = await _waiting(connection, limit, values, count, full | await _paused_lines(connection))
+    lines = {each.line_id for each in waiting}
+    chosen = [each for line in lines for each in _into_line(waiting, line, size - depths[line])]
+    # Whose runs end hints at it, too: so while nobody passes, there is time.
+    pause = LOOK_SECONDS if chosen else min(LONGEST_PAUSE, max(LOOK_SECONDS, 2 * (limit.now - window.at)))
+    return Choice(chosen, pause, Window(size, depths.total() + len(chosen), limit.now), has_room=not waiting)
 
 
 def _into_line(waiting: Iterable[Turn], line: int, most: int) -> list[Turn]:
     return in_turns([each for each in waiting if each.line_id == line], {}, max(0, most))
 
 
-async def _in_line(connection: Connection, limit: SharedLimit, lines: set[int]) -> dict[int, int]:
-    depths: Counter[int] = Counter(dict.fromkeys(lines, 0))
+async def _in_line(connection: Connection, limit: SharedLimit) -> Counter[int]:
+    """How many of those that passed are still in line, by line: others that are there need not keep them waiting."""
+    depths: Counter[int] = Counter()
     for lane in range(limit.lanes):
-        rows = await load("limits/in_line").fetch(
-            connection, lane=lane, lines=sorted(lines), priorities=list(PRIORITIES), bound=MOST_IN_LINE
-        )
+        rows = await load("limits/in_line").fetch(connection, lane=lane, number=limit.number)
         depths.update({row["line_id"]: row["depth"] for row in rows})
     return depths
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -233,14 +234,15 @@ class BreakerMonitor:
         """Write first and look then: of two who write at once, the later one sees both."""
         counted = {gauge: Counts(tally.failures, tally.successes) for gauge, tally in tallies.items()}
         await breakers.tally(connection, self._lanes, counted)
-        failing = [gauge for gauge, counts in counted.items() if counts.failures]
-        found = await breakers.totals(connection, self._lanes, failing)
-        tripped = [gauge for gauge, counts in found.items() if gauge.rule.breaker.trips(*counts)]
-        for gauge in tripped:
-            if await breakers.open_if_tripped(connection, self._lanes, gauge, tallies[gauge].error, self._who):
-                log.warning(
-                    "a circuit breaker opened", job=gauge.rule.job, value=gauge.value, failures=found[gauge].failures
-                )
+        found = await breakers.totals(connection, self._lanes, [each for each in counted if counted[each].failures])
+        tripped: defaultdict[BreakerRule, dict[str, str]] = defaultdict(dict)
+        for gauge, counts in found.items():
+            if gauge.rule.breaker.trips(*counts):
+                tripped[gauge.rule][gauge.value] = tallies[gauge].error
+        for rule, failing in tripped.items():
+            opened = await breakers.open_tripped(connection, self._lanes, rule, failing, self._who)
+            for value, (failures, _) in opened.items():
+                log.warning("a circuit breaker opened", job=rule.job, value=value, failures=failures)
         if tripped:
             await self._gating.refresh(connection)
 

@@ -1,3 +1,4 @@
 -- Remove entries of runs of one lane that do not wait for their first start any more.
 -- See the function.
-select gate, cleared from clear_entries(:lane::smallint, :gates::text[], :count::int)
+select cleared, last_place, last_run
+from clear_entries(:lane::smallint, :gate::text, :after_place::bigint, :after_run::uuid, :count::int)

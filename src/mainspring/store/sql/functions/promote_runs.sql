@@ -7,27 +7,31 @@ language plpgsql set search_path = mainspring, pg_temp as $$
 #variable_conflict use_column
 declare
     picked uuid[];
+    their_lines int[];
+    their_priorities smallint[];
     in_line bigint;
     full_gates text[];
 begin
-    picked := array(
-        select candidate.id
+    select array_agg(candidate.id), array_agg(candidate.line_id), array_agg(candidate.priority)
+    into picked, their_lines, their_priorities
+    from (
+        select found.id, case when found.gates is null then found.line_id end as line_id, found.priority
         from unnest(promote_runs.priorities, promote_runs.fronts) as front (priority, due_at)
         cross join lateral (
-            select later.id from later
+            select later.id, later.line_id, later.priority, later.gates from later
             where later.lane = promote_runs.lane and later.priority = front.priority
               and later.due_at >= front.due_at and later.due_at <= clock_now()
-            order by later.due_at limit promote_runs.count for update skip locked) as candidate
-        limit promote_runs.count);
-    if cardinality(picked) = 0 then
+            order by later.due_at limit promote_runs.count for update skip locked) as found
+        limit promote_runs.count) as candidate;
+    if picked is null then
         return;
     end if;
 
     select array_agg(mark_gate(promote_runs.lane, wanted.line_id, wanted.priority)) into full_gates
     from (
         select array_agg(each.line_id) as lines, array_agg(each.priority) as priorities
-        from (select distinct later.line_id, later.priority from later
-              where later.lane = promote_runs.lane and later.id = any (picked) and later.gates is null) as each) as due
+        from (select distinct line_id, priority from unnest(their_lines, their_priorities) as run (line_id, priority)
+              where run.line_id is not null) as each) as due
     cross join lateral unnest(due.lines, due.priorities, beyond_marks(promote_runs.lane, due.lines, due.priorities))
         as wanted (line_id, priority, is_full)
     where wanted.is_full;

@@ -7,7 +7,9 @@ select lease.lane, {run of run}, back.reason, back.gates, split_part(back.gates,
             then coalesce((select 0::bigint from slot
                          where slot.lane = :lane::smallint and slot.run_id = run.id
                            and slot.gate is not distinct from split_part(back.gates, E'\n', 1) limit 1),
-                        turn_of(split_part(back.gates, E'\n', 1), run.priority, run.submitted_at)) end
+                        -- Where order is strict behind an open circuit breaker, it is so before it.
+                        turn_of(case when back.reason = 'breaker' and back.gates ~ E'\n[0-9]+!' then '!'
+                                     else split_part(back.gates, E'\n', 1) end, run.priority, run.submitted_at)) end
 from lease
 cross join lateral unnest(lease.runs) with ordinality as run
 join unnest(:leases::uuid[], :positions::int[], :reasons::text[], :gates::text[]) as back (lease, position, reason, gates)

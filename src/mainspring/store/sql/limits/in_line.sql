@@ -1,10 +1,11 @@
--- How many runs of some lines may be claimed now, in one lane, counted up to a bound for each line and priority.
--- Index: ready_claim_idx.
-select wanted.line_id, sum((
-    select count(*) from (
-        select ready.rank from ready
-        where ready.lane = :lane::smallint and ready.line_id = wanted.line_id and ready.priority = front.priority
-          and ready.rank <= rank_bound()
-        order by ready.rank limit :bound::int) as few))::bigint as depth
-from unnest(:lines::int[]) as wanted (line_id) cross join unnest(:priorities::smallint[]) as front (priority)
-group by wanted.line_id
+-- How many runs of one lane that passed a shared limit may be claimed now, by line. Slot by slot, in the order of the index:
+-- planned while the tables were empty, it could read all of `ready` for ever.
+-- Index: slot_gate_idx, ready primary key.
+select found.line_id, count(*) as depth
+from (select slot.run_id from slot
+      where slot.lane = :lane::smallint and slot.gate >= :number::text || ':' and slot.gate < :number::text || ';'
+      order by slot.gate offset 0) as passed
+cross join lateral (
+    select ready.line_id from ready
+    where ready.lane = :lane::smallint and ready.id = passed.run_id and ready.rank <= rank_bound() limit 1) as found
+group by found.line_id

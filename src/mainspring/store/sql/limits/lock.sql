@@ -1,2 +1,2 @@
--- One more write of limits. Whoever writes one does so alone until COMMIT.
-update limit_revision set revision = revision + 1 returning revision
+-- So many more writes of limits, each with a number. Whoever writes one does so alone until COMMIT. Answers with the last.
+update limit_revision set revision = revision + :count::int returning revision

@@ -53,6 +53,7 @@ create table breaker_tally (
     failures int not null,
     primary key (lane, breaker_id, value, since)
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
+create index breaker_tally_until_idx on breaker_tally (lane, until);
 
 -- How many probes have gone out at an opening, and when the next one may: in the lane of its gate, written by whoever
 -- releases it. Before the first there is no row.

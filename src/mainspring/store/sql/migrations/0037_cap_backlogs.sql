@@ -2,7 +2,7 @@
 -- claims and settlements know of no caps, and runs without one have none of this.
 -- Programs of before do not know caps: what they submit is not counted.
 -- serves: 12
--- functions: 5677f1ea71a210d3
+-- functions: ba612f048881effd
 
 -- How many runs may wait for their first start: of a job, a queue or a tenant, all together or by what their key says.
 create table backlog_cap (
