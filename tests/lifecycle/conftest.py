@@ -45,4 +45,4 @@ async def gated_theatre(theatre: Stage) -> GatedStage:
 @pytest.fixture
 async def gated(gated_theatre: GatedStage) -> AsyncIterator[GatedStage]:
     yield gated_theatre
-    await gated_theatre.clear_all()
+    await gated_theatre.clear()

@@ -1,7 +1,7 @@
 """A run under two limits, one behind it at its gates, one that waits for its success; and the verbs that move them.
 
 Where each of them is fits into a word: `held@broad+narrow` waits at its broad gate and holds a slot of the narrow one.
-Scenes are set up once by the store's own functions, kept, and put back as they were for each case.
+Scenes are set up once by the store's own functions, and put back as they were for each case.
 """
 
 from __future__ import annotations
@@ -41,10 +41,6 @@ def _in_lane(number: str) -> str:
 
 NARROW, STRICT, BROAD = _in_lane(str(NARROW_RULE)), _in_lane(f"{STRICT_RULE}!"), str(BROAD_RULE)
 CALLED = {NARROW: "narrow", STRICT: "narrow", BROAD: "broad"}
-TABLES = (
-    "later", "held", "ready", "lease", "dead", "attempt", "idempotency", "audit", "worker", "worker_heartbeat", "slot",
-    "dependency", "stale", "occurrence", "cursor",
-)  # fmt: skip
 
 
 # ── the verbs ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -114,10 +110,9 @@ class Scene:
     subject: Subject
     rival: UUID
     child: UUID
-    tables: tuple[str, ...] = ()  # those that have rows
 
     def again(self) -> Scene:
-        return replace(self, subject=replace(self.subject, claims=list(self.subject.claims)))
+        return replace(self, subject=self.subject.again())
 
     @property
     def ids(self) -> list[UUID]:
@@ -136,42 +131,21 @@ class GatedStage(Stage):
     async def on(cls, theatre: Stage) -> GatedStage:
         stage = cls(theatre.observer, [theatre.first, theatre.second], theatre._job, theatre._line_id)
         stage._scenes = {}
+        stage.snapshots = theatre.snapshots
         await stage.observer.execute(_RULES.format(NARROW_RULE, STRICT_RULE, BROAD_RULE))
         return stage
 
     async def scene(self, spot: str) -> Scene:
         """Put everything where it was when a run got there."""
         self.first.use(Gate())
-        if spot not in self._scenes:
-            await self.clear_all()
-            made = await self._make(spot)
-            self._scenes[spot] = replace(made, tables=await self._keep(spot))
+        name = f"gated {spot}"
+        if name in self.snapshots:
+            await self.snapshots.restore(name)
         else:
-            await self.observer.execute(
-                self._clearing
-                + "".join(
-                    f"insert into {each} table scene.{self._kept(spot, each)};" for each in self._scenes[spot].tables
-                )
-            )
+            await self.clear()
+            self._scenes[spot] = await self._make(spot)
+            await self.snapshots.keep(name)
         return self._scenes[spot].again()
-
-    @property
-    def _clearing(self) -> str:
-        return "".join(f"delete from {table};" for table in TABLES)  # noqa: S608  names of ours
-
-    async def clear_all(self) -> None:
-        await self.observer.execute(self._clearing)
-
-    def _kept(self, spot: str, table: str) -> str:
-        return f"{table}_{list(WAYS).index(spot)}"
-
-    async def _keep(self, spot: str) -> tuple[str, ...]:
-        found = []
-        for table in TABLES:
-            await self.observer.execute(f"create table scene.{self._kept(spot, table)} as table {table}")
-            if await self.observer.fetchval(f"select count(*) from {table}"):  # noqa: S608
-                found.append(table)
-        return tuple(found)
 
     async def _make(self, spot: str) -> Scene:
         narrow = STRICT if spot.startswith("strict") else NARROW
@@ -222,14 +196,16 @@ class GatedStage(Stage):
         assert places.total() == len(places) == len(scene.ids), f"not in one place each: {rows}"
         return tuple(_described(row) for row in rows)
 
-    async def let_keepers_look(self) -> None:
-        """Time goes by, and nobody else is there: whatever a hint was lost for is found."""
+    async def let_keepers_look(self) -> int:
+        """Time goes by, and nobody else is there: whatever a hint was lost for is found. Answers how many moved."""
         await self.observer.execute("update dependency set check_at = clock_now() where check_at is not null")
+        moved = 0
         while True:
             resolved = await resolving.resolve(self.observer, LANE)
             admitted = await admission.admit(self.observer, [NARROW, STRICT, BROAD], LANES)
             if not resolved.runs and not admitted.runs:
-                return
+                return moved
+            moved += resolved.runs + admitted.runs
 
     async def left_behind(self) -> list[str]:
         """What nobody would see to any more: asked when keepers have looked, and apart from the store's statements."""
@@ -252,7 +228,6 @@ async def one_after_the_other(stage: GatedStage, spot: str, *acts: tuple[str, St
 
 
 _RULES = """
-create schema if not exists scene;
 insert into limit_rule (id, tenant_id, scope, name, key, most, is_strict, halts_on_dead, changed_by)
 values ({}, 1, 'job', 'on_stage', 'a', 1, false, false, 'tester'),
        ({}, 1, 'job', 'on_stage', 'b', 1, true, true, 'tester'),

@@ -24,7 +24,7 @@ PASSING_OVER = frozenset({"promote", "release", "claim", "rescue", "expire", "jo
 STAGED, POSTPONED, AWAITING, GONE = "staged", "postponed", "awaiting", "gone"
 UNTIMELY = {
     State.HELD: {"join", "fail"},
-    AWAITING: {"release", "expire"},
+    AWAITING: {"release", "expire", "change"},  # its handler has returned
     State.SCHEDULED: {"withdraw"},  # what backs off was started: it has fired
     STAGED: {"promote"},  # it is in line, and time will do it
     POSTPONED: {"promote", "expire"},  # not due yet, and its expiry was put off as well

@@ -22,7 +22,9 @@ CASES = [(spot, verb) for spot in WAYS for verb in ACTING]
 MOVING = [case for case in CASES if allows(case[1], case[0])]
 STILL = [case for case in CASES if not allows(case[1], case[0])]
 REFUSED = ("cancel", "change", "requeue", "purge")  # what people ask for is answered; the others pass by in silence
-REFUSALS = {State.RUNNING: RunAlreadyStarted} | dict.fromkeys({*ENDS, State.DEAD}, RunAlreadyEnded)
+REFUSALS = dict.fromkeys({*ENDS, State.DEAD}, RunAlreadyEnded) | dict.fromkeys(
+    {State.RUNNING, AWAITING}, RunAlreadyStarted
+)
 
 
 def test_there_is_a_way_to_every_state_and_a_hand_for_every_verb() -> None:
@@ -99,7 +101,7 @@ async def test_a_verb_that_is_not_declared_changes_nothing(stage: Stage, spot: s
     before = await stage.contents()
 
     if verb in REFUSED:
-        with pytest.raises(RunNotDead if verb in ("requeue", "purge") else REFUSALS[state]):
+        with pytest.raises(RunNotDead if verb in ("requeue", "purge") else REFUSALS[spot]):
             await VERBS[verb](stage.first, subject, state)
     else:
         await VERBS[verb](stage.first, subject, state)

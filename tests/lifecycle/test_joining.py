@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.checker import check
 
-from mainspring.errors import RunAlreadyEnded, RunNotDead
+from mainspring.errors import RunAlreadyEnded, RunAlreadyStarted, RunNotDead
 from mainspring.model.lifecycle import ENDS, State
 from mainspring.store import resolving
 from mainspring.store.functions import all_functions
@@ -75,7 +75,7 @@ async def meet(stage: Stage, first: Act, second: Act, boundary: int, *, dies: bo
 async def _outcome(act: Awaitable[Any]) -> Any:
     try:
         return await act
-    except (RunAlreadyEnded, RunNotDead, Died) as error:
+    except (RunAlreadyEnded, RunAlreadyStarted, RunNotDead, Died) as error:
         return error
 
 

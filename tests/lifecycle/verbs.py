@@ -7,7 +7,7 @@ always a lease to be late with: a worker's verb on a run that is not running is 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from uuid import UUID, uuid4
@@ -34,6 +34,7 @@ from mainspring.worker.successes import WholeLease
 from mainspring.worker.work import Work
 
 from .moves import AWAITING, POSTPONED, STAGED, state_at
+from .snapshots import Snapshots
 from .stepping import Gate, OnlyConnection, SteppedConnection
 
 if TYPE_CHECKING:
@@ -114,6 +115,10 @@ class Subject:
     @property
     def lane(self) -> int:
         return lane_of(self.run_id)
+
+    def again(self) -> Subject:
+        """The same, as it is known now, for another case."""
+        return replace(self, claims=list(self.claims))
 
 
 class Seen(NamedTuple):
@@ -397,6 +402,8 @@ class Stage:
         self.first, self.second = actors
         self._job = job
         self._line_id = line
+        self.snapshots = Snapshots(observer)
+        self._subjects: dict[str, Subject] = {}  # by the name of a snapshot
 
     @classmethod
     async def opens(cls, database: Database) -> Stage:
@@ -413,18 +420,23 @@ class Stage:
 
     async def clear(self) -> None:
         self.first.use(Gate())
-        await self.observer.execute(
-            """delete from later; delete from held; delete from ready; delete from lease; delete from dead;
-               delete from attempt; delete from idempotency; delete from audit; delete from stale;
-               delete from worker; delete from occurrence; delete from cursor; delete from unique_key;
-               delete from dependency"""
-        )
+        await self.snapshots.clear()
 
     async def set_up(self, spot: str, *, in_company: bool = False, wish: Wish | None = None) -> Subject:
         """A run in the given state or spot that was claimed before; it is due and expired unless the spot says not.
 
         In company, its lease holds another run, so that it lives on when this one leaves.
         """
+        name = f"{spot}, in company: {in_company}, {wish}"
+        if name not in self.snapshots:
+            self._subjects[name] = await self._get_there(spot, in_company=in_company, wish=wish)
+            await self.snapshots.keep(name)
+        else:
+            self.first.use(Gate())
+            await self.snapshots.restore(name)
+        return self._subjects[name].again()
+
+    async def _get_there(self, spot: str, *, in_company: bool, wish: Wish | None) -> Subject:
         await self.clear()
         subject = await self.submit(wish=wish)
         await claim(self.second, subject, State.READY)
