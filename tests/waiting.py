@@ -13,6 +13,11 @@ if TYPE_CHECKING:
 PATIENCE = 100.0  # of somebody on a machine that has much else to do; it ends a test that hangs, and nothing else
 PAUSE_SECONDS = 0.005
 HANGS = "select pg_sleep(86400)"  # a statement that is not answered before somebody ends it
+# Whether somebody waits for a lock in this database: tests beside this one have databases, and locks, of their own.
+SOMEBODY_WAITS = (
+    "select exists (select from pg_locks join pg_stat_activity using (pid)"
+    " where not granted and datname = current_database())"
+)
 
 
 async def until(look: Callable[[], Any], pause: float = PAUSE_SECONDS) -> Any:

@@ -6,13 +6,14 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.waiting import until
+from tests.waiting import SOMEBODY_WAITS, until
 
 from mainspring import Breaker, BreakerState, Mainspring, RetryPolicy
 from mainspring.keeper.rescuer import Rescuer
 from mainspring.model.breaker import Counts
 from mainspring.store import admission, breakers, openings
 from mainspring.store.breakers import Gauge, Who
+from mainspring.store.statements import load
 from mainspring.testing import run_until_idle
 
 from .test_breakers import Target, calling, fail, opening, release, status
@@ -178,7 +179,7 @@ async def _probe_at_once(
 
 
 async def _is_waiting(connection: Connection) -> bool:
-    return bool(await connection.fetchval("select exists (select from pg_locks where not granted)"))
+    return bool(await connection.fetchval(SOMEBODY_WAITS))
 
 
 async def test_two_who_release_at_an_open_breaker_let_one_probe_out(
@@ -190,6 +191,21 @@ async def test_two_who_release_at_an_open_breaker_let_one_probe_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert await _probe_at_once(frozen_app, clock, target, two, connection, monkeypatch) == 1
+
+
+async def test_without_the_lock_of_the_gate_two_probes_would_go_out(
+    frozen_app: Mainspring,
+    clock: FrozenClock,
+    target: Target,
+    two: tuple[Connection, Connection],
+    connection: Connection,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The control."""
+    lock = load("limits/lock_gates")
+    monkeypatch.setattr(lock, "text", lock.text.replace("for no key update skip locked", ""))
+
+    assert await _probe_at_once(frozen_app, clock, target, two, connection, monkeypatch) == 2
 
 
 async def test_a_lost_worker_s_probe_goes_on_with_its_run_and_no_other_goes_out(

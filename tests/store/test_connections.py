@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import asyncpg
 import pytest
 from tests.system.proxy import Mode, Proxy
-from tests.waiting import HANGS, until
+from tests.waiting import HANGS, SOMEBODY_WAITS, until
 
 from mainspring import Mainspring
 from mainspring.errors import DatabaseUnreachable, DatabaseUnsuitable, OutcomeUnknown
@@ -98,7 +98,7 @@ async def test_more_time_can_be_given(database: Database, connection: Connection
     await holder.execute(LOCK)
     with patience(connection, 60):
         patient = asyncio.create_task(connection.execute(LOCK))
-        await until(lambda: holder.fetchval("select exists (select from pg_locks where not granted)"))
+        await until(lambda: holder.fetchval(SOMEBODY_WAITS))
         with pytest.raises(DatabaseUnreachable):
             await impatient.execute(LOCK)
         await holder.close()

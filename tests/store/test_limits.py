@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import asyncpg
 import pytest
-from tests.waiting import until
+from tests.waiting import SOMEBODY_WAITS, until
 
 from mainspring import Context, Limit, Mainspring, RetryPolicy
 from mainspring.errors import InvalidInput, JobNotFound, LimitNotFound, QueueNotFound
@@ -647,7 +647,7 @@ async def _release_at_once(
 
 
 async def _is_waiting(connection: Connection) -> bool:
-    return bool(await connection.fetchval("select exists (select from pg_locks where not granted)"))
+    return bool(await connection.fetchval(SOMEBODY_WAITS))
 
 
 @pytest.mark.invariant(13)

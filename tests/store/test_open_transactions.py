@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import asyncpg
 import pytest
-from tests.waiting import until
+from tests.waiting import SOMEBODY_WAITS, until
 
 from mainspring import Context, Limit, Mainspring, RetryPolicy, Unique
 from mainspring.model.ids import lane_of
@@ -160,8 +160,7 @@ async def test_whoever_did_not_pass_over_it_would_keep_its_lane_locked(
     await connection.execute(waits)
     async with working(app, keeper=True, slots=20), one_that_has_finished_and_does_not_commit(jobs):
         await it_is_time_to_look(connection)
-        blocked = "select exists (select from pg_locks where not granted)"
-        await until(lambda: connection.fetchval(blocked))
+        await until(lambda: connection.fetchval(SOMEBODY_WAITS))
         lane = "select lane from lane where lane = $1 for no key update skip locked"
 
         assert await connection.fetchval(lane, LANE) is None

@@ -108,6 +108,27 @@ async def pause(seconds: float) -> None:
     await rest(seconds)
 
 
+@app.job(limit=Limit(4, share="shop"))
+async def pause_in_shares(shop: str, seconds: float) -> None:
+    await rest(seconds)
+
+
+@app.job(queue="marked")
+async def pause_at_marks(seconds: float) -> None:
+    await rest(seconds)
+
+
+@app.job
+async def lead() -> int:
+    await rest(0.01)
+    return 1
+
+
+@app.job(after="lead")
+async def follow() -> None:
+    await rest(0.01)
+
+
 class TargetIsAway(Exception):
     """What `call` calls does not answer."""
 

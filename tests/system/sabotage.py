@@ -13,7 +13,7 @@ from uuid import uuid4
 from mainspring.keeper import rescuer
 from mainspring.keeper.rescuer import Rescuer
 from mainspring.model.fan_out import Children
-from mainspring.store import admission, buckets, callers, completions, leases, resolving, workers
+from mainspring.store import admission, buckets, callers, completions, leases, resolving, sharing, workers
 from mainspring.store.completions import Completed
 from mainspring.store.functions import all_functions
 from mainspring.store.openings import Probing
@@ -361,6 +361,15 @@ def _no_tokens() -> None:
     buckets.filled = filled  # type: ignore[assignment]
 
 
+def _no_shares() -> None:
+    """Whoever releases runs of a shared limit counts nobody's slots."""
+
+    async def used(*_: Any) -> sharing.UsedSlots:
+        return sharing.UsedSlots(Counter(), Counter())
+
+    sharing._used = used  # type: ignore[assignment]
+
+
 def _no_pending() -> None:
     """Whoever resolves dependencies believes that nothing else is waited for."""
 
@@ -413,6 +422,7 @@ _SABOTAGES = {
     "names_of_children": _no_names_of_children,
     "resolving": _no_resolving,
     "pending": _no_pending,
+    "shares": _no_shares,
     "tokens": _no_tokens,
     "order": _no_order,
     "slots_for_rescued": _no_slots_for_rescued,

@@ -1,4 +1,4 @@
-"""Limits, strict order, rates and a graph at once, while workers, supervisors and PostgreSQL are frozen or killed.
+"""Limits, order, shares, rates, marks and a graph at once, while workers and PostgreSQL are frozen or killed.
 
 What happened is read from history: from its first claim to its end, a run has its slot. Each check has a control.
 """
@@ -9,13 +9,14 @@ import asyncio
 import contextlib
 import os
 import signal
+from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import asyncpg
 import pytest
 
 from mainspring import Mainspring
-from mainspring.store import buckets
+from mainspring.store import buckets, sharing
 from mainspring.store.statements import load
 
 from . import sabotage
@@ -37,8 +38,9 @@ if TYPE_CHECKING:
     from .machinery import Tree
 
 CUSTOMERS = ("ada", "bob", "cleo")
-EACH, RATED = 6, 30
-RATE, BURST = 100, 5
+QUEUES = ("default", "marked")
+EACH, RATED, MARKED = 6, 30, 20
+RATE, BURST, SHARED_SLOTS, HIGH_MARK = 100, 5, 4, 8
 BRIEFLY = 0.02
 
 # From its first claim to its end, whoever had it in between, a run has its slot.
@@ -65,6 +67,11 @@ IN_A_TENTH = """
         where other.job = one.job and other.released >= one.released
           and other.released < one.released + interval '100 ms')), 0)
     from run as one where one.job = 'pause_at_a_rate'"""
+AT_ONCE = """
+    select coalesce(max((
+        select count(*) from run as other
+        where other.job = one.job and other.began <= one.began and other.ended > one.began)), 0)
+    from run as one where one.job = 'pause_in_shares'"""
 TOO_EARLY = """
     select count(*) from unnest($1::uuid[], $2::uuid[]) as wanted (parent, child)
     join run as before on before.run_id = wanted.parent join run as after on after.run_id = wanted.child
@@ -77,6 +84,7 @@ class Work(NamedTuple):
     accepted: list[UUID]
     parents: list[UUID]
     children: list[UUID]
+    app: Mainspring | None = None  # where a queue is paused
 
 
 class Found(NamedTuple):
@@ -86,10 +94,11 @@ class Found(NamedTuple):
     out_of_order: int
     too_early: int
     is_too_fast: bool
+    are_too_many: bool
     left: tuple[int, ...]  # slots, runs at gates, dependencies
 
 
-NOTHING = Found(0, 0, 0, False, (0, 0, 0))
+NOTHING = Found(0, 0, 0, False, False, (0, 0, 0))
 
 
 async def submit_all(jobs: Any, first: float = BRIEFLY) -> Work:
@@ -101,6 +110,9 @@ async def submit_all(jobs: Any, first: float = BRIEFLY) -> Work:
             handles.append(await jobs.pause_in_turn.submit(customer=customer, seconds=seconds))
             handles.append(await jobs.pause_in_order.submit(customer=customer, number=number, seconds=seconds))
     handles += await jobs.pause_at_a_rate.submit_many([{"seconds": 0.0}] * RATED)
+    for customer in CUSTOMERS:
+        handles += await jobs.pause_in_shares.submit_many([{"shop": customer, "seconds": BRIEFLY}] * EACH)
+    handles += await submit_at_marks(jobs)
     flow = jobs.app.flow("layers")
     pairs = layers(flow, jobs.pause, first)
     submitted = await flow.submit()
@@ -109,17 +121,36 @@ async def submit_all(jobs: Any, first: float = BRIEFLY) -> Work:
         [handle.id for handle in handles] + nodes,
         [submitted.run(parent).id for parent, _ in pairs],
         [submitted.run(child).id for _, child in pairs],
+        jobs.app,
     )
+
+
+async def submit_at_marks(jobs: Any) -> list[Any]:
+    """More than come in line: nobody takes any before the queue is resumed. What is due first fills the line."""
+    await jobs.app.queues.pause("marked")
+    await jobs.app.queues.set_marks("marked", high=HIGH_MARK)
+    return [  # by their keys, they are in all lanes
+        await jobs.pause_at_marks.options(delay=delay, key=f"{delay} {number}").submit(BRIEFLY)
+        for delay in (0.05, 1.0)
+        for number in range(MARKED)
+    ]
+
+
+async def wait_at_marks(system: System) -> bool:
+    return await system.count("held", "reason = 'backpressure'") > 0
 
 
 async def judged(system: System, work: Work) -> Found:
     """Once all is over."""
+    if work.app is not None:
+        await work.app.queues.resume("marked")
     assert await system.ended(len(work.accepted))
     return Found(
         await system.value(SPANS + OVERLAPPING),
         await system.value(SPANS + OUT_OF_ORDER),
         await system.value(SPANS + TOO_EARLY, work.parents, work.children),
         await system.value(SPANS + IN_A_TENTH) > 0.15 * RATE + BURST,
+        await system.value(SPANS + AT_ONCE) > SHARED_SLOTS,
         (await system.count("slot"), await system.count("held"), await system.count("dependency")),
     )
 
@@ -147,10 +178,11 @@ async def test_limits_rates_and_graphs_hold_while_somebody_is_frozen_past_its_le
 ) -> None:
     """A worker with its keeper, the supervisor that sends its heartbeats, or both; and they wake up again."""
     for _ in range(2):
-        system.start(lease_time=SHORT_LEASE_TIME)
+        system.start(lease_time=SHORT_LEASE_TIME, queues=QUEUES)
     assert await system.live_workers(2)
     work = await submit_all(jobs, UNTIL_TOLD)
     assert await system.eventually(lambda: all_are_begun(system))
+    assert await system.eventually(lambda: wait_at_marks(system))
     victim = busiest(system, await who_has_runs(system))
     children = victim.children()
     freeze(victim, children, frozen, signal.SIGSTOP)
@@ -190,7 +222,7 @@ async def test_limits_rates_and_graphs_hold_while_postgresql_is_killed(
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)  # see test_losing_the_database
     place = {"MAINSPRING_DATABASE_URL": "", "MAINSPRING_DATA_DIR": str(durable_directory / "data")}
     for _ in range(2):
-        system.start(environment=place, lease_time=OUTAGE_LEASE_TIME)
+        system.start(environment=place, lease_time=OUTAGE_LEASE_TIME, queues=QUEUES)
     assert await system.live_workers(2)
     jobs.app = Mainspring(data_directory=durable_directory / "data", submitted_by="tester")
     for job in vars(jobs).values():
@@ -198,6 +230,7 @@ async def test_limits_rates_and_graphs_hold_while_postgresql_is_killed(
             job._app = jobs.app
             jobs.app.registry.add(job.handler)
     work = await submit_all(jobs)
+    assert await system.eventually(lambda: wait_at_marks(system))
     for share in (1, 2, 3):
         assert await system.ended(len(work.accepted) * share // 5)
         system.connection.terminate()
@@ -221,7 +254,7 @@ async def test_runs_whose_slots_nobody_counts_or_keeps_would_be_overtaken(
     system: System, jobs: Any, missing: str
 ) -> None:
     for _ in range(2):
-        system.start(sabotage=missing, lease_time=SHORT_LEASE_TIME)
+        system.start(sabotage=missing, lease_time=SHORT_LEASE_TIME, queues=QUEUES)
     assert await system.live_workers(2)
     work = await submit_all(jobs, UNTIL_TOLD)
     if missing == "slots_for_rescued":
@@ -238,7 +271,7 @@ async def test_runs_of_which_the_last_comes_first_would_be_out_of_order(
 ) -> None:
     statement = load("limits/next_turns")
     monkeypatch.setattr(statement, "text", sabotage.last_first(statement.text))  # whoever submits releases, too
-    system.start(sabotage="order")
+    system.start(sabotage="order", queues=QUEUES)
     assert await system.live_workers(1)
 
     assert (await judged(system, await submit_all(jobs))).out_of_order
@@ -248,7 +281,7 @@ async def test_runs_that_need_no_tokens_would_start_too_fast(
     system: System, jobs: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(buckets, "filled", no_buckets)  # whoever submits releases, too
-    system.start(sabotage="tokens")
+    system.start(sabotage="tokens", queues=QUEUES)
     assert await system.live_workers(1)
 
     assert (await judged(system, await submit_all(jobs))).is_too_fast
@@ -256,6 +289,25 @@ async def test_runs_that_need_no_tokens_would_start_too_fast(
 
 async def no_buckets(*_: Any) -> dict[str, Any]:
     return {}
+
+
+async def test_runs_whose_shares_nobody_counts_would_be_too_many(
+    system: System, jobs: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sharing, "_used", no_slots)  # whoever submits releases, too
+    system.start(sabotage="shares", queues=QUEUES)
+    assert await system.live_workers(1)
+
+    handles = await jobs.pause_in_shares.submit_many([{"shop": "ada", "seconds": UNTIL_TOLD}] * 3 * SHARED_SLOTS)
+    begun = "select coalesce(sum(cardinality(ids)), 0) > $1 from lease"
+    assert await system.eventually(lambda: system.value(begun, SHARED_SLOTS))
+    await system.tell_them_to_go_on()
+
+    assert (await judged(system, Work([handle.id for handle in handles], [], []))).are_too_many
+
+
+async def no_slots(*_: Any) -> sharing.UsedSlots:
+    return sharing.UsedSlots(Counter(), Counter())
 
 
 async def test_runs_that_wait_for_one_of_several_only_would_start_too_early(system: System, jobs: Any) -> None:
