@@ -54,7 +54,7 @@ def test_between_equals_chance_decides_so_that_nobody_is_passed_over() -> None:
         (Window(100, 20, 0), 0, 0.1, 100),  # there were no more
         (Window(100, 100, 0), 50, 0.1, 100),  # half of it was taken
         (Window(100, 100, 0), 100, 0.1, 50),  # nothing was
-        (Window(100, 100, 0), 80, 0.01, 150),  # quickly
+        (Window(100, 100, 0), 80, 0.01, 110),  # quickly
         (Window(100, 100, 0), 60, 0.0, 100),  # the clock was set back
         (Window(LEAST_IN_LINE, LEAST_IN_LINE, 0), LEAST_IN_LINE, 0.1, LEAST_IN_LINE),
         (Window(MOST_IN_LINE, MOST_IN_LINE, 0), 0, 0.1, MOST_IN_LINE),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mainspring.model.concurrency import Turn
 
 LEAST_IN_LINE, MOST_IN_LINE = 32, 4_000
-IN_LINE_SECONDS = 0.05  # what is in line should last for so long, at least
+IN_LINE_SECONDS = 0.03  # what is in line should last for so long, at least
 
 
 class Window(NamedTuple):
