@@ -34,6 +34,7 @@ BENCHMARKS = {
     "schedulers": Benchmark("two and four schedulers, one of which is killed", 20),
     "herd": Benchmark("200,000 schedules due in the same second, at once and spread", 120),
     "admission": Benchmark("what limits cost, and how fast runs pass them", 6),
+    "tenants": Benchmark("shares of tenants, and what a thousand idle ones cost", 60),
     "flow": Benchmark("graphs of runs: how fast they are accepted, and a hop from one run to the next", 120),
     "citus": Benchmark("what a run costs the servers of the Citus cluster at MAINSPRING_CITUS_URL", 120),
     "lists": Benchmark("pages of runs out of a million ready ones and ten million attempts", 20),
@@ -41,6 +42,7 @@ BENCHMARKS = {
 ALL = "all"
 LONG = (
     "admission",
+    "tenants",
     "flow",
     "peers",
     "schedules",

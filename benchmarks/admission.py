@@ -10,7 +10,7 @@ import time
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
-from benchmarks import backlog_caps, throughput
+from benchmarks import backlog_caps, tenants, throughput
 from benchmarks.harness import (
     Numbers,
     bar,
@@ -50,6 +50,8 @@ FIELDS = (
     "paced_jobs_per_s",
     "paced_window_share",
     "fair_share_ratio",
+    "fair_share_of_keys",
+    "fair_share_of_tenants",
     "capped_submit_per_s",
     "uncapped_submit_per_s",
     "lost",
@@ -104,7 +106,9 @@ async def run(seconds: float, *, rounds: int = ROUNDS) -> Numbers:
         say(f"one key with {HOT_LIMIT} slots, for which {FEW:,} or {MANY:,} runs wait")
         release = await _release_cost(server)
         say(f"{BACKLOG:,} runs of one customer wait, and {OWN} of another one come")
-        share = await _fair_share(server)
+        of_keys = await _fair_share(server)
+        say(f"{tenants.BACKLOG:,} runs of one tenant wait, and {tenants.OWN} of another one come")
+        of_tenants = await tenants.share_ratio(server)
         say("batches under backlog caps, and without")
         capped = await backlog_caps.measured(server)
     return {
@@ -117,7 +121,9 @@ async def run(seconds: float, *, rounds: int = ROUNDS) -> Numbers:
         "release_cost_ratio": release,
         "paced_jobs_per_s": paced["jobs_per_s"],
         "paced_window_share": paced["window"] / (0.15 * RATE + BURST),
-        "fair_share_ratio": share,
+        "fair_share_ratio": max(of_keys, of_tenants),
+        "fair_share_of_keys": of_keys,
+        "fair_share_of_tenants": of_tenants,
         **capped,
         **{name: keyed[name] + serial[name] + paced[name] for name in ("lost", "duplicated")},
     }

@@ -39,4 +39,19 @@ def add_shared(owner: Mainspring) -> Job[[str], None]:
     return owner.job(name="shared", queue="bench", limit=Limit(share="customer"))(take_a_moment)
 
 
+def add_moment(owner: Mainspring) -> Job[[str], None]:
+    """The same without a limit."""
+    return owner.job(name="moment", queue="bench")(take_a_moment)
+
+
+async def do_nothing() -> None:
+    executed[0] += 1
+
+
+def add_plain(owner: Mainspring) -> Job[[], None]:
+    return owner.job(name="plain", queue="bench")(do_nothing)
+
+
 add_shared(app)
+add_moment(app)
+add_plain(app)

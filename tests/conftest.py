@@ -18,7 +18,7 @@ import asyncpg
 import pytest
 import uvloop
 from hypothesis import HealthCheck, settings
-from tests.databases import TEMPLATE, fresh_database
+from tests.databases import FROZEN_TEMPLATE, NEW_YEAR, TEMPLATE, fresh_database
 from tests.switches import SWITCHES
 from tests.system.replicas import lone_server, make_folder, make_template, replicated
 
@@ -27,6 +27,7 @@ from mainspring.store.database import Database
 from mainspring.store.embedded import EmbeddedServer
 from mainspring.store.grants import statements
 from mainspring.store.migrate import migrate
+from mainspring.testing import FrozenClock
 from mainspring.testing.scratch import PREFIX, claim_scratch, scratch_root, sweep_scratch
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
     from tests.system.replicas import Replicas, Server
 
+    from mainspring.store.connection import Connection
     from mainspring.store.embedded.locks import FileLock
     from mainspring.store.grants import RoleKind
 
@@ -141,23 +143,37 @@ async def _make_template(server: EmbeddedServer) -> None:
     admin = await asyncpg.connect(server.dsn)
     try:
         await admin.execute("select pg_advisory_lock(7)")
-        if not await admin.fetchval("select exists (select from pg_database where datname = $1)", TEMPLATE):
-            await admin.execute(f"create database {TEMPLATE}_new")
-            connection = await Database(server.dsn_for(f"{TEMPLATE}_new")).connect()
-            try:
-                await migrate(connection)
-            finally:
-                await connection.close()  # an event loop with an open connection would wait for ever when it closes
-            await admin.execute(f"alter database {TEMPLATE}_new rename to {TEMPLATE}")
+        await _make_once(admin, server, TEMPLATE, migrate)
+        await _make_once(admin, server, FROZEN_TEMPLATE, FrozenClock(NEW_YEAR).tell, f"template {TEMPLATE}")
         await admin.execute("select pg_advisory_unlock(7)")
     finally:
         await admin.close()
 
 
+async def _make_once(
+    admin: asyncpg.Connection[asyncpg.Record],
+    server: EmbeddedServer,
+    name: str,
+    prepare: Callable[[Connection], Awaitable[object]],
+    options: str = "",
+) -> None:
+    """A database that has its name when it is complete."""
+    if await admin.fetchval("select exists (select from pg_database where datname = $1)", name):
+        return
+    await admin.execute(f"create database {name}_new {options}")
+    connection = await Database(server.dsn_for(f"{name}_new")).connect()
+    try:
+        await prepare(connection)
+    finally:
+        await connection.close()  # an event loop with an open connection would wait for ever when it closes
+    await admin.execute(f"alter database {name}_new rename to {name}")
+
+
 @pytest.fixture
-async def url(server: EmbeddedServer) -> AsyncIterator[str]:
+async def url(server: EmbeddedServer, request: pytest.FixtureRequest) -> AsyncIterator[str]:
     """The URL of a fresh, migrated database."""
-    async with fresh_database(server) as url:
+    template = FROZEN_TEMPLATE if "frozen_app" in request.fixturenames else TEMPLATE
+    async with fresh_database(server, template) as url:
         yield url
 
 

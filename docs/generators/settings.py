@@ -33,6 +33,8 @@ VARIABLES = {
     " `mainspring/data` in `$XDG_DATA_HOME` or `~/.local/share` for others.",
     "MAINSPRING_PG_BIN": "The folder with PostgreSQL's programs, for the embedded server. Else the wheel's, else the"
     " system's newest.",
+    "MAINSPRING_TENANT": "The tenant that programs and commands act for, unless they are told otherwise. Else the one"
+    " called `default`.",
     "MAINSPRING_LOG_LEVEL": "From which level on a worker's log is written: `debug`, `info`, `warning` or `error`.",
     "MAINSPRING_CACHE_DIR": "Where root keeps the copy of those programs that the server's own account can run.",
 }

@@ -12,12 +12,13 @@
     ├── NotFound (LookupError)
     │   ├── JobNotFound · QueueNotFound · RunNotFound · WorkerNotFound · OperationNotFound · ScheduleNotFound
     │   │   · CalendarNotFound · LimitNotFound · BacklogCapNotFound · BreakerNotFound · FlowNotFound · ChainNotFound
+    │   │   · TenantNotFound
     ├── Conflict                           someone got there first
     │   ├── RunAlreadyStarted · RunAlreadyEnded · RunNotDead · RunNotEnded
     │   ├── RevisionConflict · IdempotencyConflict · UniqueConflict · KeyBusy · LeaseLost
     │   ├── BacklogFull                    as many runs wait as may
     │   ├── ScheduleExists · ScheduleVersionConflict
-    │   ├── CalendarExists · CalendarVersionConflict · CalendarInUse
+    │   ├── CalendarExists · CalendarVersionConflict · CalendarInUse · TenantExists
     ├── OutcomeUnknown                     COMMIT was sent and its answer was lost
     ├── RunNotSucceeded                    what `handle.result()` raises instead of returning
     │   ├── RunFailed · RunCancelled · RunExpired · RunLost
@@ -155,6 +156,10 @@ class ChainNotFound(NotFound):
     code = "chain-not-found"
 
 
+class TenantNotFound(NotFound):
+    code = "tenant-not-found"
+
+
 class QueueNotFound(NotFound):
     code = "queue-not-found"
 
@@ -203,6 +208,10 @@ class ScheduleVersionConflict(Conflict):
 
 class CalendarExists(Conflict):
     code = "calendar-exists"
+
+
+class TenantExists(Conflict):
+    code = "tenant-exists"
 
 
 class CalendarVersionConflict(Conflict):

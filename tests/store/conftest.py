@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import asyncpg
 import pytest
 import uvloop
+from tests.databases import NEW_YEAR
 
 from mainspring import Mainspring
 from mainspring.store.database import Database
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 
 CITUS_SECONDS = 85.0  # to empty or drop some hundred shards takes its time where others work, too
-NEW_YEAR = datetime(2031, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture

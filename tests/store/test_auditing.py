@@ -115,6 +115,8 @@ ACTS: dict[str, tuple[str, Callable[[World], Awaitable[Any]]]] = {
     "breakers/remove": ("breaker.remove", lambda world: world.app.breakers.remove("post")),
     "backlog/put": ("backlog.set", lambda world: world.app.backlogs.set(7, queue="mail")),
     "backlog/remove": ("backlog.remove", lambda world: world.app.backlogs.remove(queue="default")),
+    "tenants/create": ("tenant.create", lambda world: world.app.tenants.create("acme", weight=2)),
+    "tenants/set_weight": ("tenant.weight", lambda world: world.app.tenants.set_weight("default", 7)),
     "workers/request_drain": ("worker.drain", lambda world: world.app.workers.drain(world.worker)),
 }
 # Restoring takes many transactions, between one row and another.
@@ -147,6 +149,7 @@ TABLES = (
     "lease",
     "attempt",
     "job",
+    "tenant",
     "job_version",
     "queue",
     "operation",

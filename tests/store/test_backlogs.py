@@ -12,9 +12,11 @@ import pytest
 from structlog.testing import capture_logs
 
 from mainspring import Backlog, Limit, Mainspring, Retry, RetryPolicy, Unique
+from mainspring.clock import SystemClock
 from mainspring.control import accepting
 from mainspring.errors import BacklogCapNotFound, BacklogFull, InvalidInput, JobNotFound, OutcomeUnknown, QueueNotFound
 from mainspring.keeper.backlog_keeper import BacklogKeeper
+from mainspring.keeper.look import Look
 from mainspring.model.lifecycle import State
 from mainspring.store import backlog_caps, backlog_gates, backlog_tidying
 from mainspring.store.connection import transaction
@@ -49,6 +51,10 @@ def sending(app: Mainspring, *caps: Backlog, **options: Any) -> Send:
             raise Retry(after=timedelta(minutes=5))
 
     return send  # type: ignore[no-any-return]
+
+
+def keeper_of_backlogs() -> BacklogKeeper:
+    return BacklogKeeper(lanes=LANES, look=Look(lanes=LANES, clock=SystemClock()))
 
 
 async def submitted(send: Send, count: int, **arguments: Any) -> list[Handle[None]]:
@@ -449,7 +455,7 @@ async def test_an_open_transaction_of_a_caller_keeps_nobody_waiting(
         await submitted(send, 3)
         with pytest.raises(BacklogFull):
             await send.submit()
-        await BacklogKeeper(lanes=LANES).step(connection)
+        await keeper_of_backlogs().step(connection)
         await one.commit()
 
     assert await connection.fetchval(COUNT) == 4, "a cap can be exceeded by what open transactions add"
@@ -500,7 +506,7 @@ async def test_what_callers_add_too_much_is_dropped_after_their_commit(
     async with caller("asyncpg", url) as one:
         handles = await send.options(connection=one.connection).submit_many([{}] * 5)
         await one.commit()
-    await BacklogKeeper(lanes=LANES).step(connection)
+    await keeper_of_backlogs().step(connection)
 
     assert [(await each.find()).state for each in handles] == ["cancelled"] * 3 + ["ready"] * 2
     assert await connection.fetchval(COUNT) == await connection.fetchval(COUNTED) == 2
@@ -736,9 +742,9 @@ async def test_a_backlog_is_looked_through_in_pieces_by_one_keeper(
 
     monkeypatch.setattr(backlog_tidying, "clear", noted)
     other = await database.connect("another keeper")
-    await BacklogKeeper(lanes=LANES).step(connection)
+    await keeper_of_backlogs().step(connection)
     pieces = len(looked)
-    await BacklogKeeper(lanes=LANES).step(other)
+    await keeper_of_backlogs().step(other)
     await other.close()
 
     assert (set(looked), len(looked)) == ({3}, pieces)
@@ -770,7 +776,7 @@ async def test_the_keeper_clears_what_nobody_submits_under_any_more(
     assert await run_until_idle(frozen_app) == {"succeeded": 50}
     left = await send.submit(to="7")
     await clock.advance(timedelta(seconds=61))
-    keeper = BacklogKeeper(lanes=LANES)
+    keeper = keeper_of_backlogs()
     while not await keeper.step(connection):
         pass
 

@@ -67,6 +67,10 @@ class Shop:
         return sorted(name for name, _ in self.followed)
 
 
+async def lanes_with_news(connection: Connection) -> list[int]:
+    return sorted(row["lane"] for row in await runs.lanes_to_keep(connection, LANES) if row["followers"])
+
+
 @pytest.fixture
 def shop(app: Mainspring) -> Shop:
     return Shop(app)
@@ -271,7 +275,7 @@ async def test_two_that_submit_at_once_submit_each_run_once(
 
     async def all_lanes(own: Connection) -> None:
         for lane in range(LANES):
-            await triggering.trigger(own, lane)
+            await triggering.trigger(own, lane, LANES)
 
     await asyncio.gather(*map(all_lanes, others))
     for each in others:
@@ -300,8 +304,8 @@ async def test_an_answer_that_is_lost_submits_nothing_twice(
     await ended_without_hint(app, shop, monkeypatch)
     trigger = triggering.trigger
 
-    async def unanswered(connection: Connection, lane: int) -> triggering.Triggered:
-        await trigger(connection, lane)
+    async def unanswered(connection: Connection, lane: int, lanes: int) -> triggering.Triggered:
+        await trigger(connection, lane, lanes)
         raise OutcomeUnknown("the answer to COMMIT was lost")
 
     with monkeypatch.context() as patched:
@@ -348,14 +352,14 @@ async def test_an_error_in_one_lane_does_not_keep_the_others_waiting(
 ) -> None:
     for _ in range(20):
         await ended_without_hint(app, shop, monkeypatch)
-    lanes = await triggering.lanes_with_news(connection, LANES)
+    lanes = await lanes_with_news(connection)
     assert len(lanes) > 1
     trigger = triggering.trigger
 
-    async def broken_in_the_first(connection: Connection, lane: int) -> triggering.Triggered:
+    async def broken_in_the_first(connection: Connection, lane: int, of: int) -> triggering.Triggered:
         if lane == lanes[0]:
             raise DatabaseBusy("It fails again and again.")
-        return await trigger(connection, lane)
+        return await trigger(connection, lane, of)
 
     monkeypatch.setattr(triggering, "trigger", broken_in_the_first)
     follower = Follower(lanes=LANES, clock=app.clock)
@@ -363,7 +367,7 @@ async def test_an_error_in_one_lane_does_not_keep_the_others_waiting(
         with pytest.raises(DatabaseBusy):
             await follower.step(connection)
 
-    assert await triggering.lanes_with_news(connection, LANES) == lanes[:1]
+    assert await lanes_with_news(connection) == lanes[:1]
 
 
 @pytest.mark.parametrize("verb", ["cancel", "join"])

@@ -112,7 +112,7 @@ async def test_what_was_changed_since_it_was_found_is_not_taken(queue: Queue) ->
     """A claim that is alone takes runs by the statement after the one that found them: one may be elsewhere by then."""
     moved, staged, *others = queue.ids
     await queue.mine.execute("update ready set line_id = line_id + 1 where id = $1", moved)
-    await queue.mine.execute("update ready set rank = rank_bound() + 1000000 where id = $1", staged)
+    await queue.mine.execute("update ready set rank = rank_bound() + 3600000000 where id = $1", staged)
     delete = next(each for each in inside(load("runs/claim")) if "delete from ready" in each.text)
 
     (taken, ids, _ranks, _gates) = await delete.fetchrow(queue.mine, lane=queue.lane, picked=queue.ids, line=queue.line)  # type: ignore[misc]

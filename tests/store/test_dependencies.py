@@ -17,6 +17,7 @@ from mainspring.model.dependency import filled_in
 from mainspring.model.ids import lane_of
 from mainspring.model.lifecycle import State
 from mainspring.store import inputs, resolving
+from mainspring.store.notify import Waker
 from mainspring.testing import run_until_idle
 
 from .working import working
@@ -362,6 +363,19 @@ async def test_a_hint_is_enough(app: Mainspring, work: Work) -> None:
 
     async with working(app):
         assert await links[-1].result(timeout=20) == 4
+
+
+async def test_a_worker_claims_what_it_has_released_although_no_wake_up_arrives(
+    app: Mainspring, work: Work, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does it find it by looking: not so soon."""
+    monkeypatch.setattr(Waker, "wake", lambda *_: None)
+    first = await work.note.submit(1)
+    second = await work.note.submit(first.output)
+    await resolve(connection, app)
+
+    async with working(app, poll_interval=10):
+        assert await second.result(timeout=8) == 1
 
 
 async def resolve_checks(app: Mainspring) -> None:

@@ -42,8 +42,10 @@ READING = """
     limits/rules_of_gates limits/waiting
     backlog/list backlog/waiting limits/waiting_gates lists/ready_along_lines lists/ready_counts lists/ready_of_jobs
     lists/running lists/running_counts lists/unsuccessful lists/whereabouts operations/find operations/list
-    queues/depths queues/find_pause queues/samples queues/slots queues/tallies reports/find_progress
-    reports/lines_of_run roles/keepers roles/lacking roles/search_path roles/strangers runs/ahead runs/find runs/rank
+    runs/lines_in_use tenants/list
+    queues/depths queues/find_pause queues/promotions queues/samples queues/scheduled queues/slots queues/tallies
+    reports/find_progress reports/lines_of_run
+    roles/keepers roles/lacking roles/search_path roles/strangers runs/ahead runs/find runs/rank
     schedulers/list schedulers/list_in_reach schedules/extent schedules/find
     schedules/find_version schedules/list schedules/list_due schedules/list_of_job schedules/next_due schedules/now
     schedules/occurrences schedules/occurrences_at schedules/reruns schedules/sample_specs schedules/scan_end
@@ -69,6 +71,7 @@ LIMITING = (
     " limits/follow_on_dead limits/free_dead limits/list limits/lock limits/put limits/remove limits/spread_broad"
 )
 DEFINING = """
+    tenants/list
     jobs/add_version jobs/find_version jobs/lines jobs/open_line jobs/open_line_with_number jobs/register
     jobs/register_with_number
 """
@@ -79,12 +82,14 @@ CLEARING = """
 ACTING = f"""
     backlog/add backlog/answered backlog/note_full {CLEARING}
     chains/pause
-    connections/has_locked_tables dependencies/add dependencies/drop fan_outs/adopt flows/add flows/audit flows/hold
+    connections/has_locked_tables dependencies/add dependencies/drop fan_outs/adopt fan_outs/drop
+    fan_outs/forget_names fan_outs/kept flows/add flows/audit flows/hold
     flows/lock flows/lock_lane flows/replace
     jobs/objection_to
     leases/lock_of_runs leases/request_cancel operations/advance operations/lock_if_at operations/start queues/pause
     queues/pressure queues/resume queues/set_marks
     runs/cancel_waiting runs/change runs/exists runs/purge runs/requeue runs/rerun runs/submit
+    tenants/create tenants/set_weight
     unique_keys/holder workers/request_drain
 """
 FIRING = """
@@ -110,12 +115,13 @@ WATCHING_THE_TIME = """
     schedules/note_tzdata schedules/of_older_tzdata schedules/set_aside
 """
 WORKING = f"""
-    backlog/gates_to_tidy backlog/lanes_to_tidy backlog/remove_entries backlog/remove_gates backlog/tidied {CLEARING}
+    backlog/gates_to_tidy backlog/remove_entries backlog/remove_gates backlog/tidied {CLEARING}
     breakers/forget_probes breakers/forget_tallies breakers/put_off breakers/tally
-    chains/ended chains/following chains/lanes_with_news chains/news chains/tell chains/trigger
+    backlog/add backlog/add_uncounted
+    chains/ended chains/following chains/news chains/tell chains/trigger
     dependencies/cancel dependencies/check dependencies/collect dependencies/collected dependencies/ends
     dependencies/forget dependencies/forget_pairs dependencies/inputs
-    dependencies/lanes_to_look_at dependencies/news dependencies/news_of dependencies/payloads
+    dependencies/news dependencies/news_of dependencies/payloads
     dependencies/pending dependencies/release dependencies/results dependencies/still_held
     dependencies/tell dependencies/told
     fan_outs/drop fan_outs/forget fan_outs/join fan_outs/kept fan_outs/lock fan_outs/note fan_outs/open fan_outs/orphans
@@ -123,16 +129,17 @@ WORKING = f"""
     history/add_partitions limits/end_runs limits/forget_full_buckets limits/forget_ended limits/free_leaked
     limits/forget_windows
     limits/hold_slots
-    limits/free_slots limits/lanes_with_gates
-    limits/waiting_gates
+    limits/free_slots limits/in_force limits/open_gates
     leases/bury leases/close leases/complete leases/find leases/give_back leases/hold leases/of_worker
     leases/record_stale leases/recorded_before leases/rescue leases/retry leases/settle queues/add_samples queues/depths
+    queues/add_promotions queues/forget_promotions
     queues/fold_tallies queues/forget_samples queues/is_sampled queues/samples queues/slots queues/tallies queues/tally
     reports/append_lines reports/find_checkpoint reports/forget reports/note_progress reports/store_checkpoints
     health/clock leases/prune_stale operations/prune
     schedules/previous_success
     reports/sweep runs/claim runs/expire runs/forget_keys runs/forget_unique_keys runs/held_groups runs/lanes_to_tidy
-    runs/lanes_with_held
+    runs/lanes_to_keep
+    jobs/all_lines jobs/names_of_all runs/lines_in_use
     runs/lines_to_rerank runs/next_due runs/promote runs/release runs/rerank runs/waiting_lines workers/beat
     workers/begin_heartbeats workers/count_heartbeats workers/check_writable workers/check_writable_before
     workers/lock_heartbeat

@@ -80,7 +80,7 @@ async def release(connection: Connection, clock: Any) -> None:
         await (await app.services()).submitter.until_admitted()
     keeper = Gatekeeper(lanes=LANES, clock=clock)
     while await keeper.step(connection) == 0.0 or keeper.tokens_in == TICK_SECONDS:  # somebody else is at it
-        pass
+        keeper.forget()  # look at all gates again: he may have let somebody pass to the next one
 
 
 def limited(app: Mainspring, crowd: Crowd, limit: Limit | list[Limit], **options: Any) -> Job[..., None]:

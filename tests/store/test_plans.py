@@ -37,7 +37,6 @@ HOT_CALLS = [statement for statement in STATEMENTS if is_hot(statement) and insi
 # What only the firing of a schedule calls that cancels its earlier runs, and what that calls.
 SELDOM = {"cancel_earlier_runs", "cancel_runs", "end_runs", "free_slots"}
 SELDOM |= {"bury_schedule_runs", "end_schedule_runs", "note_failure", "tell_chains"}
-SELDOM |= {"set_aside_fired"}  # it looks whether a line is full; what it does then is seldom
 
 
 def often_inside(statement: Statement) -> list[Statement]:
@@ -333,6 +332,8 @@ SAMPLES = {
     "gates": "'{7:1,7:2,7:3}'",
     "gate": "'7:8'",
     "counts": "'{1,2,3}'",
+    "turns_from": "'{0,0,0}'",
+    "turns_before": "'{9000000000000000,9000000000000000,9000000000000000}'",
     "number": "'7'",
     "paused": "'{99}'",
     "strict": "'{false,false,false}'",
@@ -416,6 +417,7 @@ OTHER_SAMPLES: dict[str, dict[str, str]] = {
     "flows/list": {"before": "'ffffffff-ffff-8fff-bfff-ffffffffffff'"},
     "decide_overlaps": {"known": "'{}'"},
     "submit_runs": {"runs": f"array[{A_RUN}]"},
+    "tell_successes": {"places": "'[]'", "together": "''"},
     "take_unique_key": {"most": "'1 hour'", "seen": "0"},
     "schedules/resume": {"state": "'done'"},
     "schedules/find_many": {"names": "'{name-000008,name-000016}'"},
@@ -464,6 +466,7 @@ OTHER_SAMPLES: dict[str, dict[str, str]] = {
     "rerun_runs": {"detail": "'{}'"},
     "change_runs": {"detail": "'{}'", "line": "null", "due": "null", "max_age": "null", "present_line": "null"},
     "limits/waiting_gates": {"after": "'7:5'", "count": "20"},
+    "limits/open_gates": {"after": "'7:5'", "before": "';'", "count": "20"},
     "free_slots": {"state": "'dead'"},
     "limits/free_slots": {"state": "'dead'"},
     "limits/admit": {"takes_slot": "'{true,true,true}'"},
@@ -473,6 +476,14 @@ OTHER_SAMPLES: dict[str, dict[str, str]] = {
     "release_runs": {"lines": "'{1,1,1}'", "pauses": "'{0,0,0}'"},
     "runs/next_due": {"fronts": LONG_AGO, "lanes": "'{0,0,0,0,0,0,0,0,0,0}'"},
     "runs/waiting_lines": {"lanes": "'{0,1}'", "lines": "'{1,2}'"},
+    "runs/lines_to_rerank": {"lanes": "'{0,1}'", "lines": "'{1,2}'"},
+    "runs/lines_in_use": {
+        "after_lines": "'{-1,1}'",
+        "after_lanes": "'{-1,0}'",
+        "until_lines": "'{1,9999}'",
+        "until_lanes": "'{0,99}'",
+    },
+    "queues/depths": {"in_use": "null"},
 }
 
 

@@ -10,8 +10,10 @@ import msgspec
 import pytest
 from tests.waiting import until
 
+from mainspring import Limit
 from mainspring.errors import InvalidInput, QueueNotFound, WorkerNotFound
-from mainspring.model.actor import DEFAULT_TENANT
+from mainspring.keeper.promoter import Promoter
+from mainspring.keeper.sampler import Sampler
 from mainspring.store import queues, workers
 from mainspring.testing import run_until_idle
 
@@ -133,21 +135,94 @@ async def test_rates_come_from_what_workers_tell_at_their_beats(
     assert mail.wanted_slots == 2  # 1.5/s × 0.5 s at 80 %, and ten that wait
 
 
+async def test_a_queue_tells_how_many_runs_wait_for_their_time(
+    frozen_app: Mainspring, jobs: dict[str, Job[Any, Any]]
+) -> None:
+    await jobs["send"].options(delay=timedelta(hours=1)).submit_many([{"n": n} for n in range(30)])
+    await jobs["send"].options(delay=timedelta(days=1), labels={"gpu"}).submit(n=1)
+    await jobs["report"].submit(n=1)
+
+    scheduled = {queue.name: (queue.depth, queue.scheduled) for queue in await frozen_app.queues.list()}
+    assert scheduled == {"mail": (0, 31), "reports": (1, 0)}
+    pressure = await frozen_app.queues.pressure("mail")
+    assert (pressure.depth, pressure.scheduled, pressure.promoted_per_s) == (0, 31, None)
+
+
+async def test_runs_that_wait_for_their_time_are_counted_up_to_a_bound(
+    frozen_app: Mainspring, jobs: dict[str, Job[Any, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await jobs["send"].options(delay=timedelta(hours=1)).submit_many([{"n": n} for n in range(30)])
+    monkeypatch.setattr(queues, "COUNTED", 20)  # a batch is in one lane
+
+    assert (await frozen_app.queues.pressure("mail")).scheduled == 20
+
+
+async def test_a_queue_tells_how_many_come_in_line_per_second(
+    frozen_app: Mainspring, clock: FrozenClock, jobs: dict[str, Job[Any, Any]], connection: Connection
+) -> None:
+    await jobs["send"].options(delay=timedelta(seconds=10)).submit_many([{"n": n} for n in range(30)])
+    await jobs["send"].options(delay=timedelta(hours=1)).submit(n=30)
+    promoter = Promoter(lanes=8, clock=clock)
+    sampler = Sampler(promoter.take_promoted)
+    await sampler.step(connection)
+    await clock.advance(timedelta(seconds=20))
+    while await promoter.step(connection) == 0.0:
+        pass
+    await sampler.step(connection)
+
+    (mail,) = [queue for queue in await frozen_app.queues.list() if queue.name == "mail"]
+    assert (mail.depth, mail.scheduled, mail.promoted_per_s) == (30, 1, 1.5)
+    assert (await frozen_app.queues.pressure("mail")).promoted_per_s == 1.5
+    assert promoter.take_promoted() == {}, "what was said is not said again"
+
+
+async def test_those_that_wait_at_a_limit_after_their_time_count_as_promoted(
+    frozen_app: Mainspring, clock: FrozenClock, connection: Connection
+) -> None:
+    @frozen_app.job(queue="mail", limit=Limit(1))
+    async def send(n: int) -> None: ...
+
+    await send.options(delay=timedelta(seconds=10)).submit_many([{"n": n} for n in range(3)])
+    await clock.advance(timedelta(seconds=10))
+    promoter = Promoter(lanes=8, clock=clock)
+    while await promoter.step(connection) == 0.0:
+        pass
+
+    assert await connection.fetchval("select count(*) from held") == 3
+    assert list(promoter.take_promoted().values()) == [3]
+
+
+async def test_two_keepers_that_promote_at_one_moment_count_together_and_are_forgotten_later(
+    frozen_app: Mainspring, clock: FrozenClock, jobs: dict[str, Job[Any, Any]], connection: Connection
+) -> None:
+    await jobs["send"].submit(n=1)
+    line = await connection.fetchval("select id from line where queue = 'mail'")
+    await queues.take_samples(connection)
+    await clock.advance(timedelta(seconds=20))
+    for _ in range(2):
+        await queues.add_promotions(connection, {line: 20})
+    assert (await frozen_app.queues.pressure("mail")).promoted_per_s == 2.0
+
+    await clock.advance(timedelta(minutes=3))
+    await queues.tidy(connection)
+    assert await connection.fetchval("select count(*) from promotion") == 0
+
+
 async def test_a_worker_wants_no_slots_for_what_it_lacks_the_labels_of(
     frozen_app: Mainspring, jobs: dict[str, Job[Any, Any]], connection: Connection
 ) -> None:
     await jobs["send"].submit_many([{"n": n} for n in range(60)])
     await jobs["send"].options(labels={"gpu"}).submit_many([{"n": n} for n in range(90)])
 
-    assert await queues.wanted_slots(connection, ["mail"], [], tenant_id=DEFAULT_TENANT) == 2
-    assert await queues.wanted_slots(connection, ["mail"], [], tenant_id=DEFAULT_TENANT, labels=["gpu"]) == 5
-    assert await queues.wanted_slots(connection, ["reports"], [], tenant_id=DEFAULT_TENANT, labels=["gpu"]) == 0
+    assert await queues.wanted_slots(connection, ["mail"], []) == 2
+    assert await queues.wanted_slots(connection, ["mail"], [], labels=["gpu"]) == 5
+    assert await queues.wanted_slots(connection, ["reports"], [], labels=["gpu"]) == 0
 
     plain = await registered(connection, slots=100)
-    assert await queues.wanted_slots(connection, ["mail"], [], tenant_id=DEFAULT_TENANT, labels=["gpu"]) == 3
-    assert await queues.wanted_slots(connection, ["mail"], [plain], tenant_id=DEFAULT_TENANT, labels=["gpu"]) == 5
+    assert await queues.wanted_slots(connection, ["mail"], [], labels=["gpu"]) == 3
+    assert await queues.wanted_slots(connection, ["mail"], [plain], labels=["gpu"]) == 5
     await frozen_app.queues.pause("mail")
-    assert await queues.wanted_slots(connection, ["mail"], [], tenant_id=DEFAULT_TENANT, labels=["gpu"]) == 0
+    assert await queues.wanted_slots(connection, ["mail"], [], labels=["gpu"]) == 0
 
 
 async def registered(connection: Connection, *, slots: int) -> UUID:

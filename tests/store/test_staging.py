@@ -17,6 +17,7 @@ STAGED_OR_NOT = {
     "restoring/waiting": "every run that waits, whatever for",
     "runs/expire": "by when runs are too old: that comes after their instant",
     "runs/lanes_to_tidy": "by when runs are too old: that comes after their instant",
+    "runs/lines_in_use": "where there is anything; whoever looks there looks at ranks",
     "lists/ready_of_jobs": "where a look ends, staged or not; what it shows says which",
     "runs/of_job": "for tests of applications: every run there is",
 }

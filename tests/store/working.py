@@ -25,7 +25,9 @@ async def working(app: Mainspring, *, grace: float = 0.0, **settings: Any) -> As
         "keeper": False,
     }
     store = (await app.services()).store
-    worker = await wiring.start_worker(store, app.registry, WorkerSettings(**chosen | settings), clock=app.clock)
+    worker = await wiring.start_worker(
+        store, app.registry, WorkerSettings(**chosen | settings), clock=app.clock, tenant=app.tenant
+    )
     try:
         yield worker
         if failure := worker.failure():

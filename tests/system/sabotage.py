@@ -38,8 +38,14 @@ if TYPE_CHECKING:
 
 
 def apply() -> None:
+    """What the environment names, unless whoever forked this process has."""
     for name in filter(None, os.environ.get("MAINSPRING_SABOTAGE", "").split(",")):
-        _SABOTAGES[name]()
+        if name not in _APPLIED:
+            _APPLIED.add(name)
+            _SABOTAGES[name]()
+
+
+_APPLIED: set[str] = set()
 
 
 def _no_rescue() -> None:
@@ -327,6 +333,9 @@ def _no_counting() -> None:
         return admission.Used(Counter(), Counter())
 
     admission._used = used  # type: ignore[assignment]
+    statement = load("limits/open_gates")
+    assert "rule.most is null" in statement.text
+    statement.text = statement.text.replace("rule.most is null", "true")
 
 
 def _no_slots_for_rescued() -> None:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from benchmarks import admission, backlog, flow, herd, schedules
+from benchmarks import admission, backlog, backlog_caps, flow, herd, schedules, throughput
 from benchmarks.jobs import COUNTER_VARIABLE
 from tests.waiting import PATIENCE
 
@@ -60,12 +60,14 @@ async def test_a_backlog_of_a_few(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 async def test_admission_of_a_few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(admission, "WARM_UP", 0.1)
+    monkeypatch.setattr(throughput, "WARM_UP", 0.1)
     monkeypatch.setattr(admission, "FEW", 200)
     monkeypatch.setattr(admission, "MANY", 2_000)
     monkeypatch.setattr(admission, "RELEASES", 6)
     monkeypatch.setattr(admission, "BACKLOG", 2_000)
     monkeypatch.setattr(admission, "OWN", 10)
     monkeypatch.setattr(admission, "SHARED_ROUNDS", 1)
+    monkeypatch.setattr(backlog_caps, "ROUNDS", 4)
 
     numbers = await admission.run(0.3, rounds=1)
 

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from mainspring import RetryPolicy
 from mainspring.testing import run_until_idle
 
-from .test_cli import HOSTILE, mainspring
+from .test_cli import HOSTILE, mainspring, refused
 
 if TYPE_CHECKING:
     from mainspring import Mainspring
@@ -76,3 +77,33 @@ async def test_a_cancelled_run_takes_its_children_with_it(url: str, app: Mainspr
 
     shown = mainspring("run", "show", str(album.id), "--database-url", url)
     assert "children   1 succeeded, 1 cancelled" in shown.out
+
+
+async def test_a_retried_flow_requeues_the_children_that_failed(url: str, app: Mainspring) -> None:
+    broken, done = {2}, list[int]()
+
+    @app.job(retry=RetryPolicy(max_attempts=1))
+    async def resize(picture: int) -> None:
+        done.append(picture)
+        if picture in broken:
+            raise ValueError("no such picture")
+
+    @app.job(retry=RetryPolicy(max_attempts=1))
+    async def resize_album() -> None:
+        await resize.options(child=True).submit_many({"picture": picture} for picture in (1, 2))
+
+    drawn = app.flow("pictures")
+    drawn.add(resize_album)
+    flow = await drawn.submit()
+    await run_until_idle(app)
+    shown = mainspring("flow", "show", str(flow.id), "--database-url", url)
+    assert shown.out.splitlines()[1] == "✗ resize_album  dead  (2 children: 1 succeeded, 1 dead)"
+
+    broken.clear()
+    retried = mainspring("flow", "retry", str(flow.id), "--reason", "found it", "--database-url", url)
+    assert retried.out.splitlines()[1].endswith("ready  (2 children: 1 succeeded, 1 ready)")
+    await run_until_idle(app)
+
+    over = mainspring("flow", "wait", str(flow.id), "--database-url", url, "-o", "json").document
+    assert (over["state"], sorted(done)) == ("succeeded", [1, 2, 2])
+    assert refused("flow", "retry", str(flow.id), "--database-url", url)["code"] == "nothing-to-retry"

@@ -33,6 +33,26 @@ async def test_queues_are_listed_for_people_and_for_programs(url: str) -> None:
     assert queue["oldest_seconds"] > 0
 
 
+async def test_what_waits_for_its_time_is_shown_wherever_queues_are(url: str, app: Mainspring) -> None:
+    @app.job(queue="mail")
+    async def send(n: int) -> int:
+        return n
+
+    await send.options(delay=3600).submit_many([{"n": n} for n in range(1200)])
+    listed = mainspring("queue", "list", "--database-url", url)
+    (queue,) = mainspring("queue", "list", "--database-url", url, "-o", "json").document["queues"]
+    pressure = mainspring("queue", "pressure", "mail", "--database-url", url)
+    document = mainspring("queue", "pressure", "mail", "--database-url", url, "-o", "json").document["pressure"]
+    top = mainspring("top", "--database-url", url)
+
+    assert listed.out.splitlines()[0].split()[-2:] == ["scheduled", "due/s"]
+    assert listed.out.splitlines()[1].split()[-2:] == ["1,200", "–"]
+    assert (queue["depth"], queue["scheduled"], queue["promoted_per_s"]) == (0, 1200, None)
+    assert pressure.out.endswith("; 1,200 wait for their time\n")
+    assert (document["scheduled"], document["promoted_per_s"]) == (1200, None)
+    assert "scheduled  due/s" in top.out
+
+
 @pytest.mark.usefixtures("mail")
 async def test_a_queue_is_paused_and_resumed(url: str) -> None:
     assert mainspring("queue", "pause", "mail", "--reason", "x", "--database-url", url).out == "paused\n"

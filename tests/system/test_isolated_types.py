@@ -11,6 +11,7 @@ from tests.system import typed_app
 from tests.values import ORDER
 
 from mainspring import wiring
+from mainspring.model.actor import Tenant
 from mainspring.worker.isolation.remote_error import RemoteError
 
 from .test_isolation import Bench
@@ -53,3 +54,10 @@ async def test_arguments_that_do_not_fit_are_not_tried_again(bench: Bench) -> No
 
     assert caught.value.is_hopeless
     assert caught.value.code == "unfit-arguments"
+
+
+async def test_an_isolated_run_acts_for_its_tenant(bench: Bench) -> None:
+    work = bench.work("whose")
+    work.tenant = Tenant(7, "acme")
+
+    assert await bench.perform(work) == ["acme", 7, "acme"]

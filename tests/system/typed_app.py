@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path  # noqa: TC003  # read at run time, from the annotations
+from typing import Any
 
 from tests.values import Address, Order  # noqa: TC002  # read at run time, from the annotations
 
-from mainspring import Mainspring
+from mainspring import Context, Mainspring
 
 app = Mainspring("postgresql://nowhere.invalid/none")
 
@@ -24,3 +25,9 @@ async def load_async(order: Order, files: set[Path]) -> dict[Path, Order]:
 @app.job(isolated=True)
 def forget() -> Address:
     return None  # type: ignore[return-value]
+
+
+@app.job(isolated=True)
+def whose(context: Context) -> list[Any]:
+    """For whom the code of an isolated run acts."""
+    return [context.tenant, app.actor.tenant, app.actor.tenant_name]

@@ -1,7 +1,8 @@
 """Starts supervised workers quickly: an interpreter that has imported everything forks for each supervisor.
 
 Importing takes most of the time until a supervisor starts its first process, and the fault tests start hundreds. What
-is forked is a process of its own, with the environment it is given; the processes that it starts begin as always.
+is forked is a process of its own, with the environment it is given; so are the worker processes that it starts
+(`forked_programs.py`).
 
 As a program (`python -m tests.system.worker_server FD`) it is the server; orders come over that socket. Whoever waits
 for a supervisor is a process of its own, too: it says the exit status before it lets the kernel forget the process, so
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 import msgspec
 import uvloop
 from tests.system import sabotage
+from tests.system.forked_programs import begin_programs_by_a_fork
 
 from mainspring import wiring
 from mainspring.worker.settings import WorkerSettings
@@ -146,6 +148,7 @@ def become(order: Order, streams: Sequence[int]) -> NoReturn:
     os.environ.clear()
     os.environ.update(order.environment)
     sabotage.apply()
+    begin_programs_by_a_fork()
     settings = msgspec.json.decode(order.settings, type=WorkerSettings)
     sys.exit(uvloop.run(wiring.supervise(wiring.DatabaseLocation.chosen(), order.app, settings)))
 

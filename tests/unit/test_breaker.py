@@ -25,7 +25,7 @@ from mainspring.model.lifecycle import Outcome
 from mainspring.model.limit_key import UNKNOWN_KEY
 
 NOW = datetime(2026, 11, 18, 9, tzinfo=UTC)
-BY_CUSTOMER = BreakerRule(1, "send", Breaker(3, key="customer"))
+BY_CUSTOMER = BreakerRule(1, 1, "send", Breaker(3, key="customer"))
 
 
 def opened(number: int = 7, value: str = "acme", *, has_probes: bool = True, **settings: Any) -> Opening:

@@ -12,20 +12,20 @@ import pytest
 from tests.waiting import until
 
 from mainspring.clock import SystemClock
-from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.job import JobDefinition
 from mainspring.model.line import Line
 from mainspring.store.columns import ID
 from mainspring.store.database import Database
 from mainspring.store.leases import Lease
 from mainspring.worker.executor import Executor
+from mainspring.worker.lines import Lines
 from mainspring.worker.performer import Performer
-from mainspring.worker.registration import Lines, WorkerIdentity
+from mainspring.worker.registration import WorkerIdentity
 from mainspring.worker.registry import handler_of
 from mainspring.worker.reporter import Reporter
 from mainspring.worker.settings import WorkerSettings
 
-from .hands import claimed_row
+from .hands import claimed_row, served_jobs, tenant_lines
 
 if TYPE_CHECKING:
     from mainspring.worker.work import Work
@@ -49,17 +49,19 @@ class Bench:
         self.calls: list[list[int]] = []
         self.gate = asyncio.Semaphore(0)
         lines = Lines(queues=["default", "other"], labels=[])
-        lines.learn({Line("default"): HERE, Line("other"): ELSEWHERE})
+        lines.learn(tenant_lines({Line("default"): HERE, Line("other"): ELSEWHERE}))
         worker_id, self.clock = uuid4(), SystemClock()
         database = Database("postgresql://nowhere")
-        reporter = Reporter(worker_id=worker_id, tenant_id=1, database=database, clock=self.clock)
+        reporter = Reporter(worker_id=worker_id, database=database, clock=self.clock)
         self.executor = Executor(
-            worker=WorkerIdentity(id=worker_id, tenant_id=DEFAULT_TENANT, lanes=1, clock=self.clock),
+            worker=WorkerIdentity(id=worker_id, lanes=1, clock=self.clock),
             settings=WorkerSettings(slots=slots, threads=slots, cancel_grace=0.01),
-            handlers={
-                STORE: handler_of(JobDefinition(name="store", chunk=SIZE, chunk_wait=wait), self._store),
-                PLAIN: handler_of(JobDefinition(name="plain"), self._plain),
-            },
+            jobs=served_jobs(
+                {
+                    STORE: handler_of(JobDefinition(name="store", chunk=SIZE, chunk_wait=wait), self._store),
+                    PLAIN: handler_of(JobDefinition(name="plain"), self._plain),
+                }
+            ),
             lines=lines,
             performer=Performer(threads=slots, reporter=reporter),
             settle=self.settled.append,

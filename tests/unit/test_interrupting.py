@@ -10,17 +10,17 @@ import pytest
 
 from mainspring.clock import SystemClock
 from mainspring.errors import RunCancelled
-from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.job import JobDefinition
 from mainspring.model.line import Line
 from mainspring.store.columns import AttemptRecord
 from mainspring.store.leases import Fate, Lease, Settled
 from mainspring.worker.executor import Executor
+from mainspring.worker.lines import Lines
 from mainspring.worker.registration import WorkerIdentity
 from mainspring.worker.registry import handler_of
 from mainspring.worker.settings import WorkerSettings
 
-from .hands import claimed_row, settling
+from .hands import claimed_row, served_jobs, settling, tenant_lines
 
 if TYPE_CHECKING:
     from mainspring.worker.work import Work
@@ -52,11 +52,13 @@ class Performer:
 )
 async def test_what_raise_if_cancelled_means_depends_on_who_told_the_handler(by: str, fate: Fate, outcome: str) -> None:
     performer, settled = Performer(), asyncio.Queue[Settled]()
+    lines = Lines(queues=["default"], labels=[])
+    lines.learn(tenant_lines({Line("default"): 1}))
     executor = Executor(
-        worker=WorkerIdentity(id=uuid4(), tenant_id=DEFAULT_TENANT, lanes=1, clock=SystemClock()),
+        worker=WorkerIdentity(id=uuid4(), lanes=1, clock=SystemClock()),
         settings=WorkerSettings(slots=1, cancel_grace=GRACE),
-        handlers={1: handler_of(JobDefinition(name="polite"), lambda: None)},
-        lines={1: Line("default")},  # type: ignore[arg-type]
+        jobs=served_jobs({1: handler_of(JobDefinition(name="polite"), lambda: None)}),
+        lines=lines,
         performer=performer,  # type: ignore[arg-type]
         settle=settling(settled.put_nowait),
         has_room=asyncio.Event(),

@@ -81,7 +81,7 @@ class Bench:
         self.told = 0
         self.news = asyncio.Event()
         link: Any = cluster
-        identity = WorkerIdentity(id=WORKER, tenant_id=1, lanes=2, clock=SystemClock())
+        identity = WorkerIdentity(id=WORKER, lanes=2, clock=SystemClock())
         self.flusher = Flusher(worker=identity, link=link, settled=self._settled, completed=self._completed)
 
     def _settled(self, batch: list[Settled], settlement: Settlement) -> None:

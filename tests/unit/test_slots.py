@@ -10,20 +10,20 @@ import pytest
 from tests.waiting import until
 
 from mainspring.clock import SystemClock
-from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.job import JobDefinition
 from mainspring.model.line import Delivery, Line
 from mainspring.store.columns import ID
 from mainspring.store.database import Database
 from mainspring.store.leases import Fate, Lease
 from mainspring.worker.executor import Executor
+from mainspring.worker.lines import Lines
 from mainspring.worker.performer import Performer
-from mainspring.worker.registration import Lines, WorkerIdentity
+from mainspring.worker.registration import WorkerIdentity
 from mainspring.worker.registry import handler_of
 from mainspring.worker.reporter import Reporter
 from mainspring.worker.settings import WorkerSettings
 
-from .hands import claimed_row, settling
+from .hands import claimed_row, served_jobs, settling, tenant_lines
 
 if TYPE_CHECKING:
     from mainspring.store.leases import Settled
@@ -40,13 +40,13 @@ class Bench:
         self.settled: list[Settled] = []
         self.gate = asyncio.Semaphore(0)
         lines = Lines(queues=["default"], labels=[])
-        lines.learn({Line("default"): PLAIN, Line("default", (), Delivery.AT_MOST_ONCE): ONCE})
+        lines.learn(tenant_lines({Line("default"): PLAIN, Line("default", (), Delivery.AT_MOST_ONCE): ONCE}))
         worker_id, clock = uuid4(), SystemClock()
-        reporter = Reporter(worker_id=worker_id, tenant_id=1, database=Database("postgresql://nowhere"), clock=clock)
+        reporter = Reporter(worker_id=worker_id, database=Database("postgresql://nowhere"), clock=clock)
         self.executor = Executor(
-            worker=WorkerIdentity(id=worker_id, tenant_id=DEFAULT_TENANT, lanes=1, clock=clock),
+            worker=WorkerIdentity(id=worker_id, lanes=1, clock=clock),
             settings=WorkerSettings(slots=slots, cancel_grace=60.0),
-            handlers={THE_JOB: handler_of(JobDefinition(name="wait"), self._wait)},
+            jobs=served_jobs({THE_JOB: handler_of(JobDefinition(name="wait"), self._wait)}),
             lines=lines,
             performer=Performer(threads=slots, reporter=reporter),
             settle=settling(self.settled.append),

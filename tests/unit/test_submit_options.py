@@ -23,6 +23,7 @@ def test_the_three_lists_of_options_agree() -> None:
     } == taken
     offered = parameters_of(Job.options)
     assert offered.pop("connection")  # where to submit, not how
+    assert offered.pop("tenant")  # for whom
     assert offered == taken
 
 

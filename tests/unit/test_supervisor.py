@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from uuid import UUID
 
 PATIENCE = 20.0
-TENANT = 7
 
 
 class Nowhere:
@@ -57,7 +56,6 @@ def supervisor(script: str = "exit 0", **settings: Any) -> Supervisor:
         database=Nowhere(),  # type: ignore[arg-type]
         link=Nowhere(),  # type: ignore[arg-type]
         clock=SystemClock(),
-        tenant_id=TENANT,
         lanes=1,
         settings=WorkerSettings(lease_time=1.0, **settings),
         command=command,
@@ -126,19 +124,6 @@ async def test_no_process_is_added_after_a_stop(monkeypatch: pytest.MonkeyPatch)
     await supervising._scale()
 
     assert supervising._starts_at == []
-
-
-async def test_processes_are_added_for_the_work_of_its_tenant(monkeypatch: pytest.MonkeyPatch) -> None:
-    supervising, asked = supervisor(autoscale=(1, 5)), []
-
-    async def wanted(*arguments: object, tenant_id: int, **options: object) -> int:
-        asked.append(tenant_id)
-        return 1_000
-
-    monkeypatch.setattr(queues, "wanted_slots", wanted)
-    await supervising._scale()
-
-    assert asked == [TENANT]
 
 
 async def test_a_rescue_that_is_never_answered_does_not_keep_the_beats_waiting(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from tests.waiting import PATIENCE, until
 
+from mainspring.model.concurrency import TenantRules
 from mainspring.worker.sync import SyncLoop
 
 from .hands import HandClock
@@ -43,7 +44,7 @@ async def test_what_is_notified_during_a_round_has_another_one_at_once() -> None
         listener=cast("Any", listener),
         reconciler=cast("Any", SimpleNamespace(reconcile=nothing)),
         status=cast("Any", SimpleNamespace(write=write)),
-        gating=cast("Any", SimpleNamespace(refresh=nothing)),
+        gating=cast("Any", SimpleNamespace(refresh=nothing, rules=TenantRules())),
     )
     sync._rounds_until_lines = 10
     running = asyncio.create_task(sync.run())

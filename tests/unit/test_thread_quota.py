@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from mainspring.model.job import JobDefinition
 from mainspring.model.line import Delivery, Line
 from mainspring.store.columns import JOB
-from mainspring.worker.registration import Lines
+from mainspring.worker.lines import Lines
+from mainspring.worker.registry import handler_of
 from mainspring.worker.turns import LOOK_AT_MOST_EVERY, NEVER, ThreadQuota
 
-from .hands import HandClock
+from .hands import HandClock, served_jobs, tenant_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,15 +45,29 @@ class Capacity:
         self.kept = 0
 
 
+def _blocks() -> None: ...
+
+
+@dataclass
+class Item:
+    number: int
+
+
+def _blocks_for_many(items: list[Item]) -> None: ...
+
+
 class Bench:
     def __init__(self, jobs: Sequence[int] = (7,), chunk_jobs: Sequence[int] = ()) -> None:
         self.capacity = Capacity()
         self.clock = HandClock()
         lines = Lines(queues=["default"], labels=[])
-        lines.learn({Line("default"): PLAIN[1], Line("default", (), Delivery.AT_MOST_ONCE): ONCE[1]})
+        lines.learn(tenant_lines({Line("default"): PLAIN[1], Line("default", (), Delivery.AT_MOST_ONCE): ONCE[1]}))
+        handlers = {number: handler_of(JobDefinition(name=f"job-{number}"), _blocks) for number in jobs}
+        handlers |= {
+            number: handler_of(JobDefinition(name=f"job-{number}", chunk=10), _blocks_for_many) for number in chunk_jobs
+        }
         self.quota = ThreadQuota(
-            jobs=jobs,
-            chunk_jobs=chunk_jobs,
+            jobs=served_jobs(handlers),
             capacity=cast("Any", self.capacity),
             lines=lines,
             clock=self.clock,
@@ -79,7 +96,7 @@ def test_where_no_handler_needs_a_thread_nothing_is_counted() -> None:
 def test_runs_that_share_a_thread_are_left_in_line_only_where_none_is_free() -> None:
     bench = Bench(chunk_jobs=[9])
 
-    assert [bench.quota.jobs(quota) for quota in (None, 3, 0)] == [(), (7,), [7, 9]]
+    assert [bench.quota.jobs(PLAIN, quota) for quota in (None, 3, 0)] == [(), [7], [7, 9]]
     bench.learn(PLAIN, 3, *[{JOB: 9}] * 500)
     assert not bench.quota.has_left(PLAIN)
     bench.learn(PLAIN, 0)

@@ -11,21 +11,21 @@ import pytest
 from tests.waiting import until
 
 from mainspring.clock import SystemClock
-from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.job import JobDefinition
 from mainspring.model.line import Delivery, Line
 from mainspring.store.columns import ID
 from mainspring.store.database import Database
 from mainspring.store.leases import Lease
 from mainspring.worker.executor import Executor
+from mainspring.worker.lines import Lines
 from mainspring.worker.performer import Performer
-from mainspring.worker.registration import Lines, WorkerIdentity
+from mainspring.worker.registration import WorkerIdentity
 from mainspring.worker.registry import handler_of
 from mainspring.worker.reporter import Reporter
 from mainspring.worker.settings import WorkerSettings
 from mainspring.worker.waits import MOST_PER_SLOT, without_slot
 
-from .hands import claimed_row, settling
+from .hands import claimed_row, served_jobs, settling, tenant_lines
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -48,14 +48,16 @@ class Bench:
         self.lock, self.active, self.most_active = threading.Lock(), 0, 0
         self.child_is_over = threading.Event()
         lines = Lines(queues=["default"], labels=[])
-        lines.learn({Line("default"): PLAIN, Line("default", (), Delivery.AT_MOST_ONCE): ONCE})
+        lines.learn(tenant_lines({Line("default"): PLAIN, Line("default", (), Delivery.AT_MOST_ONCE): ONCE}))
         worker_id, clock = uuid4(), SystemClock()
-        reporter = Reporter(worker_id=worker_id, tenant_id=1, database=Database("postgresql://nowhere"), clock=clock)
+        reporter = Reporter(worker_id=worker_id, database=Database("postgresql://nowhere"), clock=clock)
         handlers = {BLOCKING: self._block, QUICK: self._quick, PARENT: self._wait_for_child}
         self.executor = Executor(
-            worker=WorkerIdentity(id=worker_id, tenant_id=DEFAULT_TENANT, lanes=1, clock=clock),
+            worker=WorkerIdentity(id=worker_id, lanes=1, clock=clock),
             settings=WorkerSettings(slots=SLOTS, threads=THREADS, cancel_grace=0.0),
-            handlers={number: handler_of(JobDefinition(name=f"job-{number}"), it) for number, it in handlers.items()},
+            jobs=served_jobs(
+                {number: handler_of(JobDefinition(name=f"job-{number}"), it) for number, it in handlers.items()}
+            ),
             lines=lines,
             performer=Performer(threads=SLOTS * (1 + MOST_PER_SLOT), reporter=reporter),
             settle=settling(self.settled.append),

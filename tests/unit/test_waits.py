@@ -13,21 +13,21 @@ from tests.waiting import until
 
 from mainspring.clock import SystemClock
 from mainspring.errors import Conflict
-from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.model.job import JobDefinition
 from mainspring.model.line import Line
 from mainspring.store.columns import AttemptRecord
 from mainspring.store.database import Database
 from mainspring.store.leases import Lease
 from mainspring.worker.executor import Executor
+from mainspring.worker.lines import Lines
 from mainspring.worker.performer import Performer
-from mainspring.worker.registration import Lines, WorkerIdentity
+from mainspring.worker.registration import WorkerIdentity
 from mainspring.worker.registry import handler_of
 from mainspring.worker.reporter import Reporter
 from mainspring.worker.settings import WorkerSettings
 from mainspring.worker.waits import MOST_PER_SLOT, without_slot
 
-from .hands import claimed_row, settling
+from .hands import claimed_row, served_jobs, settling, tenant_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,15 +44,15 @@ class Bench:
     def __init__(self, slots: int, *handlers: Callable[[], Any]) -> None:
         self.settled: list[Settled] = []
         lines = Lines(queues=["default"], labels=[])
-        lines.learn({Line("default"): 1})
+        lines.learn(tenant_lines({Line("default"): 1}))
         worker_id, clock = uuid4(), SystemClock()
-        reporter = Reporter(worker_id=worker_id, tenant_id=1, database=Database("postgresql://nowhere"), clock=clock)
+        reporter = Reporter(worker_id=worker_id, database=Database("postgresql://nowhere"), clock=clock)
         self.executor = Executor(
-            worker=WorkerIdentity(id=worker_id, tenant_id=DEFAULT_TENANT, lanes=1, clock=clock),
+            worker=WorkerIdentity(id=worker_id, lanes=1, clock=clock),
             settings=WorkerSettings(slots=slots, cancel_grace=GRACE),
-            handlers={
-                number: handler_of(JobDefinition(name=f"job-{number}"), each) for number, each in enumerate(handlers)
-            },
+            jobs=served_jobs(
+                {number: handler_of(JobDefinition(name=f"job-{number}"), each) for number, each in enumerate(handlers)}
+            ),
             lines=lines,
             performer=Performer(threads=slots * (1 + MOST_PER_SLOT), reporter=reporter),
             settle=settling(self.settled.append),

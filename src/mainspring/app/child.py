@@ -142,6 +142,7 @@ async def _main(configuration: wiring.ChildConfiguration) -> int:
             worker_id=UUID(configuration.worker_id),
             isolation=wiring.isolation(configuration.app, configuration.location),
             announce=channel.announce,
+            tenant=app.tenant,
         )
         return await Child(start, channel, configuration.settings.grace).run()
     finally:

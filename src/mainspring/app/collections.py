@@ -20,7 +20,9 @@ from mainspring.control.queues import Queues, Workers
 from mainspring.control.reruns import Reruns
 from mainspring.control.results import Results
 from mainspring.control.runs import Runs
+from mainspring.control.tenants import Tenants
 from mainspring.control.watching import Watching
+from mainspring.model.actor import DEFAULT_TENANT_NAME
 from mainspring.model.ids import parse_run_id
 from mainspring.model.options import SubmitOptions
 
@@ -93,7 +95,7 @@ class RunCollection(Collection):
     ) -> Handle[Any]:
         """Run something again that is over: a dead run is requeued, one that ended gets a new run (its `rerun_of`)."""
         reruns = (await self._app.services()).of(Reruns)
-        return Handle(self._app, await reruns.rerun(self._app.actor, run_id, arguments=arguments, reason=reason))
+        return Handle(self._app.acting, await reruns.rerun(self._app.actor, run_id, arguments=arguments, reason=reason))
 
     rerun_sync = blocking(rerun)
 
@@ -119,7 +121,7 @@ class JobCollection(Collection):
             job: Job[Any, Any] = Job(self._app, self._app.registry.find(name), checked)
             return await self._app.submitting.submit(job, self._app.registry.encode(name, given))
         submissions = (await self._app.services()).submissions
-        return Handle(self._app, *await submissions.submit_by_name(self._app.actor, name, given, checked))
+        return Handle(self._app.acting, *await submissions.submit_by_name(self._app.actor, name, given, checked))
 
     find_sync = blocking(find)
     list_sync = blocking(list)
@@ -210,6 +212,31 @@ class BreakerCollection(Collection):
     remove_sync = blocking(remove)
     open_sync = blocking(open)
     close_sync = blocking(close)
+
+
+class TenantCollection(Collection):
+    """The tenants there are, and their shares of the workers."""
+
+    called = "app.tenants"
+
+    @property
+    def opener(self) -> Mainspring:
+        """They are the installation's, and the one that an application is for may have to be made first."""
+        return self._app.for_tenant(DEFAULT_TENANT_NAME)
+
+    @property
+    def leading(self) -> tuple[Actor]:
+        return (self.opener.actor,)
+
+    list = verb(Tenants, Tenants.list)
+    find = verb(Tenants, Tenants.find)
+    create = verb(Tenants, Tenants.create)
+    set_weight = verb(Tenants, Tenants.set_weight)
+
+    list_sync = blocking(list)
+    find_sync = blocking(find)
+    create_sync = blocking(create)
+    set_weight_sync = blocking(set_weight)
 
 
 class WorkerCollection(Collection):

@@ -95,7 +95,8 @@ class Flow:
         return [self.add(job, **call) for call in calls]
 
     def _check(self, job: Job[Any, Any]) -> None:
-        for field, given in (("key", job.submit_options.key), ("connection", job.connection)):
+        others = job.app.tenant if job.is_of_one_tenant and job.app.tenant != self._app.tenant else None
+        for field, given in (("key", job.submit_options.key), ("connection", job.connection), ("tenant", others)):
             if given is not None:
                 raise InvalidInput(
                     f"{field} is given for a node of a flow, which is submitted as a whole.",
@@ -113,7 +114,7 @@ class Flow:
         """Accept all of its runs; when this returns, they are durable."""
         flows = (await self._app.services()).of(Flows)
         submitted = await flows.submit(self._app.actor, self.name, [node.request() for node in self._nodes])
-        return FlowHandle(self._app, submitted.id, submitted.runs)
+        return FlowHandle(self._app.acting, submitted.id, submitted.runs)
 
     submit_sync = blocking(submit)
     called = "flow"

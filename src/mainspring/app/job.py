@@ -85,6 +85,7 @@ class Job(Generic[P, R]):
         child: str | bool | None = None,
         may_fail: bool | None = None,
         connection: object | None = None,
+        tenant: str | None = None,
     ) -> Self:
         """The same job with other options for what is submitted through it.
 
@@ -99,6 +100,7 @@ class Job(Generic[P, R]):
         `child=True` makes it a child of the run whose handler submits it: that run ends when all its children have,
         and is a dead letter if one does not succeed, unless with `may_fail=True`. A handler that runs again finds the
         children of its earlier attempts, in their order, or by names: `child="north"`.
+        `tenant` is whose run it is to be, instead of whom the application acts for.
         `connection` is your own asyncpg, psycopg or SQLAlchemy connection: the run exists if and only if your
         transaction commits.
         """
@@ -127,7 +129,16 @@ class Job(Generic[P, R]):
         )
         options.check_for(self.definition)
         callers = None if connection is None else callers_connection(connection)
-        return type(self)(self._app, self.handler, options, callers)
+        if tenant is not None and options.child is not None:
+            raise InvalidInput(
+                "A child belongs to the tenant of its run.",
+                code="tenant-of-child",
+                hint="Leave out the tenant, or submit it as a run of its own.",
+                field="tenant",
+                value=tenant,
+            )
+        app = self._app if tenant is None else self._app.for_tenant(tenant)
+        return type(self)(app, self.handler, options, callers)
 
     def scheduled(self, name: str, when: str | Schedule, **settings: Unpack[ScheduleKeywords]) -> ScheduledJob[P]:
         """A schedule of this job, still to be made: `await job.scheduled("acme", "every day at 9").create(42)`.
@@ -207,6 +218,11 @@ class Job(Generic[P, R]):
     @property
     def app(self) -> Mainspring:
         return self._app
+
+    @property
+    def is_of_one_tenant(self) -> bool:
+        """Whether it was told for whom to submit: `options(tenant=…)`."""
+        return self._app.is_for_one_tenant
 
     @property
     def opener(self) -> Mainspring:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import os
 import socket
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
@@ -19,6 +20,7 @@ from mainspring.app.collections import (
     OperationCollection,
     QueueCollection,
     RunCollection,
+    TenantCollection,
     WorkerCollection,
 )
 from mainspring.app.flow import Flow, FlowCollection
@@ -29,18 +31,20 @@ from mainspring.app.scheduling import CalendarCollection, ScheduleCollection, de
 from mainspring.app.sessions import Sessions
 from mainspring.app.submitting import SubmittingToStore
 from mainspring.clock import Clock, SystemClock, instant
-from mainspring.model.actor import DEFAULT_TENANT, Actor
+from mainspring.errors import InvalidInput
+from mainspring.model.actor import DEFAULT_TENANT, DEFAULT_TENANT_NAME, TENANT_VARIABLE, Actor, Tenant
 from mainspring.model.chain import checked_after
 from mainspring.model.command import Command
 from mainspring.model.decoration import SCHEDULE_OPTIONS, check_options, checked_function
 from mainspring.model.event_loop import refuse_in_event_loop
-from mainspring.model.job import JobDefinition
+from mainspring.model.job import JobDefinition, checked_name
 from mainspring.model.limits import checked_memory
 from mainspring.model.report import capture_level
 from mainspring.model.resource import Resource
 from mainspring.model.run import DEFAULT_PRIORITY
 from mainspring.store.urls import checked_url
 from mainspring.worker.command import handler_of_command
+from mainspring.worker.current_attempt import current_tenant
 from mainspring.worker.registry import Registry, handler_of
 
 if TYPE_CHECKING:
@@ -86,8 +90,11 @@ class Mainspring:
     """Define jobs, submit runs, wait for results.
 
     Uses the server named by `database_url` or MAINSPRING_DATABASE_URL, else an embedded PostgreSQL in
-    `data_directory` or MAINSPRING_DATA_DIR. Nothing is opened before it is needed.
+    `data_directory` or MAINSPRING_DATA_DIR. Nothing is opened before it is needed. It acts for the tenant named by
+    `tenant` or MAINSPRING_TENANT, else for the one called `default`; see `for_tenant`.
     """
+
+    is_for_one_tenant = False  # as `for_tenant` makes it
 
     def __init__(
         self,
@@ -98,6 +105,7 @@ class Mainspring:
         submitted_by: str | None = None,
         capture_logs: str = "INFO",
         registry: Registry | None = None,
+        tenant: str | None = None,
     ) -> None:
         log_through_logging()
         self.registry = registry or Registry()  # the jobs of another application, which this one then has, too
@@ -107,10 +115,20 @@ class Mainspring:
         self._url = None if database_url is None else checked_url(database_url)
         self._data_directory = data_directory
         self._location: wiring.DatabaseLocation | None = None
-        self.actor = Actor(DEFAULT_TENANT, submitted_by or who_am_i())
+        self._submitted_by = submitted_by or who_am_i()
         self._sessions = Sessions(self._open)
         self._background = BackgroundLoop()
-        self.submitting: Submitting = SubmittingToStore(self)
+        self.submitting: Submitting = SubmittingToStore()
+        self._has_tenant = tenant is not None
+        self._act_for(chosen_tenant(tenant))
+        self.declared: list[ScheduleRequest] = []  # schedules that stand in the code, beside their jobs
+
+    def _act_for(self, tenant: str) -> None:
+        self.tenant = checked_name(tenant, "tenant")  # its name
+        self._found_tenant: Tenant | None = None
+        self._installation = ""
+        if tenant == DEFAULT_TENANT_NAME:
+            self._found_tenant = Tenant(DEFAULT_TENANT, tenant)
         self.runs = RunCollection(self)
         self.jobs = JobCollection(self)
         self.queues = QueueCollection(self)
@@ -123,7 +141,42 @@ class Mainspring:
         self.operations = OperationCollection(self)
         self.schedules = ScheduleCollection(self)
         self.calendars = CalendarCollection(self)
-        self.declared: list[ScheduleRequest] = []  # schedules that stand in the code, beside their jobs
+        self.tenants = TenantCollection(self)
+
+    def for_tenant(self, tenant: str) -> Mainspring:
+        """This application as it acts for another tenant: `await app.for_tenant("acme").runs.list()`.
+
+        It shares jobs, connections and everything else with this one, and needs not be closed. The tenant has to be
+        there: `mainspring tenant create acme`. To submit a job: `await job.options(tenant="acme").submit(…)`.
+        """
+        return ActingForTenant(self, tenant)
+
+    @property
+    def actor(self) -> Actor:
+        """Who asks: within a handler its run's tenant, unless the application was made for one; else that."""
+        tenant = self._tenant_of_run() or self._own_tenant()
+        return Actor(tenant.id, self._submitted_by, tenant.name)
+
+    @property
+    def acting(self) -> Mainspring:
+        """This application, bound to whom it acts for at this moment: what is handed out may be used elsewhere."""
+        tenant = self.actor.tenant_name
+        return self if tenant == self.tenant else self.for_tenant(tenant)
+
+    def _tenant_of_run(self) -> Tenant | None:
+        """Whose run the present code is executed for: numbers of another database would be somebody else's there."""
+        tenant = None if self._has_tenant or self.is_for_one_tenant else current_tenant()
+        return tenant if tenant is not None and tenant.installation == self._installation else None
+
+    def _own_tenant(self) -> Tenant:
+        if self._found_tenant is None:
+            raise InvalidInput(
+                f"This application acts for tenant {self.tenant!r}, which it has not looked up yet.",
+                code="not-open",
+                hint="Open it first: async with app: …",
+                field="tenant",
+            )
+        return self._found_tenant
 
     @property
     def location(self) -> wiring.DatabaseLocation:
@@ -328,7 +381,12 @@ class Mainspring:
 
     async def services(self) -> wiring.Services:
         """What this application has open within the running event loop."""
-        return await self._sessions.get()
+        services = await self._sessions.get()
+        definitions = services.submissions.definitions
+        self._installation = definitions.installation
+        if self.tenant != DEFAULT_TENANT_NAME:
+            self._found_tenant = await definitions.tenant(self.tenant)
+        return services
 
     async def database_url(self) -> str:
         """Where the database is, for connections of your own: `await asyncpg.connect(await app.database_url())`.
@@ -362,13 +420,65 @@ class Mainspring:
         self._background.stop()
 
     async def __aenter__(self) -> Mainspring:
-        await self._sessions.get()
+        try:
+            await self.services()
+        except BaseException:
+            await self.close()  # there may be no such tenant
+            raise
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+
+COLLECTIONS = "runs jobs queues limits breakers backlogs flows chains workers operations schedules calendars tenants"
+OF_ONE_TENANT = {"_whole", "_has_opened", "_found_tenant", "_installation", "tenant", *COLLECTIONS.split()}
+
+
+class ActingForTenant(Mainspring):
+    """An application as it acts for a tenant. All else is that of the application it was made from, as it is then."""
+
+    is_for_one_tenant = True
+
+    def __init__(self, whole: Mainspring, tenant: str) -> None:
+        self._whole = whole
+        self._has_opened = False
+        self._act_for(tenant)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_whole":
+            raise AttributeError(name)
+        return getattr(self._whole, name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name in OF_ONE_TENANT:
+            super().__setattr__(name, value)
+        else:
+            setattr(self._whole, name, value)
+
+    def for_tenant(self, tenant: str) -> Mainspring:
+        """The application as it acts for yet another tenant."""
+        return self._whole.for_tenant(tenant)
+
+    async def __aenter__(self) -> Mainspring:
+        self._has_opened = not self._sessions.is_open
+        return await super().__aenter__()
+
+    async def close(self) -> None:
+        """Close what was opened for this tenant; what the whole application has open stays so."""
+        if self._has_opened:
+            self._has_opened = False
+            await self._whole.close()
+
+    def close_sync(self) -> None:
+        """Nothing of its own is open."""
+
+
+def chosen_tenant(given: str | None) -> str:
+    """The tenant that an application is for: the one given, else what MAINSPRING_TENANT says, else the first one."""
+    return given if given is not None else os.environ.get(TENANT_VARIABLE) or DEFAULT_TENANT_NAME
 
 
 def _readied(options: Mapping[str, Any]) -> dict[str, Any]:

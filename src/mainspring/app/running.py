@@ -35,7 +35,9 @@ async def running(
             await ending.enter_async_context(wiring.scheduler_in_process(store, app.clock))
         # The last to begin is the first to end: whoever cancels the end means the drain.
         await ending.enter_async_context(
-            wiring.worker_in_process(store, app.registry, chosen, clock=app.clock, isolation=isolation)
+            wiring.worker_in_process(
+                store, app.registry, chosen, clock=app.clock, isolation=isolation, tenant=app.tenant
+            )
         )
         yield app
 

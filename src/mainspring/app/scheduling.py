@@ -182,11 +182,11 @@ class ScheduledJob(Generic[P]):
         refuse_in_event_loop("create_sync", "await job.scheduled.create(…)")
         if self._job.connection is None:
             return self.opener.blocking(self.create(*args, **kwargs))
-        actor, request = self._actor, self._request(args, kwargs)
+        request = self._request(args, kwargs)
         return change_here(
             self.opener,
             self._job.connection,
-            lambda services, here: services.schedules.create(actor, request, connection=here),
+            lambda services, here: services.schedules.create(self._actor, request, connection=here),
         )
 
     def put_sync(self, /, *args: P.args, **kwargs: P.kwargs) -> ScheduleSummary:
@@ -194,11 +194,11 @@ class ScheduledJob(Generic[P]):
         refuse_in_event_loop("put_sync", "await job.scheduled.put(…)")
         if self._job.connection is None:
             return self.opener.blocking(self.put(*args, **kwargs))
-        actor, request = self._actor, self._request(args, kwargs)
+        request = self._request(args, kwargs)
         return change_here(
             self.opener,
             self._job.connection,
-            lambda services, here: services.schedules.put(actor, request, connection=here),
+            lambda services, here: services.schedules.put(self._actor, request, connection=here),
         )
 
     @property

@@ -38,6 +38,12 @@ class Sessions:
             return opening.result().services
         return (await asyncio.shield(opening)).services
 
+    @property
+    def is_open(self) -> bool:
+        """Whether something is open within the running event loop, or being opened."""
+        opening = self._opening.get(asyncio.get_running_loop())
+        return opening is not None and not _has_failed(opening)
+
     async def _open(self) -> Session:
         session = Session(await self._open_services(), self._farewell())
         await anext(session.farewell)

@@ -31,57 +31,56 @@ class Submitting(Protocol):
 
 
 class SubmittingToStore:
-    """Accepts runs durably."""
-
-    def __init__(self, app: Mainspring) -> None:
-        self._app = app
+    """Accepts runs durably, for whom the application of a job acts."""
 
     async def submit(self, job: Job[Any, R], payload: bytes) -> Handle[R]:
-        submissions = await self._submissions()
-        what = (self._app.actor, job.definition, job.submit_options)
+        submissions = await _submissions(job.app)
+        what = (job.app.actor, job.definition, job.submit_options)
         if job.connection is None:
-            return Handle(self._app, *await submissions.submit(*what, payload))
-        return self._handles(await submissions.submit_on(job.connection, *what, [payload]))[0]
+            return Handle(job.app.acting, *await submissions.submit(*what, payload))
+        return _handles(job.app.acting, await submissions.submit_on(job.connection, *what, [payload]))[0]
 
     async def submit_many(self, job: Job[Any, R], payloads: Sequence[bytes]) -> list[Handle[R]]:
-        submissions = await self._submissions()
-        what = (self._app.actor, job.definition, job.submit_options)
+        submissions = await _submissions(job.app)
+        what = (job.app.actor, job.definition, job.submit_options)
         if job.connection is None:
-            return self._handles(await submissions.submit_many(*what, payloads))
-        return self._handles(await submissions.submit_on(job.connection, *what, payloads))
+            return _handles(job.app.acting, await submissions.submit_many(*what, payloads))
+        return _handles(job.app.acting, await submissions.submit_on(job.connection, *what, payloads))
 
     def submit_sync(self, job: Job[Any, R], payload: bytes) -> Handle[R]:
         if job.connection is None:
-            return self._app.blocking(self.submit(job, payload))
+            return job.app.blocking(self.submit(job, payload))
         return self._submit_on_sync(job, [payload])[0]
 
     def submit_many_sync(self, job: Job[Any, R], payloads: Sequence[bytes]) -> list[Handle[R]]:
         if job.connection is None:
-            return self._app.blocking(self.submit_many(job, payloads))
+            return job.app.blocking(self.submit_many(job, payloads))
         return self._submit_on_sync(job, payloads)
 
     def _submit_on_sync(self, job: Job[Any, R], payloads: Sequence[bytes]) -> list[Handle[R]]:
         """On a connection that blocks: prepared in the background loop, executed in the caller's thread."""
-        submissions = self._app.blocking(self._submissions())
+        submissions = job.app.blocking(_submissions(job.app))
         generation = submissions.definitions.generation
         try:
             return self._try_on_sync(submissions, job, payloads)
         except ForeignDatabase:  # as Definitions.again_if_replaced does it
-            self._app.blocking(submissions.definitions.refresh(generation))
+            job.app.blocking(submissions.definitions.refresh(generation))
             return self._try_on_sync(submissions, job, payloads)
 
     def _try_on_sync(self, submissions: Submissions, job: Job[Any, R], payloads: Sequence[bytes]) -> list[Handle[R]]:
         assert job.connection is not None
-        what = (self._app.actor, job.definition, job.submit_options)
-        prepared = self._app.blocking(submissions.prepare(*what, payloads))
+        what = (job.app.actor, job.definition, job.submit_options)
+        prepared = job.app.blocking(submissions.prepare(*what, payloads))
         accepted = prepared.send_sync(job.connection)
-        self._app.blocking(prepared.wake())
-        return self._handles(accepted)
+        job.app.blocking(prepared.wake())
+        return _handles(job.app.acting, accepted)
 
-    async def _submissions(self) -> Submissions:
-        return (await self._app.services()).submissions
 
-    def _handles(self, accepted: AcceptedBatch) -> list[Handle[Any]]:
-        if not accepted.earlier and not accepted.backlogs:
-            return [Handle(self._app, run_id, True) for run_id in accepted.ids]
-        return [Handle(self._app, *each) for each in accepted.each()]
+async def _submissions(app: Mainspring) -> Submissions:
+    return (await app.services()).submissions
+
+
+def _handles(app: Mainspring, accepted: AcceptedBatch) -> list[Handle[Any]]:
+    if not accepted.earlier and not accepted.backlogs:
+        return [Handle(app, run_id, True) for run_id in accepted.ids]
+    return [Handle(app, *each) for each in accepted.each()]

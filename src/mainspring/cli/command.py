@@ -29,10 +29,11 @@ if TYPE_CHECKING:
 @Parameter(parse=False)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invocation:
-    """One call of the program: which database is meant, and how answers are to be printed."""
+    """One call of the program: which database and tenant are meant, and how answers are to be printed."""
 
     database_url: str | None
     data_directory: str | None
+    tenant: str | None = None
     output: Literal["table", "json", "ics"]
     _explained: list[DatabaseLocation] = field(default_factory=list, init=False)
 
@@ -63,12 +64,24 @@ class Invocation:
         """What was asked for here, else what the application says, else what the environment says."""
         from mainspring.wiring import DatabaseLocation
 
+        if application is not None and self.tenant is not None:
+            self._check_tenant(application, self.tenant)
         if application is not None and self.database_url is None and self.data_directory is None:
             location = application.location
         else:
             location = DatabaseLocation.chosen(self.database_url, self.data_directory)
         self._explain_once(location)
         return location
+
+    def _check_tenant(self, application: Mainspring, tenant: str) -> None:
+        if application.tenant != tenant:
+            raise InvalidInput(
+                f"--tenant says {tenant!r}, and the application's code says {application.tenant!r}.",
+                code="tenant-of-application",
+                hint="Leave out --tenant, or leave the tenant out of the code.",
+                field="tenant",
+                value=tenant,
+            )
 
     def _explain_once(self, location: DatabaseLocation) -> None:
         """Where a URL was forgotten, people would otherwise notice it by what is missing.
@@ -91,14 +104,20 @@ class Invocation:
         structlog.get_logger().warning(location.explanation)
 
     @asynccontextmanager
-    async def client(self, application: Mainspring | None = None) -> AsyncIterator[Mainspring]:
+    async def client(
+        self, application: Mainspring | None = None, *, tenant: str | None = None
+    ) -> AsyncIterator[Mainspring]:
         """A Mainspring on the chosen database, for as long as one command takes."""
         from mainspring.app.mainspring import Mainspring, who_am_i
 
         location = self.location(application)
         registry = None if application is None else application.registry
         async with Mainspring(
-            location.url, data_directory=location.data_directory, submitted_by=who_am_i(), registry=registry
+            location.url,
+            data_directory=location.data_directory,
+            submitted_by=who_am_i(),
+            registry=registry,
+            tenant=tenant or (self.tenant if application is None else application.tenant),
         ) as client:
             yield client
 

@@ -6,6 +6,7 @@ A command's module is imported when it is chosen: `mainspring --help` needs no d
 from __future__ import annotations
 
 import inspect
+import os
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Group, Parameter
@@ -80,6 +81,9 @@ commands.command(backlogs)
 flows = App(name="flow", sort_key=2, help="See graphs of runs; cancel and retry them as one.", help_epilogue="")
 commands.command(flows)
 
+tenants = App(name="tenant", sort_key=2, help="Make tenants; say how large a share each has.", help_epilogue="")
+commands.command(tenants)
+
 chains = App(name="chain", sort_key=2, help="See which jobs follow which; pause that.", help_epilogue="")
 commands.command(chains)
 
@@ -135,6 +139,10 @@ for parent, name, place, summary, order in (
     (flows, "wait", "flows:wait", "Wait until a flow is over.", 1),
     (flows, "cancel", "flows:cancel", "Cancel all of a flow that waits or runs.", 2),
     (flows, "retry", "flows:retry", "Run again what did not succeed.", 2),
+    (tenants, "list", "tenants:list_tenants", "List tenants: weight, what waits, what runs.", 0),
+    (tenants, "show", "tenants:show", "Show a tenant.", 0),
+    (tenants, "create", "tenants:create", "Make a tenant.", 1),
+    (tenants, "set", "tenants:set_weight", "Give a tenant another share of the workers.", 1),
     (chains, "list", "chains:list_chains", "List chains: which job follows which.", 0),
     (chains, "pause", "chains:pause", "Let runs of a job not follow another one's.", 1),
     (chains, "resume", "chains:resume", "Let them follow again.", 1),
@@ -187,6 +195,7 @@ def _launch(
     data_dir: Annotated[
         str | None, Parameter(help="Where the embedded PostgreSQL keeps its data. Else MAINSPRING_DATA_DIR.")
     ] = None,
+    tenant: Annotated[str | None, Parameter(help="Whom to act for. Else MAINSPRING_TENANT, else default.")] = None,
     output: Annotated[
         Literal["table", "json", "ics"],
         Parameter(name=["--output", "-o"], help="For people, one JSON document, or (schedule preview) iCalendar."),
@@ -195,11 +204,17 @@ def _launch(
     chosen, bound, injected = commands.parse_args(words, exit_on_error=False, print_error=False)
     if "invocation" in injected:
         from mainspring.app.logs import log_to_stderr
+        from mainspring.model.actor import TENANT_VARIABLE
+        from mainspring.model.job import checked_name
 
         log_to_stderr(as_json=output == "json")
         if output == "ics" and words[:2] != ("schedule", "preview"):
             raise InvalidInput("Only schedule preview writes iCalendar.", code="invalid-output", field="output")
-        bound.arguments["invocation"] = Invocation(database_url=database_url, data_directory=data_dir, output=output)
+        if tenant is not None:
+            os.environ[TENANT_VARIABLE] = checked_name(tenant, "tenant")  # for the application, and its workers
+        bound.arguments["invocation"] = Invocation(
+            database_url=database_url, data_directory=data_dir, tenant=tenant, output=output
+        )
     raise_interrupts()
     answer = chosen(*bound.args, **bound.kwargs)
     if inspect.iscoroutine(answer):

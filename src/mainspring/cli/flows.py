@@ -109,7 +109,7 @@ async def cancel(flow_id: FlowId, /, *, reason: Reason = "", invocation: Invocat
 
 @command("retry")
 async def retry(flow_id: FlowId, /, *, reason: Reason = "", invocation: Invocation) -> None:
-    """Run again what failed, and what was cancelled because of it. What is done stays done.
+    """Run again what failed, children included, and what was cancelled because of it. What is done stays done.
 
     Example:
       mainspring flow retry ID --reason "the bucket is there again"

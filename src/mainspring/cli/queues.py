@@ -22,6 +22,8 @@ COLUMNS = (
     Column("takes", is_number=True, leave_out=4),
     Column("slots", is_number=True),
     Column("slots wanted", is_number=True),
+    Column("scheduled", is_number=True, leave_out=5),
+    Column("due/s", is_number=True, leave_out=6),
 )
 
 
@@ -30,7 +32,8 @@ async def list_queues(*, invocation: Invocation) -> None:
     """List queues.
 
     `slots wanted` is how many slots would keep up with what arrives and work the
-    backlog off in half a minute: scale by it. Rates are over the last minute.
+    backlog off in half a minute: scale by it. `scheduled` is how many wait for
+    their time, `due/s` how many of those come. Rates are over the last minute.
 
     Examples:
       mainspring queue list
@@ -63,6 +66,8 @@ def _row(queue: Queue) -> list[Text]:
         Text("–" if queue.mean_seconds is None else as_span(queue.mean_seconds)),
         Text(f"{queue.slots:,}"),
         Text(f"{queue.wanted_slots:,}", style="red" if queue.wanted_slots > queue.slots and not is_paused else ""),
+        Text(f"{queue.scheduled:,}"),
+        Text(as_rate(queue.promoted_per_s)),
     ]
 
 
@@ -137,8 +142,15 @@ def _pressure(found: Pressure) -> str:
     drained = "" if found.drained_in is None else f"; worked off in {as_span(found.drained_in)}"
     return (
         f"pressure is {found.level}: {found.depth:,} in line{waiting}, {found.utilization:.0%} of the high mark of"
-        f" {found.high_mark:,} (low {found.low_mark:,}){drained}"
+        f" {found.high_mark:,} (low {found.low_mark:,}){drained}{_later(found)}"
     )
+
+
+def _later(found: Pressure) -> str:
+    if not (found.scheduled or found.promoted_per_s):
+        return ""
+    due = "" if found.promoted_per_s is None else f", {as_rate(found.promoted_per_s)} a second come"
+    return f"; {found.scheduled:,} wait for their time{due}"
 
 
 @command("marks")

@@ -73,7 +73,12 @@ async def up(
         await apply_declared(invocation, application)
         await _submit_at_start(invocation, application, submit)
         invocation.say(announcement(app, settings))
-        watch = Watch(store.database, store.lanes, tenant_id=application.actor.tenant, as_json=invocation.wants_json)
+        watch = Watch(
+            store.database,
+            store.lanes,
+            tenant_id=await _tenant_id(invocation, application),
+            as_json=invocation.wants_json,
+        )
         async with wiring.scheduler_in_process(store, invocation.clock):
             code = await _work_and_watch(store, location, app, settings, watch, invocation)
     invocation.say("stopped")
@@ -136,6 +141,12 @@ async def _with_port(location: DatabaseLocation, port: int | None, invocation: I
     url = server.tcp_dsn
     invocation.say(f"psql and other programs reach it by {url}" if url else NO_PORT)
     return server
+
+
+async def _tenant_id(invocation: Invocation, application: Mainspring) -> int:
+    """Whose runs are shown; refused if there is no such tenant."""
+    async with invocation.client(application) as client:
+        return client.actor.tenant
 
 
 async def _submit_at_start(invocation: Invocation, application: Mainspring, names: tuple[str, ...]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from mainspring.model.job import JobDefinition
     from mainspring.model.line import Line
@@ -21,6 +21,9 @@ class Application(Protocol):
 
     def definition_of(self, job: str) -> JobDefinition | None:
         """What it says about a job, if it is one of its own."""
+
+    def followers_of(self, job: str) -> Sequence[JobDefinition]:
+        """Its jobs that follow this one (`after=…`), and those that follow them."""
 
     def encode(self, job: str, arguments: Mapping[str, Any]) -> bytes:
         """Arguments as a payload: checked against the handler if the job is its own, else when the run starts."""

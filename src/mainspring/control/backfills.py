@@ -20,7 +20,7 @@ from mainspring.model.backfill import (
     check_length,
     checked_keywords,
     checked_range,
-    invalid,
+    refused_since,
 )
 from mainspring.model.filter import RunFilter
 from mainspring.model.operation import OperationKind
@@ -167,9 +167,8 @@ class CountedOccurrences:
 
 def _not_decided(since: datetime, decided: datetime, row: Record) -> InvalidInput:
     is_paused = row["state"] == "paused"
-    return invalid(
-        "since",
-        since.isoformat(),
+    return refused_since(
+        since,
         f"must be earlier than {decided.isoformat()}: from there on, no instant of the schedule is decided yet",
         code="backfill-of-the-future",
         hint="It is paused: resume it first, and its instants are decided."

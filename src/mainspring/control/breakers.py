@@ -172,7 +172,7 @@ class Breakers:
         ]
 
     async def _failures(self, connection: Connection, rows: Sequence[Record]) -> dict[int, int]:
-        rules = [BreakerRule(row["id"], row["job"], openings.breaker_of(row)) for row in rows]
+        rules = [openings.rule_of(row) for row in rows]
         total: dict[int, int] = {}
         for lane in range(self._lanes if rules else 0):
             for number, count in (await store.failures(connection, lane, rules)).items():

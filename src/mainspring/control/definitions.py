@@ -13,9 +13,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from mainspring.errors import ForeignDatabase, SchemaMismatch
+from mainspring.model.actor import Tenant
 from mainspring.model.job import definition_of
 from mainspring.model.template import Numbers
-from mainspring.store import backlog_caps, breakers, chains, jobs, limits
+from mainspring.store import jobs, registering, tenants
 from mainspring.store.confirming import REGISTRATIONS_LANE, confirm
 from mainspring.store.migrate import check_schema, installation_of
 from mainspring.store.submissions import known_document
@@ -28,10 +29,13 @@ if TYPE_CHECKING:
     from mainspring.model.job import JobDefinition
     from mainspring.model.line import Line
     from mainspring.model.options import SubmitOptions
+    from mainspring.store.connection import Connection
     from mainspring.store.database import Database
     from mainspring.store.jobs import JobRef
 
 T = TypeVar("T")
+
+MOST_TENANTS = 10_000  # remembered
 
 
 class Known(NamedTuple):
@@ -61,17 +65,34 @@ def document_of(known: frozenset[Known]) -> str:
 
 
 class Definitions:
-    """The jobs and lines that this process uses, of any tenant: registered, or looked up, when first needed."""
+    """The tenants, jobs and lines that this process uses: registered, or looked up, when first needed."""
 
     def __init__(self, *, database: Database, lanes: int, installation: str, application: Application) -> None:
         self._database = database
         self._lanes = lanes
         self._application = application
         self._registered: dict[_Key, Registered] = {}
+        self._tenants: dict[str, Tenant] = {}
         self._registering: dict[_Key, asyncio.Task[Registered]] = {}
         self._refreshing = asyncio.Lock()
         self._installation = installation
         self.generation = 0  # how often all was forgotten
+
+    @property
+    def installation(self) -> str:
+        return self._installation
+
+    async def tenant(self, name: str) -> Tenant:
+        """A tenant by its name: looked up once."""
+        found = self._tenants.get(name)
+        if found is None:
+            async with self._database.acquire() as connection:
+                found = Tenant((await tenants.find(connection, name)).id, name, self._installation)
+                await confirm(connection, [REGISTRATIONS_LANE])
+            if len(self._tenants) >= MOST_TENANTS:
+                self._tenants.clear()
+            self._tenants[name] = found
+        return found
 
     async def registered(self, actor: Actor, definition: JobDefinition, line: Line) -> Registered:
         """The numbers of a job of the application and of a line its runs wait in."""
@@ -93,37 +114,19 @@ class Definitions:
         """Make the job and the queues of its application known, in transactions of our own."""
         async with self._database.acquire() as connection:
             installation = await installation_of(connection)
+            await tenants.check(connection, actor)
             await jobs.open_lines(connection, self._application.lines, tenant_id=actor.tenant)
             line_id, _ = await jobs.line_in_known_queue(connection, line, tenant_id=actor.tenant)
-            reference = await jobs.register(
-                connection,
-                definition.name,
-                definition.as_document(),
-                actor=actor.name,
-                tenant_id=actor.tenant,
-            )
-            await limits.declare(
-                connection, definition.name, reference, definition.limit, tenant_id=actor.tenant, actor=actor.name
-            )
-            await chains.declare(
-                connection, definition.name, reference, definition.after, tenant_id=actor.tenant, actor=actor.name
-            )
-            await breakers.declare(
-                connection,
-                self._lanes,
-                definition.name,
-                reference,
-                definition.breaker,
-                tenant_id=actor.tenant,
-                actor=actor.name,
-            )
-            await backlog_caps.declare(
-                connection, definition.name, reference, definition.backlog, tenant_id=actor.tenant, actor=actor.name
-            )
+            reference = await self._declare(connection, actor, definition)
+            for follower in self._application.followers_of(definition.name):
+                await self._declare(connection, actor, follower)  # else nothing would follow its runs
             await confirm(connection, [REGISTRATIONS_LANE])  # what was found may not be on the standby yet
         found = _registered(installation, definition.name, reference, line, line_id)
         self._registered[actor.tenant, definition.name, line] = found
         return found
+
+    async def _declare(self, connection: Connection, actor: Actor, definition: JobDefinition) -> JobRef:
+        return await registering.register(connection, self._lanes, definition, tenant_id=actor.tenant, actor=actor.name)
 
     async def look_up(self, actor: Actor, name: str, options: SubmitOptions) -> tuple[JobDefinition, Registered]:
         """A job that some application registered: what the database says about it, and its numbers."""
@@ -170,6 +173,7 @@ class Definitions:
             lanes = await check_schema(connection)
             self._installation = await installation_of(connection)
         self._registered.clear()
+        self._tenants.clear()
         if lanes != self._lanes:
             raise SchemaMismatch(
                 f"The database was replaced by one with {lanes} lanes; this program began with {self._lanes}.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
-from mainspring.control.dead import act_of
+from mainspring.control.dead import act_of, requeue_in_lane
 from mainspring.errors import FlowNotFound, InvalidInput, ResultTimeout
 from mainspring.model.fan_out import summary
 from mainspring.model.flow import (
@@ -19,10 +19,10 @@ from mainspring.model.flow import (
     to_retry,
     with_parents,
 )
-from mainspring.model.ids import by_lane, parse_run_id
+from mainspring.model.ids import by_lane, lane_of, parse_run_id
 from mainspring.model.job import checked_reason, checked_text
 from mainspring.model.lifecycle import State
-from mainspring.store import fan_outs, notify, runs
+from mainspring.store import failed_children, fan_outs, notify, runs
 from mainspring.store import flows as store
 from mainspring.store.connection import transaction, uncancelled
 from mainspring.store.flows import NewFlow
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from mainspring.store import dead
     from mainspring.store.connection import Connection
     from mainspring.store.database import Database
+    from mainspring.store.failed_children import FailedChildren
     from mainspring.store.flows import StoredFlow
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
@@ -165,7 +166,8 @@ class Flows:
     async def retry(self, actor: Actor, flow_id: UUID | str, *, reason: str = "") -> FlowStatus:
         """Run again what did not succeed: dead letters are requeued, and what was cancelled or lost gets new runs.
 
-        Those wait again for what they waited for. What succeeded stays. All of it happens, or nothing.
+        Those wait again for what they waited for. Children that failed are run again with their runs: dead ones are
+        requeued, others are submitted anew by the handler. What succeeded stays. All of it happens, or nothing.
         """
         parsed = parse_run_id(flow_id, "flow")
         act = act_of(actor, checked_reason(reason))
@@ -179,7 +181,13 @@ class Flows:
             if flow is None:
                 raise not_found(flow_id)
             ends = await store.ends_of(connection, (node.run_id for node in flow.graph), tenant_id=actor.tenant)
+            failed = await failed_children.find(
+                connection, lane_of(flow_id), _with_children(ends), tenant_id=actor.tenant
+            )
             stands = await self._again(connection, flow, ends, act)
+            children = await self._children_again(connection, flow_id, failed, stands, act)
+            if not (stands or children):
+                raise _nothing_to_retry(flow_id)
             graph = [_standing(node, stands) for node in flow.graph]
             new = [node for node in graph if node.run_id not in ends]
             await store.wait_again(connection, new, tenant_id=actor.tenant)
@@ -191,7 +199,7 @@ class Flows:
                 graph,
                 tenant_id=actor.tenant,
                 actor=actor.name,
-                detail={"reason": reason, "runs": len(new)},
+                detail={"reason": reason, "runs": len(new), "children": len(children)},
             )
             notify.send(connection, [notify.dependency()])
 
@@ -202,14 +210,23 @@ class Flows:
         stands: dict[UUID, UUID] = {}
         for lane, some in by_lane(node.run_id for node in to_retry(flow.graph, ends)):
             stands |= await self._reruns.rerun_in_lane(connection, lane, some, act)
-        if not stands:
-            raise InvalidInput(
-                f"Flow {flow.id} has nothing to retry: nothing of it has failed or was cancelled.",
-                code="nothing-to-retry",
-                hint=f"See how it stands: mainspring flow show {flow.id}",
-                field="flow",
-            )
         return stands
+
+    async def _children_again(
+        self,
+        connection: Connection,
+        flow_id: UUID,
+        failed: FailedChildren,
+        stands: Mapping[UUID, UUID],
+        act: dead.Act,
+    ) -> set[UUID]:
+        """Requeue dead children; handlers that run again submit the others anew. Answers who was requeued."""
+        lane = lane_of(flow_id)
+        requeued = set(await requeue_in_lane(connection, lane, failed.dead, act)) if failed.dead else set()
+        handled_again = requeued | stands.keys()
+        over = {run_id: some for run_id, some in failed.over.items() if run_id in handled_again}
+        await failed_children.forget(connection, lane, over, tenant_id=act.tenant_id)
+        return requeued
 
 
 _ENDS = (State.SUCCEEDED, State.CANCELLED, State.EXPIRED, State.LOST)
@@ -217,6 +234,20 @@ _ENDS = (State.SUCCEEDED, State.CANCELLED, State.EXPIRED, State.LOST)
 
 def _graph_node(node: NodeRequest, ids: Mapping[UUID, UUID]) -> GraphNode:
     return GraphNode(node.name, node.definition.name, ids[node.id], with_parents(node.parents, ids))
+
+
+def _with_children(ends: Mapping[UUID, NodeEnd]) -> list[UUID]:
+    """Runs that may wait for children, or have failed because of some: all that have not ended for good."""
+    return [run_id for run_id, end in ends.items() if end.state not in (None, *_ENDS)]
+
+
+def _nothing_to_retry(flow_id: UUID) -> InvalidInput:
+    return InvalidInput(
+        f"Flow {flow_id} has nothing to retry: nothing of it has failed or was cancelled.",
+        code="nothing-to-retry",
+        hint=f"See how it stands: mainspring flow show {flow_id}",
+        field="flow",
+    )
 
 
 def _standing(node: GraphNode, stands: Mapping[UUID, UUID]) -> GraphNode:

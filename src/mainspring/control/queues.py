@@ -29,7 +29,7 @@ class Queues:
         self._lanes = lanes
 
     async def list(self, actor: Actor) -> list[Queue]:
-        """Every queue: what waits, since when, how fast it moves, how many slots it wants."""
+        """Every queue: what waits in line and for its time, since when, how fast it moves, how many slots it wants."""
         async with self._database.acquire() as connection:
             return await queues.queues(connection, tenant_id=actor.tenant)
 
@@ -65,8 +65,10 @@ class Queues:
             lines = await marks.pressure(connection, name, tenant_id=actor.tenant)
             own = await jobs.all_lines_of(connection, name, tenant_id=actor.tenant)
             rates = [await queues.finished_per_s(connection, line) for line in own]
+            scheduled, promoted = await queues.later_of(connection, name, tenant_id=actor.tenant)
         known = [rate for rate in rates if rate is not None]
-        return pressure_of(name, lines, sum(known) if known else None)
+        finished = sum(known) if known else None
+        return pressure_of(name, lines, finished, scheduled=scheduled, promoted_per_s=promoted)
 
     async def set_marks(
         self, actor: Actor, name: str, *, high: int | None = None, low: int | None = None, reason: str = ""

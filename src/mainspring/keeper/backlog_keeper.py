@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mainspring.keeper.look import Look, LookFor
 from mainspring.store import backlog_tidying
 
 if TYPE_CHECKING:
@@ -16,13 +17,14 @@ EVERY = 1.0
 
 
 class BacklogKeeper:
-    def __init__(self, *, lanes: int) -> None:
+    def __init__(self, *, lanes: int, look: Look) -> None:
         self._lanes = lanes
+        self._look = look
 
     def forget(self) -> None:
-        """Nothing is remembered."""
+        self._look.forget()
 
     async def step(self, connection: Connection) -> float:
-        lanes = await backlog_tidying.lanes_to_tidy(connection, self._lanes)
+        lanes = await self._look.lanes(connection, LookFor.BACKLOGS)
         has_more = [await backlog_tidying.tidy(connection, lane, self._lanes) for lane in lanes]
         return 0.0 if any(has_more) else EVERY

@@ -6,6 +6,7 @@ the very front only as often as that is cheap: dead entries pile up there under 
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from mainspring.model.run import PRIORITIES
@@ -41,9 +42,15 @@ class Promoter:
         self._fronts: dict[LanePriority, datetime] = dict.fromkeys(self._places, runs.LONG_AGO)
         self._front_due = 0.0
         self._quietener = notify.Quietener(clock)
+        self._promoted: Counter[int] = Counter()  # runs of each line, since somebody asked
 
     def forget(self) -> None:
         self._fronts = dict.fromkeys(self._places, runs.LONG_AGO)
+
+    def take_promoted(self) -> dict[int, int]:
+        """How many runs of each line were promoted since this was asked last."""
+        promoted, self._promoted = self._promoted, Counter()
+        return dict(promoted)
 
     async def step(self, connection: Connection) -> float:
         next_due = await self._look(connection)
@@ -81,9 +88,10 @@ class Promoter:
         for group in groups:
             place = (lane, group["priority"])
             self._fronts[place] = max(self._fronts[place], group["due_at"])
+            self._promoted[group["line_id"]] += group["runs"]
         gates = [gate for group in groups for gate in group["gates"] or ()]
         if gates:
             self._heard_of_gates(gates)  # some wait there now
-        in_line = [group for group in groups if group["line_id"] is not None]
+        in_line = [group for group in groups if group["gates"] is None]
         wake_ups = [notify.ready(lane, group["line_id"], group["priority"]) for group in in_line]
         notify.send(connection, self._quietener.pass_on(wake_ups))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mainspring.keeper.look import Look, LookFor
 from mainspring.store import notify, runs, workers
 
 if TYPE_CHECKING:
@@ -24,15 +25,15 @@ SHARED_PAUSE = 5.0  # how long a run stays held at least while some worker that 
 
 
 class Releaser:
-    def __init__(self, *, lanes: int, clock: Clock) -> None:
-        self._lanes = lanes
+    def __init__(self, *, lanes: int, clock: Clock, look: Look | None = None) -> None:
+        self._look = look or Look(lanes=lanes, clock=clock)
         self._quietener = notify.Quietener(clock)
 
     def forget(self) -> None:
-        """Nothing is remembered."""
+        self._look.forget()
 
     async def step(self, connection: Connection) -> float:
-        lanes = await runs.lanes_with_held(connection, self._lanes)
+        lanes = await self._look.lanes(connection, LookFor.HELD)
         if not lanes:
             return EVERY
         servers = await workers.servers(connection)

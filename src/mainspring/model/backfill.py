@@ -12,6 +12,7 @@ from uuid import UUID  # noqa: TC003  msgspec reads Backfill's annotations
 import msgspec
 
 from mainspring.errors import InvalidInput
+from mainspring.model.invalid import invalid
 from mainspring.model.job import checked_at, checked_priority
 from mainspring.model.lifecycle import ENDS, State
 from mainspring.model.payload import quoted
@@ -161,9 +162,8 @@ def checked_range(since: object, before: object) -> tuple[datetime, datetime | N
 
 def check_length(since: datetime, before: datetime) -> None:
     if before - since > LONGEST:
-        raise invalid(
-            "since",
-            since.isoformat(),
+        raise refused_since(
+            since,
             f"must be at most {LONGEST.days:,} days earlier than before, {before.isoformat()}",
             code="backfill-too-long",
             hint="Backfill a shorter range at a time.",
@@ -194,12 +194,7 @@ def _checked_concurrency(concurrency: object) -> int | None:
     return concurrency
 
 
-def invalid(field: str, value: object, rule: str, *, code: str | None = None, hint: str | None = None) -> InvalidInput:
-    return InvalidInput(
-        f"{field} is {quoted(value)}; it {rule}.",
-        code=code or f"invalid-{field}",
-        hint=hint,
-        field=field,
-        value=quoted(value),
-        rule=rule,
-    )
+def refused_since(since: datetime, rule: str, *, code: str, hint: str) -> InvalidInput:
+    """A range that begins where a backfill cannot."""
+    value = quoted(since.isoformat())
+    return InvalidInput(f"since is {value}; it {rule}.", code=code, hint=hint, field="since", value=value, rule=rule)

@@ -16,6 +16,7 @@ import msgspec
 from mainspring.errors import BacklogFull, InvalidInput
 from mainspring.model.concurrency import EVERYBODY, NO_KEY, LimitScope
 from mainspring.model.ids import lane_of_key
+from mainspring.model.invalid import invalid
 from mainspring.model.limit_key import limit_key
 from mainspring.model.payload import quoted
 
@@ -54,7 +55,7 @@ class Backlog:
         # Written out, because words are given as text.
         keep = partial(object.__setattr__, self)
         if not isinstance(most, int) or isinstance(most, bool) or not 1 <= most <= MAX_BACKLOG:
-            raise _invalid("backlog", most, f"must be a whole number from 1 to {MAX_BACKLOG:,}")
+            raise invalid("backlog", most, f"must be a whole number from 1 to {MAX_BACKLOG:,}")
         keep("most", most)
         keep("key", None if key is None else _expression(key))
         keep("when_full", _policy(when_full))
@@ -64,11 +65,11 @@ def checked_backlogs(backlogs: object) -> tuple[Backlog, ...]:
     """One cap or several, each with a key of its own."""
     given = () if backlogs is None else (backlogs,) if isinstance(backlogs, Backlog) else backlogs
     if not isinstance(given, (list, tuple)) or not all(isinstance(each, Backlog) for each in given):
-        raise _invalid("backlog", backlogs, "must be a Backlog, or a list of some")
+        raise invalid("backlog", backlogs, "must be a Backlog, or a list of some")
     if len(given) > MAX_CAPS_PER_JOB:
-        raise _invalid("backlog", f"{len(given)} caps", f"must be at most {MAX_CAPS_PER_JOB}")
+        raise invalid("backlog", f"{len(given)} caps", f"must be at most {MAX_CAPS_PER_JOB}")
     if len({each.key for each in given}) < len(given):
-        raise _invalid("backlog", list(given), "must name each key once")
+        raise invalid("backlog", list(given), "must name each key once")
     return tuple(given)
 
 
@@ -80,6 +81,14 @@ class CapRule(NamedTuple):
     name: str  # of the job or queue; empty for a tenant
     key: str  # empty: all together
 
+    def counts(self, arguments: Any) -> bool:
+        """Whether a run with these arguments has what tells runs apart."""
+        try:
+            self.gate_for(arguments)
+        except InvalidInput:
+            return False
+        return True
+
     def gate_for(self, arguments: Any) -> str:
         """Where a run with these arguments is counted."""
         if self.key == NO_KEY:
@@ -90,16 +99,21 @@ class CapRule(NamedTuple):
             raise _fails(self.key, error) from None
 
 
-def backlog_gates_of(caps: Sequence[CapRule], payload: bytes, *, is_complete: bool = True) -> str | None:
+def backlog_gates_of(
+    caps: Sequence[CapRule], payload: bytes, *, is_complete: bool = True, is_accepted: bool = False
+) -> str | None:
     """Where a run is counted, one gate per line; None if nowhere.
 
-    Of a run that awaits arguments (not `is_complete`) no key is known: it counts where there is none.
+    Of a run that awaits arguments (not `is_complete`) no key is known: it counts where there is none. One that comes in
+    any case (`is_accepted`) is not refused for what it lacks: it counts where it has the key.
     """
     counting = caps if is_complete else [cap for cap in caps if cap.key == NO_KEY]
     if not counting:
         return None
     arguments = msgspec.json.decode(payload) if any(cap.key for cap in counting) else None
-    return "\n".join(cap.gate_for(arguments) for cap in counting)
+    if is_accepted:
+        counting = [cap for cap in counting if cap.counts(arguments)]
+    return "\n".join(cap.gate_for(arguments) for cap in counting) or None
 
 
 def home_of_backlog(gate: str, lanes: int) -> int:
@@ -204,7 +218,7 @@ def _policy(given: Any) -> WhenFull:
     try:
         return WhenFull(given)
     except ValueError:
-        raise _invalid("when_full", given, f"must be one of {', '.join(WhenFull)}") from None
+        raise invalid("when_full", given, f"must be one of {', '.join(WhenFull)}") from None
 
 
 def _expression(key: Any) -> str:
@@ -229,15 +243,5 @@ def _fails(source: str, error: InvalidInput) -> InvalidInput:
         code="backlog-key-fails",
         hint="Pass such an argument, or give the cap another key: mainspring backlog list.",
         field=path,
-        rule=rule,
-    )
-
-
-def _invalid(name: str, value: object, rule: str) -> InvalidInput:
-    return InvalidInput(
-        f"{name} is {quoted(value)}; it {rule}.",
-        code=f"invalid-{name.replace('_', '-')}",
-        field=name,
-        value=quoted(value),
         rule=rule,
     )

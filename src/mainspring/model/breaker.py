@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from mainspring.errors import InvalidInput
+from mainspring.model.invalid import invalid
 from mainspring.model.lifecycle import Outcome
 from mainspring.model.limit_key import UNKNOWN_KEY, escaped, limit_key
 from mainspring.model.payload import quoted
@@ -75,7 +76,7 @@ class Breaker:
         # Written out, because spans are given in several ways.
         keep = partial(object.__setattr__, self)
         if not isinstance(failures, int) or isinstance(failures, bool) or not 1 <= failures <= MAX_FAILURES:
-            raise _invalid("failures", failures, f"must be a whole number from 1 to {MAX_FAILURES:,}")
+            raise invalid("failures", failures, f"must be a whole number from 1 to {MAX_FAILURES:,}")
         keep("failures", failures)
         keep("within", _span(within, "within", LONGEST_WINDOW))
         keep("failure_ratio", None if failure_ratio is None else _ratio(failure_ratio))
@@ -84,7 +85,7 @@ class Breaker:
         longest = max(self.probe_after, MAX_PROBE_AFTER) if max_probe_after is None else max_probe_after
         keep("max_probe_after", _span(longest, "max_probe_after", LONGEST_PAUSE))
         if self.max_probe_after < self.probe_after:
-            raise _invalid("max_probe_after", max_probe_after, "must be at least probe_after")
+            raise invalid("max_probe_after", max_probe_after, "must be at least probe_after")
 
     def trips(self, failures: int, successes: int) -> bool:
         """Whether so many failures among so many attempts within its window open it."""
@@ -108,7 +109,7 @@ class Breaker:
 
 def checked_breaker(breaker: object) -> Breaker | None:
     if breaker is not None and not isinstance(breaker, Breaker):
-        raise _invalid("breaker", breaker, "must be a Breaker")
+        raise invalid("breaker", breaker, "must be a Breaker")
     return breaker
 
 
@@ -116,6 +117,7 @@ class BreakerRule(NamedTuple):
     """A breaker as it is in force: of a job of a tenant."""
 
     id: int  # another one with each change: outcomes are counted anew then
+    tenant_id: int
     job: str
     breaker: Breaker
 
@@ -285,21 +287,11 @@ def _span(given: Any, name: str, longest: timedelta) -> timedelta:
     if isinstance(given, (int, float)) and not isinstance(given, bool) and abs(given) <= longest.total_seconds():
         given = timedelta(seconds=given)
     if not isinstance(given, timedelta) or not SHORTEST <= given <= longest:
-        raise _invalid(name, given, rule)
+        raise invalid(name, given, rule)
     return given
 
 
 def _ratio(given: Any) -> float:
     if not isinstance(given, (int, float)) or isinstance(given, bool) or not 0 < given <= 1:
-        raise _invalid("failure_ratio", given, "must be a number above 0, up to 1")
+        raise invalid("failure_ratio", given, "must be a number above 0, up to 1")
     return float(given)
-
-
-def _invalid(name: str, value: object, rule: str) -> InvalidInput:
-    return InvalidInput(
-        f"{name} is {quoted(value)}; it {rule}.",
-        code=f"invalid-{name.replace('_', '-')}",
-        field=name,
-        value=quoted(value),
-        rule=rule,
-    )

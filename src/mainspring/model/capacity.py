@@ -31,6 +31,17 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Later:
+    """Runs of one line that wait for their time, and how many of them were promoted lately."""
+
+    scheduled: int
+    promoted: int
+
+
+NOTHING_LATER = Later(scheduled=0, promoted=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LineLoad:
     """One line now and a while ago."""
 
@@ -40,6 +51,7 @@ class LineLoad:
     now: Sample
     then: Sample | None
     oldest_seconds: float | None
+    later: Later = NOTHING_LATER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +70,8 @@ class Queue:
     finished_per_s: float | None
     mean_seconds: float | None
     wanted_slots: int
+    scheduled: int  # wait for their time: delays, back-offs, and what schedules fired into a line that was full
+    promoted_per_s: float | None  # of those, in line by now, or waiting at their limits
 
 
 DEFAULT_HIGH_MARK = 20_000  # as `marks_of` in the database has it
@@ -102,9 +116,18 @@ class Pressure:
     low_mark: int
     finished_per_s: float | None
     drained_in: float | None  # seconds, at the present pace; None: nobody knows
+    scheduled: int  # wait for their time
+    promoted_per_s: float | None  # of those, in line by now, or waiting at their limits
 
 
-def pressure_of(queue: str, lines: Sequence[LinePressure], finished_per_s: float | None) -> Pressure:
+def pressure_of(
+    queue: str,
+    lines: Sequence[LinePressure],
+    finished_per_s: float | None,
+    *,
+    scheduled: int = 0,
+    promoted_per_s: float | None = None,
+) -> Pressure:
     """Put the lines and priorities of one queue together: the fullest decides."""
     fullest = max(lines, key=lambda line: line.utilization)
     depth, waiting = sum(line.depth for line in lines), sum(line.waiting for line in lines)
@@ -118,6 +141,8 @@ def pressure_of(queue: str, lines: Sequence[LinePressure], finished_per_s: float
         low_mark=fullest.low,
         finished_per_s=finished_per_s,
         drained_in=(depth + waiting) / finished_per_s if finished_per_s else (None if depth + waiting else 0.0),
+        scheduled=scheduled,
+        promoted_per_s=promoted_per_s,
     )
 
 
@@ -177,6 +202,8 @@ def measured(
         finished_per_s=finished,
         mean_seconds=mean,
         wanted_slots=0 if paused_at is not None else wanted_slots(now.depth, now.holding, arrivals or 0.0, mean),
+        scheduled=sum(line.later.scheduled for line in lines),
+        promoted_per_s=per_second(sum(line.later.promoted for line in lines), then),
     )
 
 
@@ -227,6 +254,11 @@ def _total(samples: Sequence[Sample]) -> Sample:
         busy_seconds=sum(each.busy_seconds for each in samples),
         age=max((each.age for each in samples), default=0.0),
     )
+
+
+def per_second(count: int, then: Sample | None) -> float | None:
+    """What there was since then, per second."""
+    return None if then is None or then.age <= 0 else count / then.age
 
 
 def _rates(now: Sample, then: Sample | None) -> tuple[float | None, float | None]:

@@ -14,6 +14,7 @@ import msgspec
 
 from mainspring.errors import InvalidInput
 from mainspring.model.dependency import Condition
+from mainspring.model.invalid import invalid
 from mainspring.model.payload import quoted
 
 if TYPE_CHECKING:
@@ -46,11 +47,11 @@ class After:
     def __init__(self, job: str | NamedJob, on: Condition | str = Condition.SUCCESS, result: str | None = None) -> None:
         name = job if isinstance(job, str) else getattr(job, "name", job)
         if not isinstance(name, str):
-            raise _invalid("after", job, "must be jobs: their names, or After(…)")
+            raise invalid("after", job, "must be jobs: their names, or After(…)")
         try:
             condition = Condition(on)
         except ValueError:
-            raise _invalid("on", on, f"must be one of {', '.join(Condition)}") from None
+            raise invalid("on", on, f"must be one of {', '.join(Condition)}") from None
         if result is not None and condition is not Condition.SUCCESS:
             raise InvalidInput(
                 f"Runs of {quoted(name)} need not succeed, and their result is an argument: there may be none.",
@@ -70,20 +71,20 @@ def checked_after(after: object, on: object = None) -> tuple[After, ...]:
     """What `after` and `on` of a job say: a job's name, the job, an `After`, or a list of these."""
     if after is None:
         if on is not None:
-            raise _invalid("on", on, "goes with after")
+            raise invalid("on", on, "goes with after")
         return ()
     given = after if isinstance(after, (list, tuple, set, frozenset)) else [after]
     found = tuple(_after(each, on) for each in given)
     names = [each.job for each in found]
     if not 1 <= len(found) <= MAX_UPSTREAM or len(set(names)) < len(names):
-        raise _invalid("after", names, f"must be 1 to {MAX_UPSTREAM} jobs, each once")
+        raise invalid("after", names, f"must be 1 to {MAX_UPSTREAM} jobs, each once")
     return found
 
 
 def _after(given: object, on: object) -> After:
     if isinstance(given, After):
         if on is not None:
-            raise _invalid("on", on, f"must stand in After: After({given.job!r}, on={quoted(on)})")
+            raise invalid("on", on, f"must stand in After: After({given.job!r}, on={quoted(on)})")
         return given
     return After(given, Condition.SUCCESS if on is None else on)  # type: ignore[arg-type]  # whatever was given
 
@@ -118,16 +119,6 @@ def circular(cycle: Iterable[str]) -> InvalidInput:
         hint="Leave out one of the after=….",
         field="after",
         value=jobs,
-    )
-
-
-def _invalid(name: str, value: object, rule: str) -> InvalidInput:
-    return InvalidInput(
-        f"{name} is {quoted(value)}; it {rule}.",
-        code=f"invalid-{name}",
-        field=name,
-        value=quoted(value),
-        rule=rule,
     )
 
 

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import msgspec
 
 from mainspring.errors import InvalidInput
-from mainspring.model.payload import quoted
+from mainspring.model.invalid import invalid
 
 MAX_ARGUMENTS = 1_000
 MAX_ARGUMENT_LENGTH = 32_768
@@ -82,14 +82,14 @@ class Command:
 
 def _checked_argv(argv: object) -> tuple[str, ...]:
     if isinstance(argv, (str, bytes)) or not isinstance(argv, Sequence):
-        raise _invalid("argv", argv, 'must be a list like ["ls", "-l", "{path}"]; there is no shell to split it')
+        raise invalid("argv", argv, 'must be a list like ["ls", "-l", "{path}"]; there is no shell to split it')
     if not 0 < len(argv) <= MAX_ARGUMENTS:
-        raise _invalid("argv", argv, f"must have 1 to {MAX_ARGUMENTS:,} parts, the program first")
+        raise invalid("argv", argv, f"must have 1 to {MAX_ARGUMENTS:,} parts, the program first")
     for word in argv:
         if not isinstance(word, str) or len(word) > MAX_ARGUMENT_LENGTH or not _is_plain(word):
-            raise _invalid("argv", word, f"must be of strings of at most {MAX_ARGUMENT_LENGTH:,} plain characters")
+            raise invalid("argv", word, f"must be of strings of at most {MAX_ARGUMENT_LENGTH:,} plain characters")
     if not argv[0] or any(name is not None for _, name in _pieces(argv[0])):
-        raise _invalid("argv", argv[0], "must begin with the program itself: a run chooses arguments, not programs")
+        raise invalid("argv", argv[0], "must begin with the program itself: a run chooses arguments, not programs")
     return tuple(argv)
 
 
@@ -97,10 +97,10 @@ def _pieces(word: str) -> Pieces:
     try:
         parsed = list(Formatter().parse(word))
     except ValueError as error:
-        raise _invalid("argv", word, f"must have its braces in pairs ({error}); write {{{{ for a brace") from error
+        raise invalid("argv", word, f"must have its braces in pairs ({error}); write {{{{ for a brace") from error
     for _, name, form, conversion in parsed:
         if name is not None and (form or conversion or not _PLACEHOLDER.fullmatch(name)):
-            raise _invalid("argv", word, "must have plain names in braces, like {path}; write {{ for a brace")
+            raise invalid("argv", word, "must have plain names in braces, like {path}; write {{ for a brace")
     return tuple((text, name) for text, name, _, _ in parsed) or (("", None),)
 
 
@@ -108,10 +108,10 @@ def _checked_env(env: object) -> dict[str, str]:
     if env is None:
         return {}
     if not isinstance(env, Mapping):
-        raise _invalid("env", env, "must be a dict of strings")
+        raise invalid("env", env, "must be a dict of strings")
     for name, value in env.items():
         if not isinstance(name, str) or not _VARIABLE.fullmatch(name):
-            raise _invalid("env", name, "must have names of letters, digits and _")
+            raise invalid("env", name, "must have names of letters, digits and _")
         if not isinstance(value, str) or len(value) > MAX_ARGUMENT_LENGTH or not _is_plain(value):
             raise InvalidInput(  # without the value: it may be a secret
                 f"env[{name!r}] must be a string of at most {MAX_ARGUMENT_LENGTH:,} plain characters.",
@@ -126,7 +126,7 @@ def _checked_cwd(cwd: object) -> str | None:
         return None
     text = str(cwd) if isinstance(cwd, (str, Path)) else ""
     if not 0 < len(text) <= 4_096 or not _is_plain(text):
-        raise _invalid("cwd", cwd, "must be the path of a folder")
+        raise invalid("cwd", cwd, "must be the path of a folder")
     return text
 
 
@@ -136,13 +136,3 @@ def _is_plain(text: str) -> bool:
         return b"\0" not in text.encode()
     except UnicodeEncodeError:
         return False
-
-
-def _invalid(name: str, value: object, rule: str) -> InvalidInput:
-    return InvalidInput(
-        f"{name} is {quoted(value)}; it {rule}.",
-        code=f"invalid-{name}",
-        field=name,
-        value=quoted(value),
-        rule=rule,
-    )

@@ -27,8 +27,8 @@ import msgspec
 from mainspring.errors import InvalidInput
 from mainspring.model.breaker import OpenBreakers
 from mainspring.model.ids import lane_of, lane_of_key
+from mainspring.model.invalid import invalid
 from mainspring.model.limit_key import UNKNOWN_KEY, limit_key
-from mainspring.model.payload import quoted
 from mainspring.model.rate import Rate, rate_of
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class Limit:
         # Written out, because words and rates are given as text.
         keep = partial(object.__setattr__, self)
         if most is not None and (not isinstance(most, int) or isinstance(most, bool) or not 1 <= most <= MAX_LIMIT):
-            raise _invalid("limit", most, f"must be a whole number from 1 to {MAX_LIMIT:,}")
+            raise invalid("limit", most, f"must be a whole number from 1 to {MAX_LIMIT:,}")
         keep("most", most)
         keep("key", None if key is None else limit_key(key).source)
         keep("order", _word(Order, "order", order))
@@ -153,18 +153,18 @@ def _word(kind: type[W], name: str, given: Any) -> W:
     try:
         return kind(given)
     except ValueError:
-        raise _invalid(name, given, f"must be one of {', '.join(kind)}") from None
+        raise invalid(name, given, f"must be one of {', '.join(kind)}") from None
 
 
 def checked_limits(limits: object) -> tuple[Limit, ...]:
     """One limit or several, each with a key of its own."""
     given = () if limits is None else (limits,) if isinstance(limits, Limit) else limits
     if not isinstance(given, (list, tuple)) or not all(isinstance(each, Limit) for each in given):
-        raise _invalid("limit", limits, "must be a Limit, or a list of some")
+        raise invalid("limit", limits, "must be a Limit, or a list of some")
     if len(given) > MAX_LIMITS_PER_JOB:
-        raise _invalid("limit", f"{len(given)} limits", f"must be at most {MAX_LIMITS_PER_JOB}")
+        raise invalid("limit", f"{len(given)} limits", f"must be at most {MAX_LIMITS_PER_JOB}")
     if len({each.key for each in given}) < len(given):
-        raise _invalid("limit", list(given), "must name each key once")
+        raise invalid("limit", list(given), "must name each key once")
     return tuple(given)
 
 
@@ -259,10 +259,29 @@ class RuleBook:
 
     def caps_of(self, job: str, queue: str) -> tuple[CapRule, ...]:
         """The caps of backlogs that new runs of a job in a queue wait in."""
-        if not self.caps:
-            return ()
-        names = _names(job, queue)
-        return tuple(cap for cap in self.caps if cap.name == names[cap.scope])
+        return caps_of(self.caps, job, queue)
+
+
+def caps_of(caps: Sequence[CapRule], job: str, queue: str) -> tuple[CapRule, ...]:
+    """Of all caps of a tenant, those of backlogs that new runs of a job in a queue wait in."""
+    if not caps:
+        return ()
+    names = _names(job, queue)
+    return tuple(cap for cap in caps if cap.name == names[cap.scope])
+
+
+class TenantRules:
+    """The rule books of all tenants, as they were at one revision: for those who serve all of them."""
+
+    def __init__(self, revision: str = "", books: Mapping[int, RuleBook] | None = None) -> None:
+        self.revision = revision
+        self.books = books or {}
+        self._nothing = RuleBook(revision=revision)
+        self.limit_ids = frozenset(number for book in self.books.values() for number in book.limit_ids)
+        self.open_ids = frozenset(number for book in self.books.values() for number in book.open_breakers.ids)
+
+    def of(self, tenant_id: int) -> RuleBook:
+        return self.books.get(tenant_id, self._nothing)
 
 
 def _names(job: str, queue: str) -> dict[LimitScope, str]:
@@ -407,13 +426,3 @@ class GateStatus:
     holders: Sequence[UUID]
     waiting: int
     first_waiting: UUID | None
-
-
-def _invalid(name: str, value: object, rule: str) -> InvalidInput:
-    return InvalidInput(
-        f"{name} is {quoted(value)}; it {rule}.",
-        code=f"invalid-{name.replace('_', '-')}",
-        field=name,
-        value=quoted(value),
-        rule=rule,
-    )

@@ -6,6 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mainspring.errors import InvalidInput, RunCancelled
+from mainspring.model.actor import DEFAULT_TENANT_NAME
 from mainspring.model.chain import triggered_by
 from mainspring.model.event_loop import refuse_in_event_loop
 from mainspring.model.occurrence import occurrence_of
@@ -43,7 +44,8 @@ class Context:
     """Injected into handlers whose first parameter is annotated with it.
 
     `fence` grows with every claim of the run: systems that remember the highest one they saw can refuse an older
-    worker that woke up late. `checkpointed` is what an earlier attempt stored with `checkpoint`, or None.
+    worker that woke up late. `checkpointed` is what an earlier attempt stored with `checkpoint`, or None. `tenant` is
+    the name of the tenant whose run it is; what the handler submits is that tenant's, too.
     """
 
     __slots__ = (
@@ -57,6 +59,7 @@ class Context:
         "headers",
         "job",
         "run_id",
+        "tenant",
     )
 
     def __init__(
@@ -71,8 +74,10 @@ class Context:
         checkpointed: Any = None,
         finisher: Finisher | None = None,
         returns: ReturnType = PLAIN,
+        tenant: str = DEFAULT_TENANT_NAME,
     ) -> None:
         self.run_id = run_id
+        self.tenant = tenant
         self.job = job
         self.attempt = attempt
         self.fence = fence

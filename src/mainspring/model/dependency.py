@@ -13,8 +13,9 @@ from uuid import UUID
 import msgspec
 
 from mainspring.errors import InvalidInput
+from mainspring.model.invalid import invalid
 from mainspring.model.lifecycle import State
-from mainspring.model.payload import MAX_PAYLOAD_BYTES, quoted
+from mainspring.model.payload import MAX_PAYLOAD_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -114,14 +115,14 @@ def checked_parents(
     if after is None:
         for name, given in (("on", on), ("otherwise", otherwise)):
             if given is not None:
-                raise _invalid(name, given, "goes with after")
+                raise invalid(name, given, "goes with after")
         return None
     condition = _word(Condition, "on", on, Condition.SUCCESS)
     what_else = _word(Otherwise, "otherwise", otherwise, Otherwise.CANCEL)
     runs = list(after) if isinstance(after, (list, tuple, set, frozenset)) else [after]
     ids = list(dict.fromkeys(_run_id(each) for each in runs))
     if not 1 <= len(ids) <= MAX_PARENTS:
-        raise _invalid("after", f"{len(ids)} runs", f"must be 1 to {MAX_PARENTS:,} runs")
+        raise invalid("after", f"{len(ids)} runs", f"must be 1 to {MAX_PARENTS:,} runs")
     return tuple(Parent(each, condition, what_else) for each in ids)
 
 
@@ -132,24 +133,14 @@ def _run_id(given: object) -> UUID:
     try:
         return UUID(found)  # type: ignore[arg-type]  # whatever was given
     except (ValueError, TypeError, AttributeError):
-        raise _invalid("after", given, "must be runs: handles, or their ids") from None
+        raise invalid("after", given, "must be runs: handles, or their ids") from None
 
 
 def _word(kind: Any, name: str, given: object, default: Any) -> Any:
     try:
         return default if given is None else kind(given)
     except ValueError:
-        raise _invalid(name, given, f"must be one of {', '.join(kind)}") from None
-
-
-def _invalid(name: str, value: object, rule: str) -> InvalidInput:
-    return InvalidInput(
-        f"{name} is {quoted(value)}; it {rule}.",
-        code=f"invalid-{name}",
-        field=name,
-        value=quoted(value),
-        rule=rule,
-    )
+        raise invalid(name, given, f"must be one of {', '.join(kind)}") from None
 
 
 # ── results as arguments ────────────────────────────────────────────────────────────────────────────────────────

@@ -17,6 +17,7 @@ import msgspec
 
 from mainspring.errors import IdempotencyConflict, InvalidInput
 from mainspring.model.dependency import ENDED_WORDS, Condition
+from mainspring.model.invalid import invalid
 from mainspring.model.job import checked_text
 from mainspring.model.payload import quoted
 
@@ -145,28 +146,18 @@ def checked_child(child: object, may_fail: object) -> tuple[str | bool | None, b
     """`child` and `may_fail` as `options(…)` takes them."""
     if child is None or child is False:
         if may_fail is not None:
-            raise _invalid("may_fail", may_fail, "goes with child")
+            raise invalid("may_fail", may_fail, "goes with child")
         return None, None
     if child is not True:
         checked_text(child, "child", MAX_NAME_LENGTH)
     if may_fail is not None and not isinstance(may_fail, bool):
-        raise _invalid("may_fail", may_fail, "must be True or False")
+        raise invalid("may_fail", may_fail, "must be True or False")
     return child, may_fail or None  # type: ignore[return-value]  # a text, as was checked
 
 
 def condition_of(may_fail: bool) -> Condition:
     """How a child has to end."""
     return Condition.END if may_fail else Condition.SUCCESS
-
-
-def _invalid(name: str, value: object, rule: str) -> InvalidInput:
-    return InvalidInput(
-        f"{name} is {quoted(value)}; it {rule}.",
-        code=f"invalid-{name.replace('_', '-')}",
-        field=name,
-        value=quoted(value),
-        rule=rule,
-    )
 
 
 def refused_child(why: str, *, code: str, hint: str) -> InvalidInput:

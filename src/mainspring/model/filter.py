@@ -11,6 +11,7 @@ import msgspec
 
 from mainspring.errors import InvalidInput, did_you_mean
 from mainspring.model import job as rules
+from mainspring.model.invalid import invalid
 from mainspring.model.lifecycle import ENDS, Outcome, State
 from mainspring.model.payload import quoted
 
@@ -45,7 +46,7 @@ class RunFilter:
         for name in self.queues:
             rules.checked_name(name, "queue")
         if max(len(self.jobs), len(self.queues)) > MOST_NAMES:
-            raise _invalid(
+            raise invalid(
                 "filter", f"{len(self.jobs)} jobs, {len(self.queues)} queues", f"must name at most {MOST_NAMES} of each"
             )
         object.__setattr__(self, "states", tuple(_state(each) for each in self.states))
@@ -53,7 +54,7 @@ class RunFilter:
         rules.checked_at(self.since, "since")
         rules.checked_at(self.until, "until")
         if self.since is not None and self.until is not None and self.since > self.until:
-            raise _invalid("since", self.since, "must not be after until")
+            raise invalid("since", self.since, "must not be after until")
         if self.error is not None:
             rules.checked_text(self.error, "error", MAX_ERROR_TEXT)
 
@@ -137,9 +138,3 @@ def _state(word: State | str) -> State:
             value=quoted(word),
             rule="must be a state of the lifecycle",
         ) from None
-
-
-def _invalid(name: str, value: object, rule: str) -> InvalidInput:
-    return InvalidInput(
-        f"{name} is {quoted(value)}; it {rule}.", code=f"invalid-{name}", field=name, value=quoted(value), rule=rule
-    )

@@ -17,6 +17,7 @@ from mainspring.model.backlog import Backlog, checked_backlogs
 from mainspring.model.breaker import Breaker, checked_breaker
 from mainspring.model.chain import After, circular
 from mainspring.model.concurrency import Limit, checked_limits
+from mainspring.model.invalid import invalid
 from mainspring.model.limits import checked_cpu, checked_memory
 from mainspring.model.line import Delivery, Line
 from mainspring.model.payload import quoted
@@ -73,7 +74,7 @@ class JobDefinition:
         for name in ("max_age", "timeout", "run_timeout", "start_within"):
             object.__setattr__(self, name, checked_span(getattr(self, name), name))
         if self.on_disconnect not in ("continue", "stop"):
-            raise _invalid("on_disconnect", self.on_disconnect, "must be 'continue' or 'stop'")
+            raise invalid("on_disconnect", self.on_disconnect, "must be 'continue' or 'stop'")
         object.__setattr__(self, "delivery", checked_delivery(self.delivery))
         object.__setattr__(self, "labels", checked_labels(self.labels))
         object.__setattr__(self, "limit", checked_limits(self.limit))
@@ -99,7 +100,7 @@ class JobDefinition:
 
     def _check_isolation(self) -> None:
         if not isinstance(self.isolated, bool):
-            raise _invalid("isolated", self.isolated, "must be True or False")
+            raise invalid("isolated", self.isolated, "must be True or False")
         checked_memory(self.memory)
         checked_cpu(self.cpu)
         for name in ("memory", "cpu"):
@@ -164,13 +165,13 @@ def definition_of(document: dict[str, Any]) -> JobDefinition:
 
 def checked_name(name: object, kind: str) -> str:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise _invalid(kind, name, "must be 1 to 100 letters, digits or _ . : / - and begin with a letter, digit or _")
+        raise invalid(kind, name, "must be 1 to 100 letters, digits or _ . : / - and begin with a letter, digit or _")
     return name
 
 
 def checked_priority(priority: object) -> int:
     if not isinstance(priority, int) or isinstance(priority, bool) or not MOST_URGENT <= priority <= LEAST_URGENT:
-        raise _invalid("priority", priority, f"must be a whole number, {MOST_URGENT} (most urgent) to {LEAST_URGENT}")
+        raise invalid("priority", priority, f"must be a whole number, {MOST_URGENT} (most urgent) to {LEAST_URGENT}")
     return priority
 
 
@@ -178,18 +179,18 @@ def checked_at(at: object, name: str = "at") -> datetime | None:
     if at is None:
         return None
     if not isinstance(at, datetime):
-        raise _invalid(name, at, "must be a datetime")
+        raise invalid(name, at, "must be a datetime")
     if at.utcoffset() is None:
-        raise _invalid(name, at, "must have a time zone: datetime(…, tzinfo=ZoneInfo('Europe/Berlin'))")
+        raise invalid(name, at, "must have a time zone: datetime(…, tzinfo=ZoneInfo('Europe/Berlin'))")
     if not EARLIEST <= at <= LATEST:
-        raise _invalid(name, at, f"must be between the years {EARLIEST.year} and {LATEST.year}")
+        raise invalid(name, at, f"must be between the years {EARLIEST.year} and {LATEST.year}")
     return at
 
 
 def checked_delay(delay: object, name: str = "delay") -> float | None:
     seconds = _seconds(delay, name)
     if seconds is not None and not 0 <= seconds <= MAX_DELAY.total_seconds():
-        raise _invalid(name, delay, "must be from 0 to 10 years")
+        raise invalid(name, delay, "must be from 0 to 10 years")
     return seconds
 
 
@@ -199,7 +200,7 @@ def checked_max_age(max_age: object) -> float | None:
 
 def checked_retry(retry: object) -> RetryPolicy:
     if not isinstance(retry, RetryPolicy):
-        raise _invalid("retry", retry, "must be a RetryPolicy")
+        raise invalid("retry", retry, "must be a RetryPolicy")
     return retry
 
 
@@ -213,7 +214,7 @@ def checked_limit(limit: object, name: str) -> float | None:
     """How long something may take."""
     seconds = _seconds(limit, name)
     if seconds is not None and not 0 < seconds <= MAX_DELAY.total_seconds():
-        raise _invalid(name, limit, "must be more than 0 and at most 10 years")
+        raise invalid(name, limit, "must be more than 0 and at most 10 years")
     return seconds
 
 
@@ -224,12 +225,12 @@ def _seconds(span: object, name: str) -> float | None:
         return span.total_seconds()
     if isinstance(span, (int, float)) and not isinstance(span, bool) and span == span:  # not NaN
         return float(max(-1, min(span, MAX_DELAY.total_seconds() + 1)))  # not every int fits into a float
-    raise _invalid(name, span, "must be a timedelta or a number of seconds")
+    raise invalid(name, span, "must be a timedelta or a number of seconds")
 
 
 def checked_chunk(chunk: object) -> int:
     if not isinstance(chunk, int) or isinstance(chunk, bool) or not 1 <= chunk <= MAX_CHUNK:
-        raise _invalid("chunk", chunk, f"must be a whole number from 1 to {MAX_CHUNK:,}")
+        raise invalid("chunk", chunk, f"must be a whole number from 1 to {MAX_CHUNK:,}")
     return chunk
 
 
@@ -238,7 +239,7 @@ def checked_chunk_wait(wait: object) -> timedelta:
     seconds = _seconds(DEFAULT_CHUNK_WAIT if wait is None else wait, "chunk_wait")
     assert seconds is not None
     if not 0 <= seconds <= MAX_CHUNK_WAIT.total_seconds():
-        raise _invalid("chunk_wait", wait, f"must be from 0 to {MAX_CHUNK_WAIT.total_seconds():g} seconds")
+        raise invalid("chunk_wait", wait, f"must be from 0 to {MAX_CHUNK_WAIT.total_seconds():g} seconds")
     return timedelta(seconds=seconds)
 
 
@@ -246,20 +247,20 @@ def checked_tags(tags: object) -> list[str] | None:
     if tags is None:
         return None
     if isinstance(tags, str) or not isinstance(tags, Iterable):
-        raise _invalid("tags", tags, "must be a list of strings")
+        raise invalid("tags", tags, "must be a list of strings")
     unique = list(dict.fromkeys(checked_text(tag, "tags", MAX_TAG_LENGTH) for tag in tags))
     if len(unique) > MAX_TAGS:
-        raise _invalid("tags", f"{len(unique)} tags", f"must be at most {MAX_TAGS}")
+        raise invalid("tags", f"{len(unique)} tags", f"must be at most {MAX_TAGS}")
     return unique or None
 
 
 def checked_labels(labels: object) -> tuple[str, ...]:
     """Labels that a worker must have, sorted: as a set, however they were given."""
     if isinstance(labels, str) or not isinstance(labels, Iterable):
-        raise _invalid("labels", labels, "must be a set of strings")
+        raise invalid("labels", labels, "must be a set of strings")
     unique = sorted({checked_name(label, "label") for label in labels})
     if len(unique) > MAX_LABELS:
-        raise _invalid("labels", f"{len(unique)} labels", f"must be at most {MAX_LABELS}")
+        raise invalid("labels", f"{len(unique)} labels", f"must be at most {MAX_LABELS}")
     return tuple(unique)
 
 
@@ -267,7 +268,7 @@ def checked_delivery(delivery: object) -> Delivery:
     try:
         return Delivery(delivery)  # type: ignore[arg-type]  # whatever was given
     except ValueError:
-        raise _invalid("delivery", delivery, f"must be one of {', '.join(Delivery)}") from None
+        raise invalid("delivery", delivery, f"must be one of {', '.join(Delivery)}") from None
 
 
 def check_unique(unique: object, debounce: object, *, is_of_run: bool = False) -> None:
@@ -275,7 +276,7 @@ def check_unique(unique: object, debounce: object, *, is_of_run: bool = False) -
     no = (None, False) if is_of_run else (None,)
     for name, given, kind in (("unique", unique, Unique), ("debounce", debounce, Debounce)):
         if not isinstance(given, kind) and not any(given is each for each in no):
-            raise _invalid(name, given, f"must be a {kind.__name__}" + (", or False" if is_of_run else ""))
+            raise invalid(name, given, f"must be a {kind.__name__}" + (", or False" if is_of_run else ""))
     if unique and debounce:
         raise InvalidInput(
             "unique and debounce are given: a run is answered with the first, or replaced by the last.",
@@ -296,26 +297,16 @@ def checked_reason(reason: object) -> str:
 def checked_text(text: object, name: str, longest: int) -> str:
     """Text that a store can keep and a message can show."""
     if not isinstance(text, str) or not 0 < len(text) <= longest:
-        raise _invalid(name, text, f"must be a string of 1 to {longest} characters")
+        raise invalid(name, text, f"must be a string of 1 to {longest} characters")
     try:
         storable = "\0" not in text and bool(text.encode())
     except UnicodeEncodeError:
         storable = False
     if not storable:
-        raise _invalid(name, text, "must be free of NUL and lone surrogate characters")
+        raise invalid(name, text, "must be free of NUL and lone surrogate characters")
     return text
 
 
 def content_digest(*parts: object) -> bytes:
     """What makes two submissions with one idempotency key the same."""
     return hashlib.sha256(msgspec.json.encode(parts)).digest()
-
-
-def _invalid(name: str, value: object, rule: str) -> InvalidInput:
-    return InvalidInput(
-        f"{name} is {quoted(value)}; it {rule}.",
-        code=f"invalid-{name.strip('_').replace('_', '-')}",
-        field=name,
-        value=quoted(value),
-        rule=rule,
-    )

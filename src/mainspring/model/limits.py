@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 
-from mainspring.errors import InvalidInput
-from mainspring.model.payload import quoted
+from mainspring.model.invalid import invalid
 
 UNITS = {
     "B": 1,
@@ -29,9 +28,9 @@ def checked_memory(memory: object) -> int | None:
         return None
     size = _parsed(memory) if isinstance(memory, str) else memory
     if not isinstance(size, int) or isinstance(size, bool):
-        raise _invalid("memory", memory, 'must be a size like "256MiB" or a number of bytes')
+        raise invalid("memory", memory, 'must be a size like "256MiB" or a number of bytes')
     if not LEAST_MEMORY <= size <= MOST_MEMORY:
-        raise _invalid("memory", memory, "must be from 1 MiB to 16384 GiB")
+        raise invalid("memory", memory, "must be from 1 MiB to 16384 GiB")
     return size
 
 
@@ -46,7 +45,7 @@ def checked_cpu(cpu: object) -> timedelta | None:
     if cpu is None:
         return None
     if not isinstance(cpu, timedelta) or not LEAST_CPU <= cpu <= MOST_CPU:
-        raise _invalid("cpu", cpu, "must be a timedelta, 1 second to 30 days")
+        raise invalid("cpu", cpu, "must be a timedelta, 1 second to 30 days")
     return cpu
 
 
@@ -56,13 +55,3 @@ def readable_size(size: int) -> str:
         if size >= UNITS[unit.upper()]:
             return f"{size / UNITS[unit.upper()]:.4g} {unit}"
     return f"{size} B"
-
-
-def _invalid(field: str, value: object, rule: str) -> InvalidInput:
-    return InvalidInput(
-        f"{field} is {quoted(value)}; it {rule}.",
-        code=f"invalid-{field}",
-        field=field,
-        value=quoted(value),
-        rule=rule,
-    )

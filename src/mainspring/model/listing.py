@@ -16,6 +16,7 @@ from uuid import UUID
 
 from mainspring.clock import EPOCH
 from mainspring.errors import InvalidInput
+from mainspring.model.invalid import invalid
 from mainspring.model.job import LATEST
 from mainspring.model.payload import quoted
 
@@ -109,18 +110,8 @@ def _not_a_cursor(text: str, rule: str, hint: str) -> InvalidInput:
 def checked_limit(limit: object, name: str = "limit") -> int:
     """How many are asked for at once."""
     if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MOST_PER_PAGE:
-        raise _invalid(name, limit, f"must be a whole number from 1 to {MOST_PER_PAGE:,}")
+        raise invalid(name, limit, f"must be a whole number from 1 to {MOST_PER_PAGE:,}")
     return limit
-
-
-def _invalid(name: str, value: object, rule: str) -> InvalidInput:
-    return InvalidInput(
-        f"{name} is {quoted(value)}; it {rule}.",
-        code=f"invalid-{name}",
-        field=name,
-        value=quoted(value),
-        rule=rule,
-    )
 
 
 # ── what is listed ──────────────────────────────────────────────────────────────────────────────────────────────

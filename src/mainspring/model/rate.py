@@ -10,6 +10,7 @@ import re
 from typing import Any, NamedTuple
 
 from mainspring.errors import InvalidInput
+from mainspring.model.invalid import invalid
 from mainspring.model.payload import quoted
 
 SLACK_SECONDS = (
@@ -71,11 +72,11 @@ def rate_of(rate: Any, burst: Any) -> Rate | None:
         return None
     per_second = _per_second(rate)
     if not LOWEST <= per_second <= HIGHEST:
-        raise _invalid("rate", rate, f"must be from 1 per day to {HIGHEST:,.0f} per second")
+        raise invalid("rate", rate, f"must be from 1 per day to {HIGHEST:,.0f} per second")
     if burst is None:
         burst = 1
     if not isinstance(burst, int) or isinstance(burst, bool) or not 1 <= burst <= MAX_BURST:
-        raise _invalid("burst", burst, f"must be a whole number from 1 to {MAX_BURST:,}")
+        raise invalid("burst", burst, f"must be a whole number from 1 to {MAX_BURST:,}")
     return Rate(per_second, burst)
 
 
@@ -84,7 +85,7 @@ def _per_second(rate: Any) -> float:
         return float(min(max(rate, 0), 2 * HIGHEST)) if rate == rate else 0.0  # NaN is no number, and some do not fit
     match = _RATE.fullmatch(rate) if isinstance(rate, str) and len(rate) < 50 else None
     if match is None or match[2] not in UNITS:
-        raise _invalid(
+        raise invalid(
             "rate", rate, 'must be a number per second, or such as "100/s", "30/minute", "5/hour", "1000/day"'
         )
     return float(match[1]) / UNITS[match[2]]
@@ -96,9 +97,3 @@ def rate_text(rate: Rate) -> str:
         if rate.per_second * seconds >= 1 - _EPSILON:
             return f"{rate.per_second * seconds:g}/{unit}"
     return f"{rate.per_second * 86_400:g}/day"
-
-
-def _invalid(name: str, value: object, rule: str) -> InvalidInput:
-    return InvalidInput(
-        f"{name} is {quoted(value)}; it {rule}.", code=f"invalid-{name}", field=name, value=quoted(value), rule=rule
-    )

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from mainspring.errors import InvalidInput
-from mainspring.model.payload import printable, quoted
+from mainspring.model.invalid import invalid
+from mainspring.model.payload import printable
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -69,14 +70,14 @@ class Listener(Protocol):
 def checked_fraction(fraction: object) -> float:
     # NaN is not between anything.
     if isinstance(fraction, bool) or not isinstance(fraction, (int, float)) or not 0 <= fraction <= 1:
-        raise _invalid("progress", fraction, "must be a number from 0 to 1", "Divide what is done by what there is.")
+        raise invalid("progress", fraction, "must be a number from 0 to 1", "Divide what is done by what there is.")
     return float(fraction)
 
 
 def checked_level(level: object, field: str = "level") -> str:
     name = level.upper() if isinstance(level, str) else logging.getLevelName(level) if isinstance(level, int) else ""
     if name not in LEVELS:
-        raise _invalid(field, level, f"must be one of {', '.join(LEVELS)}")
+        raise invalid(field, level, f"must be one of {', '.join(LEVELS)}")
     return str(name)
 
 
@@ -87,7 +88,7 @@ def capture_level(level: object) -> int | None:
     try:
         return logging.getLevelNamesMapping()[checked_level(level, "capture_logs")]
     except InvalidInput:
-        raise _invalid("capture_logs", level, f"must be one of {', '.join((*LEVELS, OFF))}") from None
+        raise invalid("capture_logs", level, f"must be one of {', '.join((*LEVELS, OFF))}") from None
 
 
 def one_line(text: object, limit: int) -> str:
@@ -113,14 +114,3 @@ def _text(value: object) -> str:
         return str(value)
     except Exception:  # a hostile __str__ must not fail its attempt here
         return "(its text cannot be had)"
-
-
-def _invalid(field: str, value: object, rule: str, hint: str | None = None) -> InvalidInput:
-    return InvalidInput(
-        f"{field} is {quoted(value)}; it {rule}.",
-        code=f"invalid-{field.replace('_', '-')}",
-        hint=hint,
-        field=field,
-        value=quoted(value),
-        rule=rule,
-    )

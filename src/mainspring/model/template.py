@@ -49,15 +49,20 @@ class Template(NamedTuple):
     uniqueness: Unique | Debounce | None = None
     caps: tuple[CapRule, ...] = ()  # of backlogs that its runs wait in
 
-    def filled(self, payload: bytes) -> NewRun:
+    def filled(self, payload: bytes, *, is_accepted: bool = False) -> NewRun:
+        """`is_accepted`: it comes in any case, and is not refused for what a cap counts by."""
         digest = None if self.run.key is None else self._digest(payload)
         run = self.run._replace(payload=payload, digest=digest, gates=self._gates(payload), headers=self._headers())
         if self.caps:
-            run = run._replace(backlog=backlog_gates_of(self.caps, payload, is_complete=not self._awaits_arguments))
+            run = run._replace(backlog=self._backlog(payload, is_accepted))
         if self.uniqueness is None:
             return run
         wish = self.uniqueness.wish_for(payload)
         return run._replace(wish=wish, delay=wish.seconds if isinstance(self.uniqueness, Debounce) else run.delay)
+
+    def _backlog(self, payload: bytes, is_accepted: bool) -> str | None:
+        is_complete = not self._awaits_arguments
+        return backlog_gates_of(self.caps, payload, is_complete=is_complete, is_accepted=is_accepted)
 
     def _gates(self, payload: bytes) -> str | None:
         """None where arguments are still to come that may decide about them: then whoever claims the run looks."""

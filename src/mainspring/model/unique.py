@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from mainspring.errors import InvalidInput
+from mainspring.model.invalid import invalid
 from mainspring.model.limit_key import limit_key
 from mainspring.model.payload import quoted
 from mainspring.model.policy import MICROSECOND
@@ -111,7 +112,7 @@ class Debounce:
         checked = _period(period, "period")
         waited = min(checked * PERIODS_WAITED, MAX_PERIOD) if most_wait is None else _period(most_wait, "most_wait")
         if waited < checked:
-            raise _invalid("most_wait", most_wait, "must be at least the period")
+            raise invalid("most_wait", most_wait, "must be at least the period")
         keep("period", checked)
         keep("key", _expression(key))
         keep("most_wait", waited)
@@ -199,7 +200,7 @@ def _word(kind: type[W], name: str, given: Any) -> W:
     try:
         return kind(given)
     except ValueError:
-        raise _invalid(name, given, f"must be one of {', '.join(kind)}") from None
+        raise invalid(name, given, f"must be one of {', '.join(kind)}") from None
 
 
 def _expression(key: Any) -> str | None:
@@ -223,18 +224,8 @@ def _period(given: Any, name: str) -> timedelta:
     if isinstance(given, (int, float)) and not isinstance(given, bool) and 0 < given <= MAX_PERIOD.total_seconds():
         return max(MICROSECOND, timedelta(seconds=given))
     if not isinstance(given, timedelta) or not timedelta(0) < given <= MAX_PERIOD:
-        raise _invalid(name, given, "must be a timedelta or a number of seconds, more than 0 and at most 366 days")
+        raise invalid(name, given, "must be a timedelta or a number of seconds, more than 0 and at most 366 days")
     return given
-
-
-def _invalid(name: str, value: object, rule: str) -> InvalidInput:
-    return InvalidInput(
-        f"{name} is {quoted(value)}; it {rule}.",
-        code=f"invalid-{name.strip('_').replace('_', '-')}",
-        field=name,
-        value=quoted(value),
-        rule=rule,
-    )
 
 
 def _fails(source: str, error: InvalidInput) -> InvalidInput:

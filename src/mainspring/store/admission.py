@@ -11,10 +11,12 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, defaultdict
 from contextvars import Context
+from random import random as chance
 from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
+from mainspring.clock import SystemClock
 from mainspring.model.concurrency import (
     OF_SCHEDULES,
     ONE_AT_A_TIME,
@@ -29,21 +31,24 @@ from mainspring.model.concurrency import (
     schedule_of,
     to_look_at,
 )
+from mainspring.model.gate_turns import oldest_first, whole, with_oldest_first
 from mainspring.model.rate import TICK_SECONDS, whole_tokens
 from mainspring.store import buckets, marks, notify, openings, resolving, sharing, triggering
 from mainspring.store.admitted import NOBODY, Admitted
 from mainspring.store.connection import transaction
 from mainspring.store.failures import ALL_DATABASE_ERRORS
+from mainspring.store.gate_fronts import GateFronts
 from mainspring.store.limits import rule_of
 from mainspring.store.link import Link
 from mainspring.store.statements import load
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from uuid import UUID
 
     from mainspring.clock import Clock
     from mainspring.model.concurrency import LimitRule
+    from mainspring.model.gate_turns import Span
     from mainspring.store.connection import Connection, Record
     from mainspring.store.database import Database
 
@@ -56,8 +61,11 @@ MOST_RUNS = 1_000
 MOST_HINTS = 20_000  # in one lane; beyond, the keeper finds them
 
 
-async def admit(connection: Connection, gates: Collection[str], lanes: int) -> Admitted:
+async def admit(
+    connection: Connection, gates: Collection[str], lanes: int, fronts: GateFronts | None = None
+) -> Admitted:
     """Release whose turn it is at these gates: one transaction for each lane that they belong to."""
+    fronts = fronts or GateFronts(SystemClock())
     homes: defaultdict[int, list[str]] = defaultdict(list)
     shared = {to_look_at(gate) for gate in gates if is_shared(gate)}
     for gate in gates:
@@ -66,17 +74,17 @@ async def admit(connection: Connection, gates: Collection[str], lanes: int) -> A
     together = await marks.admit(connection, filter(is_mark, gates), lanes)
     for home, own in homes.items():
         async with transaction(connection):
-            together |= await _admit(connection, home, own, lanes)
+            together |= await _admit(connection, home, own, lanes, fronts)
     for gate in sorted(shared):
         async with transaction(connection):
             together |= await sharing.admit(connection, gate, lanes)
     return together
 
 
-async def _admit(connection: Connection, home: int, gates: Sequence[str], lanes: int) -> Admitted:
+async def _admit(connection: Connection, home: int, gates: Sequence[str], lanes: int, fronts: GateFronts) -> Admitted:
     if await load("limits/lock_gates").fetchrow(connection, lane=home) is None:
         # Somebody else is at it, and may have looked before what we know of was committed.
-        return NOBODY._replace(later=dict.fromkeys(gates, TICK_SECONDS))
+        return NOBODY._replace(later=dict.fromkeys(gates, TICK_SECONDS), busy=frozenset(gates))
     now = float(await load("limits/now").fetchval(connection))
     rules = await _rules(connection, gates)
     rates = {gate: rule.rate for gate in gates if (rule := rules.get(rule_id(gate))) and rule.rate}
@@ -90,7 +98,8 @@ async def _admit(connection: Connection, home: int, gates: Sequence[str], lanes:
     free = free_slots(may_pass, rules, used.by_others)
     free |= {gate: min(free[gate], whole_tokens(bucket)) for gate, bucket in filled.items() if gate in free}
     wanted = fair_counts(free, MOST_RUNS)
-    waiting = await _waiting(connection, places, wanted, rules)
+    waiting = await _waiting(connection, places, wanted, rules, fronts)
+    look_again = fronts.look_again(Counter(each.gate for each in waiting), wanted)
     chosen = next_in_turn(waiting, wanted, MOST_RUNS, without_slot=free_slots(may_pass, rules, used.in_all))
     chosen = await _still_alone(connection, home, chosen)
     rows = [row for lane in places for row in await _pass(connection, lane, chosen, rules, now)]
@@ -100,7 +109,7 @@ async def _admit(connection: Connection, home: int, gates: Sequence[str], lanes:
     return Admitted(
         _wake_ups(chosen, rows),
         {row["next_gate"] for row in rows if row["next_gate"] is not None} | _unfinished(free, passed, wanted),
-        buckets.until_next(filled, passed, rates) | probing.later,
+        look_again | buckets.until_next(filled, passed, rates) | probing.later,
         len(rows),
     )
 
@@ -158,24 +167,51 @@ async def _waiting(
     places: Mapping[int, list[str]],
     wanted: Mapping[str, int],
     rules: Mapping[int, LimitRule],
+    fronts: GateFronts,
 ) -> list[Turn]:
     if not wanted:
         return []
+    oldest = _oldest_first(wanted, rules)
     paused = [row["id"] for row in await load("limits/paused_lines").fetch(connection)]
     found = []
     for lane, gates in places.items():
-        open_gates = [gate for gate in gates if gate in wanted]
-        if open_gates:
-            rows = await load("limits/next_turns").fetch(
-                connection,
-                lane=lane,
-                gates=open_gates,
-                counts=[wanted[gate] for gate in open_gates],
-                strict=[(rule := rules.get(rule_id(gate))) is not None and rule.is_strict for gate in open_gates],
-                paused=paused,
-            )
-            found += [Turn(row["turn"], row["id"], lane, row["gate"]) for row in rows]
-    return found
+        in_order = [whole(gate, wanted[gate]) for gate in gates if gate in wanted and _is_strict(gate, rules)]
+        others = [gate for gate in gates if gate in wanted and not _is_strict(gate, rules)]
+        spans = [span for gate in others for span in fronts.spans(lane, gate, wanted[gate], oldest.get(gate, 0))]
+        began = fronts.now()
+        found += await _in_spans(connection, lane, in_order, spans, paused)
+        fronts.learn(lane, spans, [each for each in found if each.lane == lane], fronts.now() - began)
+    return with_oldest_first(found, oldest)
+
+
+async def _in_spans(
+    connection: Connection, lane: int, in_order: Sequence[Span], others: Sequence[Span], paused: Sequence[int]
+) -> list[Turn]:
+    spans = [*in_order, *others]
+    if not spans:
+        return []
+    rows = await load("limits/next_turns").fetch(
+        connection,
+        lane=lane,
+        gates=[span.gate for span in spans],
+        turns_from=[span.start for span in spans],
+        turns_before=[span.before for span in spans],
+        counts=[span.most for span in spans],
+        strict=[True] * len(in_order) + [False] * len(others),
+        paused=paused,
+    )
+    return [Turn(row["turn"], row["id"], lane, row["gate"]) for row in rows]
+
+
+def _oldest_first(wanted: Mapping[str, int], rules: Mapping[int, LimitRule]) -> dict[str, int]:
+    """At which gates some pass because they have waited longest. Nobody counts who has passed, so chance decides."""
+    counts = {gate: oldest_first(count, chance()) for gate, count in wanted.items() if not _is_strict(gate, rules)}
+    return {gate: count for gate, count in counts.items() if count}
+
+
+def _is_strict(gate: str, rules: Mapping[int, LimitRule]) -> bool:
+    rule = rules.get(rule_id(gate))
+    return rule is not None and rule.is_strict
 
 
 async def _still_alone(connection: Connection, home: int, chosen: list[Turn]) -> list[Turn]:
@@ -228,14 +264,25 @@ def _unfinished(free: Mapping[str, int], passed: Counter[str], wanted: Mapping[s
 class Admitter:
     """Releases runs where somebody hinted that it may be their turn, or that those they wait for have ended.
 
-    One transaction after the other.
+    One transaction after the other. `heard_of_ready` is whoever claims in this process: it need not wait for a wake-up
+    to come back.
     """
 
-    def __init__(self, *, database: Database, clock: Clock, name: str, lanes: int) -> None:
+    def __init__(
+        self,
+        *,
+        database: Database,
+        clock: Clock,
+        name: str,
+        lanes: int,
+        heard_of_ready: Callable[[int, int, int], None] = lambda lane, line, priority: None,
+    ) -> None:
         # Nothing is promised by a release. Whoever claims what was released writes after it, and waits for both.
         self._link = Link(database, clock, name, settings=SETTINGS)
         self._lanes = lanes
+        self._heard_of_ready = heard_of_ready
         self._quietener = notify.Quietener(clock)
+        self._fronts = GateFronts(clock)
         self._hinted: dict[int, dict[str, None]] = {}  # gates, by the lane that has to be locked for them
         self._with_news: dict[int, None] = {}  # lanes in which runs have ended that others wait for
         self._ended: dict[int, None] = {}  # lanes in which runs have ended that others follow
@@ -301,7 +348,7 @@ class Admitter:
     async def _admit(self, gates: Sequence[str]) -> None:
         try:
             connection = await self._link.get()
-            admitted = await admit(connection, gates, self._lanes)
+            admitted = await admit(connection, gates, self._lanes, self._fronts)
         except ALL_DATABASE_ERRORS as error:
             # The keeper looks at all gates.
             log.warning("releasing runs at their limits waits for the database", gates=len(gates), cause=str(error))
@@ -315,7 +362,7 @@ class Admitter:
     async def _resolve(self, lane: int) -> None:
         try:
             connection = await self._link.get()
-            resolved = await resolving.resolve(connection, lane, self._quietener)
+            resolved = await resolving.resolve(connection, lane, self._tell_and_pass_on)
         except ALL_DATABASE_ERRORS as error:
             # The keeper looks at all lanes.
             log.warning("releasing runs that wait for others waits for the database", lane=lane, cause=str(error))
@@ -327,10 +374,16 @@ class Admitter:
             looking_again = asyncio.get_running_loop().call_later(TICK_SECONDS, self._resolve_now, lane)
             self._busy[lane] = looking_again
 
+    def _tell_and_pass_on(self, wake_ups: Iterable[notify.WakeUp]) -> list[notify.WakeUp]:
+        for each in dict.fromkeys(wake_ups):
+            if each.channel == notify.READY:
+                self._heard_of_ready(*notify.parse_ready(each.payload))
+        return self._quietener.pass_on(wake_ups)
+
     async def _trigger(self, lane: int) -> None:
         try:
             connection = await self._link.get()
-            triggered = await triggering.trigger(connection, lane)
+            triggered = await triggering.trigger(connection, lane, self._lanes)
         except ALL_DATABASE_ERRORS as error:
             # The keeper looks at all lanes.
             log.warning("submitting runs that follow others waits for the database", lane=lane, cause=str(error))

@@ -5,7 +5,8 @@ ends: so claims and settlements know of no caps. Whoever submits locks the gate,
 they are too many, or close to it, first clears those whose runs wait no longer. A count is thus never lower than what
 waits, and exact where it decides; what it costs is spread over as many submissions as the cap allows.
 
-Inside a caller's transaction nothing is locked: entries are added, and counted by whoever locks their gate next.
+Inside a caller's transaction nothing is locked: entries are added, and counted by whoever locks their gate next. So are
+those of runs that come in any case: what follows from others (`store/triggering.py`).
 """
 
 from __future__ import annotations
@@ -128,7 +129,7 @@ def _by_lane(entries: Entries) -> list[tuple[int, str]]:
     return [(lane, msgspec.json.encode(lanes[lane]).decode()) for lane in sorted(lanes)]
 
 
-# ── inside a caller's transaction ───────────────────────────────────────────────────────────────────────────────
+# ── without a lock ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 async def look(connection: Connection, entries: Entries, lanes: int) -> dict[str, BacklogNotice]:
@@ -160,11 +161,22 @@ async def look(connection: Connection, entries: Entries, lanes: int) -> dict[str
 def callers_statements(entries: Entries, lanes: int) -> list[tuple[str, tuple[str, str]]]:
     """What a caller's connection executes for new runs, and its values."""
     own = [(ADD_ENTRIES, (str(lane), pairs)) for lane, pairs in _by_lane(entries)]
+    return own + [(ADD_UNCOUNTED, (str(home), pairs)) for home, pairs in _by_home(entries, lanes)]
+
+
+async def enter_uncounted(connection: Connection, entries: Entries, lanes: int) -> None:
+    """The same on our own connection, inside the transaction that submits runs which come in any case."""
+    await _add(connection, entries)
+    for home, pairs in _by_home(entries, lanes):
+        await load("backlog/add_uncounted").fetchval(connection, lane=home, entries=pairs)
+
+
+def _by_home(entries: Entries, lanes: int) -> list[tuple[int, str]]:
+    """Pairs of gates and runs, as JSON, by the lane in which the gates are counted."""
     homes: defaultdict[int, list[tuple[str, str]]] = defaultdict(list)
     for gate, runs in entries.items():
         homes[home_of_backlog(gate, lanes)] += [(gate, str(run_id)) for run_id in runs]
-    uncounted = [(ADD_UNCOUNTED, (str(home), msgspec.json.encode(homes[home]).decode())) for home in sorted(homes)]
-    return own + uncounted
+    return [(home, msgspec.json.encode(homes[home]).decode()) for home in sorted(homes)]
 
 
 async def is_answered(connection: Connection, lane: int, run: NewRun, *, holds_by_time: bool) -> bool:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from mainspring.model.backlog import Backlog
+from mainspring.model.backlog import Backlog, CapRule
+from mainspring.model.concurrency import LimitScope
 from mainspring.store import declaring, notify
 from mainspring.store.declaring import revision_locked
 from mainspring.store.statements import load
@@ -23,6 +25,14 @@ COUNTED = 10_000  # entries of each cap, in each lane
 
 async def listed(connection: Connection, *, tenant_id: int) -> list[Record]:
     return await load("backlog/list").fetch(connection, tenant=tenant_id)
+
+
+async def in_force(connection: Connection, *, tenant_id: int | None) -> dict[int, list[CapRule]]:
+    """All caps, as those need them who submit: by tenant, of one or of all."""
+    found: defaultdict[int, list[CapRule]] = defaultdict(list)
+    for row in await load("backlog/book").fetch(connection, tenant=tenant_id):
+        found[row["tenant_id"]].append(CapRule(row["id"], LimitScope(row["scope"]), row["name"], row["key"]))
+    return found
 
 
 async def waiting(connection: Connection, lane: int, cap_id: int) -> list[Record]:

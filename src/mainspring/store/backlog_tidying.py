@@ -23,11 +23,6 @@ PIECE = 5_000  # entries of one lane
 MOST_DROPPED = 1_000
 
 
-async def lanes_to_tidy(connection: Connection, lanes: int) -> list[int]:
-    rows = await load("backlog/lanes_to_tidy").fetch(connection, lanes=connection.reach.lanes(range(lanes)))
-    return sorted(row["lane"] for row in rows)
-
-
 async def tidy(connection: Connection, home: int, lanes: int) -> bool:
     """Clear some backlogs, and drop what callers have added too much; answers whether there may be more to do."""
     rows = await load("backlog/gates_to_tidy").fetch(connection, lane=home, count=TIDIED)

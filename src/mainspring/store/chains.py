@@ -43,9 +43,12 @@ async def listed(connection: Connection, *, tenant_id: int) -> list[Chain]:
     ]
 
 
-async def upstreams(connection: Connection, *, tenant_id: int) -> frozenset[str]:
-    """The jobs after whose runs others are submitted."""
-    return frozenset(row["upstream"] for row in await load("chains/upstreams").fetch(connection, tenant=tenant_id))
+async def upstreams(connection: Connection, *, tenant_id: int | None) -> dict[int, set[str]]:
+    """The jobs after whose runs others are submitted: by tenant, of one or of all."""
+    found: defaultdict[int, set[str]] = defaultdict(set)
+    for row in await load("chains/upstreams").fetch(connection, tenant=tenant_id):
+        found[row["tenant_id"]].add(row["upstream"])
+    return found
 
 
 async def declare(

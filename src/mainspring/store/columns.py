@@ -71,8 +71,8 @@ RUN = (
 )
 # What a worker gets of a run that it claims. The row is read once per run, and names would cost a look-up each.
 CLAIMED = (*_BROUGHT, "id", "rank", "attempt", "fence", "expires_at", "payload", "special")
-JOB, JOB_VERSION, PRIORITY, CODEC, HEADERS = (
-    CLAIMED.index(name) for name in ("job_id", "job_version", "priority", "codec", "headers")
+TENANT, JOB, JOB_VERSION, PRIORITY, CODEC, HEADERS = (
+    CLAIMED.index(name) for name in ("tenant_id", "job_id", "job_version", "priority", "codec", "headers")
 )
 DUE_AT, SUBMITTED_AT = (CLAIMED.index(name) for name in ("due_at", "submitted_at"))
 ID, RANK, ATTEMPT, FENCE, EXPIRES_AT, PAYLOAD, SPECIAL = range(BROUGHT, len(CLAIMED))

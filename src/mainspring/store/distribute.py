@@ -53,6 +53,7 @@ MOVING = (
     "scheduler_heartbeat",
     "worker_tally",
     "load_sample",
+    "promotion",
 )
 SHARED = (
     "setting",

@@ -48,7 +48,7 @@ ALL = "select, insert, update, delete"
 TABLES = {
     "migration": Needs(worker="select", scheduler="select", client="select", reader="select"),
     "setting": Needs(worker="select", scheduler="select", client="select", reader="select"),
-    "tenant": Needs(),
+    "tenant": Needs(worker="select", client="select, insert, update", reader="select"),
     "job": Needs(
         worker="select, insert, update (version)",
         scheduler="select",
@@ -70,6 +70,7 @@ TABLES = {
     "scheduler_heartbeat": Needs(scheduler=ALL, client="select", reader="select"),
     "worker_tally": Needs(worker=ALL, client="select", reader="select"),
     "load_sample": Needs(worker="select, insert, delete", client="select", reader="select"),
+    "promotion": Needs(worker=ALL, client="select", reader="select"),
     "tally": Needs(worker=ALL, client="select", reader="select"),
     "line_sample": Needs(worker="select, insert, delete", client="select", reader="select"),
     # Whoever releases runs at their limits locks the lane.
@@ -84,8 +85,8 @@ TABLES = {
     "breaker_tally": Needs(worker=ALL, client="select, delete", reader="select"),
     "breaker_probe": Needs(worker=ALL, client="select, insert, update", reader="select"),
     "backlog_gate": Needs(worker=ALL, client="select, insert, update"),
-    "backlog_entry": Needs(worker="select, delete", client="select, insert, delete", reader="select"),
-    "backlog_addition": Needs(worker="select, delete", client="select, insert, delete"),
+    "backlog_entry": Needs(worker="select, insert, delete", client="select, insert, delete", reader="select"),
+    "backlog_addition": Needs(worker="select, insert, delete", client="select, insert, delete"),
     # Whoever ends a run tells those that wait for it.
     "dependency": Needs(
         worker="select, update, delete",
@@ -124,7 +125,7 @@ TABLES = {
     "stale": Needs(worker=ALL),
     "progress": Needs(worker=ALL, client="select", reader="select"),
     "checkpoint": Needs(worker=ALL),
-    "idempotency": Needs(worker="select, update (check_at), delete", client="select, insert", reader="select"),
+    "idempotency": Needs(worker="select, update (check_at), delete", client="select, insert, delete", reader="select"),
     "unique_key": Needs(worker="select, update (check_at), delete", client="select, insert, update"),
     # A scheduler pauses and ends schedules, and takes back runs it has staged; what schedules are, only clients change.
     # A worker finds them by their names.
@@ -202,6 +203,7 @@ FUNCTIONS = {
     "hold_slots(smallint, uuid[], text[])": (RoleKind.WORKER,),
     "end_runs(smallint, uuid[])": (RoleKind.WORKER, RoleKind.CLIENT, RoleKind.SCHEDULER),
     "tell_children(smallint, uuid[])": (RoleKind.WORKER, RoleKind.CLIENT, RoleKind.SCHEDULER),
+    "tell_successes(smallint, uuid[], bytea[])": (RoleKind.WORKER,),
     "tell_chains(smallint, uuid[])": (RoleKind.WORKER, RoleKind.CLIENT, RoleKind.SCHEDULER),
     "trigger_runs(smallint, uuid[], text[], jsonb, jsonb)": (RoleKind.WORKER,),
     "hold_new_runs(smallint, uuid[])": (RoleKind.CLIENT,),
@@ -233,8 +235,8 @@ FUNCTIONS = {
     "cancel_runs(smallint, uuid[], integer, text, text, jsonb)": (RoleKind.WORKER, RoleKind.CLIENT, RoleKind.SCHEDULER),
     "drop_waiting_runs(smallint, uuid[], integer, text, text, jsonb)": (RoleKind.WORKER, RoleKind.CLIENT),
     "take_places(smallint, text[], integer[])": (RoleKind.WORKER, RoleKind.CLIENT),
-    "add_entries(smallint, jsonb)": (RoleKind.CLIENT,),
-    "add_uncounted(smallint, jsonb)": (RoleKind.CLIENT,),
+    "add_entries(smallint, jsonb)": (RoleKind.WORKER, RoleKind.CLIENT),
+    "add_uncounted(smallint, jsonb)": (RoleKind.WORKER, RoleKind.CLIENT),
     "clear_entries(smallint, text, bigint, uuid, integer)": (RoleKind.WORKER, RoleKind.CLIENT),
     f"change_runs({_CHANGING})": (RoleKind.CLIENT,),
     f"changed_run({_CHANGES})": (RoleKind.CLIENT,),

@@ -1,7 +1,8 @@
 """Results of runs that become arguments of others which wait for them.
 
 They are put into the arguments when the child is released. Of a child that gets many results, those that are there are
-collected ahead, in one row for each batch of news: so when the last one has ended, little is left to do.
+collected ahead, in one row for each batch of news: so when the last one has ended, little is left to do. Where whole
+leases are completed, that happens at once (`tell_successes`); here it is done for what else ended.
 """
 
 from __future__ import annotations

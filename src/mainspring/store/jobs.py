@@ -118,6 +118,11 @@ async def names_of(connection: Connection, job_ids: Iterable[int], *, tenant_id:
     return {row["id"]: row["name"] for row in rows}
 
 
+async def find_many(connection: Connection, job_ids: Iterable[int]) -> list[Record]:
+    """Whose jobs these are, and their names: of all tenants, for those who serve all of them."""
+    return await load("jobs/names_of_all").fetch(connection, jobs=list(job_ids))
+
+
 async def all_names(connection: Connection, *, tenant_id: int) -> dict[int, str]:
     """The jobs there are, by id."""
     rows = await load("jobs/ids").fetch(connection, tenant=tenant_id, count=MOST_JOBS)
@@ -137,7 +142,7 @@ def _no_such_job(name: str, known: Iterable[str]) -> JobNotFound:
     return JobNotFound(
         f"There is no job named {shortened(name)}.",
         hint=did_you_mean(name, known)
-        or "Jobs appear when an application that defines them starts a worker or submits a run.",
+        or "Jobs appear when an application that defines them starts a worker, or submits a run of them for a tenant.",
         field="job",
         value=name,
     )
@@ -163,6 +168,25 @@ async def lines(connection: Connection, *, tenant_id: int) -> dict[Line, int]:
     """Every line there is, with its number."""
     rows = await load("jobs/lines").fetch(connection, tenant=tenant_id)
     return {Line.of(row["queue"], row["labels"]): row["id"] for row in rows}
+
+
+class TenantLine(NamedTuple):
+    """A line, its number, and whose it is."""
+
+    number: int
+    line: Line
+    tenant_id: int
+    tenant: str
+    weight: int  # of the tenant
+
+
+async def all_lines(connection: Connection) -> list[TenantLine]:
+    """Every line of every tenant: for those who serve all of them."""
+    rows = await load("jobs/all_lines").fetch(connection)
+    return [
+        TenantLine(row["id"], Line.of(row["queue"], row["labels"]), row["tenant_id"], row["tenant"], row["weight"])
+        for row in rows
+    ]
 
 
 async def open_lines(connection: Connection, wanted: Iterable[Line], *, tenant_id: int) -> dict[Line, int]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from contextvars import Context
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 import structlog
 
 from mainspring.model.admission import LimitReached
-from mainspring.model.backlog import CapRule
 from mainspring.model.concurrency import (
     HIGH_MARK,
     ONE_AT_A_TIME,
@@ -20,6 +20,7 @@ from mainspring.model.concurrency import (
     OnDead,
     Order,
     RuleBook,
+    TenantRules,
     home_of_gate,
     is_mark,
     rule_id,
@@ -27,7 +28,7 @@ from mainspring.model.concurrency import (
 )
 from mainspring.model.ids import lane_of
 from mainspring.model.rate import Rate
-from mainspring.store import chains, declaring, notify, openings
+from mainspring.store import backlog_caps, chains, declaring, notify, openings
 from mainspring.store.declaring import revision_locked
 from mainspring.store.failures import ALL_DATABASE_ERRORS
 from mainspring.store.statements import load
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from mainspring.clock import Clock
-    from mainspring.model.breaker import ProbeProgress
+    from mainspring.model.breaker import BreakerRule, ProbeProgress
     from mainspring.store.connection import Connection, Record
     from mainspring.store.database import Database
     from mainspring.store.declaring import Subject
@@ -48,6 +49,7 @@ log = structlog.get_logger()
 REMEMBERED_SECONDS, STALE_SECONDS = 0.5, 1.0
 COUNTED = 10_000  # of each limit, in each lane
 HOLDERS_SHOWN = 1_000
+LOOKED_AT = 2_000  # gates in one lane, in one statement
 NOBODY = RuleBook()
 
 
@@ -56,17 +58,40 @@ NOBODY = RuleBook()
 
 async def book(connection: Connection, *, tenant_id: int, known: RuleBook = NOBODY) -> RuleBook:
     """The limits, caps and breakers of a tenant, and jobs that others follow: those known, unless one was written."""
-    revision = str(await load("limits/revision").fetchval(connection))
-    if known is not NOBODY and revision == known.revision:
+    written = await revision(connection)
+    if known is not NOBODY and written == known.revision:
         return known
-    rows = await load("limits/book").fetch(connection, tenant=tenant_id)
-    breakers = await openings.rules(connection, tenant_id=tenant_id)
-    opened = await openings.of_tenant(connection, tenant_id=tenant_id) if breakers else []
+    return (await _books(connection, tenant_id, written)).get(tenant_id) or RuleBook(revision=written)
+
+
+async def tenant_rules(connection: Connection, *, known: TenantRules) -> TenantRules:
+    """The same for all tenants at once."""
+    written = await revision(connection)
+    return known if written == known.revision else TenantRules(written, await _books(connection, None, written))
+
+
+async def _books(connection: Connection, tenant_id: int | None, written: str) -> dict[int, RuleBook]:
+    """By tenant, of one or of all: those who have something. Read after the revision, so never older than that."""
+    rules: defaultdict[int, list[LimitRule]] = defaultdict(list)
+    breakers: defaultdict[int, list[BreakerRule]] = defaultdict(list)
+    for row in await load("limits/book").fetch(connection, tenant=tenant_id):
+        rules[row["tenant_id"]].append(rule_of(row))
+    for rule in await openings.rules(connection, tenant_id=tenant_id):
+        breakers[rule.tenant_id].append(rule)
+    opened = await openings.by_tenant(connection, tenant_id=tenant_id) if breakers else {}
     followed = await chains.upstreams(connection, tenant_id=tenant_id)
-    caps = await load("backlog/book").fetch(connection, tenant=tenant_id)
-    return RuleBook(
-        (rule_of(row) for row in rows), revision, breakers, opened, followed, caps=(cap_of(row) for row in caps)
-    )
+    caps = await backlog_caps.in_force(connection, tenant_id=tenant_id)
+    return {
+        tenant: RuleBook(
+            rules.get(tenant, ()),
+            written,
+            breakers.get(tenant, ()),
+            opened.get(tenant, ()),
+            frozenset(followed.get(tenant, ())),
+            caps=caps.get(tenant, ()),
+        )
+        for tenant in {*rules, *breakers, *followed, *caps}
+    }
 
 
 def rule_of(row: Record) -> LimitRule:
@@ -82,10 +107,6 @@ def rule_of(row: Record) -> LimitRule:
         rate=None if row["rate"] is None else Rate(row["rate"], row["burst"]),
         share=row["share"],
     )
-
-
-def cap_of(row: Record) -> CapRule:
-    return CapRule(row["id"], LimitScope(row["scope"]), row["name"], row["key"])
 
 
 async def listed(connection: Connection, *, tenant_id: int) -> list[Record]:
@@ -115,9 +136,32 @@ async def waiting_gates(connection: Connection, lane: int, after: str, count: in
     return [row["gate"] for row in rows]
 
 
-async def lanes_with_gates(connection: Connection, lanes: int) -> list[int]:
-    rows = await load("limits/lanes_with_gates").fetch(connection, lanes=connection.reach.lanes(range(lanes)))
-    return sorted(row["lane"] for row in rows)
+class OpenGates(NamedTuple):
+    """Gates at which somebody may pass, and where to go on looking: empty, if that was all."""
+
+    gates: list[str]
+    after: str
+
+
+async def open_gates(connection: Connection, lane: int, after: str, before: str, most: int) -> OpenGates:
+    """Some of the gates between two at which runs wait in a lane, but for those where all slots are given out.
+
+    Whoever releases counts again, under a lock: this only saves doing so where nobody can pass.
+    """
+    row = await load("limits/open_gates").fetchrow(connection, lane=lane, after=after, before=before, count=LOOKED_AT)
+    assert row is not None
+    gates: list[str] = row["gates"]
+    return OpenGates(gates[:most], gates[most - 1] if len(gates) > most else row["last"] or "")
+
+
+async def revision(connection: Connection) -> str:
+    """Another one whenever a limit or breaker was written."""
+    return str(await load("limits/revision").fetchval(connection))
+
+
+async def in_force(connection: Connection) -> list[LimitRule]:
+    """All limits, and where breakers are open, whoever's they are."""
+    return [rule_of(row) for row in await load("limits/in_force").fetch(connection)]
 
 
 async def forget_full_buckets(connection: Connection, lane: int) -> None:
@@ -225,10 +269,10 @@ async def put(
     reason: str,
 ) -> None:
     """Set a limit, inside a transaction. In force at its COMMIT."""
-    revision = await revision_locked(connection)
+    unused = await revision_locked(connection)
     number = await load("limits/put").fetchval(
         connection,
-        id=revision,  # no limit ever had it: numbers are part of the gates that runs carry
+        id=unused,  # no limit ever had it: numbers are part of the gates that runs carry
         tenant=tenant_id,
         scope=subject.scope.value,
         name=subject.name,

@@ -48,15 +48,25 @@ def opening_of(row: Record) -> Opening:
     )
 
 
-async def rules(connection: Connection, *, tenant_id: int) -> list[BreakerRule]:
-    """The breakers of a tenant, as those need them who apply them."""
-    rows = await load("breakers/list").fetch(connection, tenant=tenant_id)
-    return [BreakerRule(row["id"], row["job"], breaker_of(row)) for row in rows]
+def rule_of(row: Record) -> BreakerRule:
+    return BreakerRule(row["id"], row["tenant_id"], row["job"], breaker_of(row))
+
+
+async def rules(connection: Connection, *, tenant_id: int | None) -> list[BreakerRule]:
+    """The breakers of a tenant, or of all tenants, as those need them who apply them."""
+    return [rule_of(row) for row in await load("breakers/list").fetch(connection, tenant=tenant_id)]
 
 
 async def of_tenant(connection: Connection, *, tenant_id: int) -> list[Opening]:
-    rows = await load("breakers/openings").fetch(connection, tenant=tenant_id)
-    return [opening_of(row) for row in rows]
+    return (await by_tenant(connection, tenant_id=tenant_id)).get(tenant_id, [])
+
+
+async def by_tenant(connection: Connection, *, tenant_id: int | None) -> dict[int, list[Opening]]:
+    """Of one tenant, or of all."""
+    found: defaultdict[int, list[Opening]] = defaultdict(list)
+    for row in await load("breakers/openings").fetch(connection, tenant=tenant_id):
+        found[row["tenant_id"]].append(opening_of(row))
+    return found
 
 
 # ── releasing ───────────────────────────────────────────────────────────────────────────────────────────────────

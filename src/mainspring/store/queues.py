@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from mainspring.model.admission import Pause
-from mainspring.model.capacity import LineLoad, Queue, Room, Sample, lacking_slots, measured
+from mainspring.model.capacity import (
+    NOTHING_LATER,
+    Later,
+    LineLoad,
+    Queue,
+    Room,
+    Sample,
+    lacking_slots,
+    measured,
+    per_second,
+)
 from mainspring.model.ids import HOMES, home_of
 from mainspring.model.line import Line
 from mainspring.model.run import PRIORITIES
+from mainspring.store.runs import lines_in_use
 from mainspring.store.statements import load
 
 if TYPE_CHECKING:
@@ -27,7 +40,8 @@ WINDOW_SECONDS = 60.0  # over which rates are measured
 async def queues(connection: Connection, *, tenant_id: int) -> list[Queue]:
     """Every queue with its depth, its rates and the slots it wants."""
     rows = await _depths(connection, tenant_id)
-    lines = await _lines(connection, rows)
+    later = await _later(connection, None, tenant_id)
+    lines = [replace(line, later=later.get(line.id, NOTHING_LATER)) for line in await _lines(connection, rows)]
     rooms = (await _rooms(connection)).values()
     decided = {row["queue"]: {name: row[name] for name in ("paused_at", "paused_by", "pause_reason")} for row in rows}
     return [
@@ -37,18 +51,29 @@ async def queues(connection: Connection, *, tenant_id: int) -> list[Queue]:
 
 
 async def wanted_slots(
-    connection: Connection, names: Sequence[str], ours: Sequence[UUID], *, tenant_id: int, labels: Sequence[str] = ()
+    connection: Connection, names: Sequence[str], ours: Sequence[UUID], *, labels: Sequence[str] = ()
 ) -> int:
-    """How many slots are wanted of us: by the lines that we serve, less what other workers have for them."""
-    rows = await _depths(connection, tenant_id)
-    paused = {row["queue"] for row in rows if row["paused_at"] is not None}
+    """How many slots are wanted of us: by the lines of all tenants that we serve, less what other workers have."""
+    rows = await _depths(connection, None)
+    paused = {row["line_id"] for row in rows if row["paused_at"] is not None}
     served: dict[tuple[str, frozenset[str]], list[LineLoad]] = {}
     for line in await _lines(connection, rows):
-        if line.queue in names and line.queue not in paused and line.labels <= {*labels}:
+        if line.queue in names and line.id not in paused and line.labels <= {*labels}:
             served.setdefault((line.queue, line.labels), []).append(line)
     wanted = {place: measured(lines, slots=0).wanted_slots for place, lines in served.items()}
     rooms = await _rooms(connection)
     return lacking_slots(wanted, [room for worker_id, room in rooms.items() if worker_id not in ours])
+
+
+async def loads_by_tenant(connection: Connection, tenant_id: int | None = None) -> dict[int, tuple[int, int]]:
+    """How many runs are in line, counted up to a bound, and how many workers hold: of each tenant that has lines."""
+    rows, loads = await _depths(connection, tenant_id), defaultdict[int, list[Sample]](list)
+    tallies = await _tallies(connection)
+    for row in rows:
+        loads[row["tenant_id"]].append(_sample(row, tallies))
+    return {
+        tenant: (sum(each.depth for each in some), sum(each.holding for each in some)) for tenant, some in loads.items()
+    }
 
 
 async def take_samples(connection: Connection) -> bool:
@@ -70,9 +95,18 @@ async def take_samples(connection: Connection) -> bool:
     return True
 
 
+async def add_promotions(connection: Connection, promoted: Mapping[int, int]) -> None:
+    """A keeper says how many runs of each line it has promoted since it last did."""
+    if promoted:
+        await load("queues/add_promotions").execute(
+            connection, lane=SAMPLES_LANE, lines=list(promoted), runs=list(promoted.values())
+        )
+
+
 async def tidy(connection: Connection) -> None:
     """Forget samples that are too old to be compared with, and add up what workers long gone have done."""
     await load("queues/forget_samples").execute(connection, lane=SAMPLES_LANE, window=WINDOW_SECONDS * 2)
+    await load("queues/forget_promotions").execute(connection, lane=SAMPLES_LANE, window=WINDOW_SECONDS * 2)
     for lane in HOMES:
         await load("queues/fold_tallies").execute(connection, lane=lane)
 
@@ -121,8 +155,35 @@ async def finished_per_s(connection: Connection, line_id: int) -> float | None:
     return float(max(0, now["finished"] - then.finished) / then.age)
 
 
+async def later_of(connection: Connection, queue: str, *, tenant_id: int) -> tuple[int, float | None]:
+    """How many runs of a queue wait for their time, and how many of them were promoted per second, lately."""
+    own, earlier = await _later(connection, queue, tenant_id), await _earlier(connection)
+    rates = [per_second(line.promoted, earlier.get(line_id)) for line_id, line in own.items()]
+    known = [rate for rate in rates if rate is not None]
+    return sum(line.scheduled for line in own.values()), sum(known) if known else None
+
+
+async def _later(connection: Connection, queue: str | None, tenant_id: int) -> dict[int, Later]:
+    """What waits for its time in each line."""
+    rows = await load("queues/scheduled").fetch(connection, tenant=tenant_id, queue=queue, bound=COUNTED)
+    promoted = {
+        row["line_id"]: row["runs"]
+        for row in await load("queues/promotions").fetch(connection, lane=SAMPLES_LANE, window=WINDOW_SECONDS)
+    }
+    return {row["line_id"]: Later(scheduled=row["scheduled"], promoted=promoted.get(row["line_id"], 0)) for row in rows}
+
+
 async def _depths(connection: Connection, tenant_id: int | None) -> list[Record]:
-    return await load("queues/depths").fetch(connection, tenant=tenant_id, bound=COUNTED, priorities=list(PRIORITIES))
+    in_use = None if tenant_id is not None else await _in_use(connection)
+    return await load("queues/depths").fetch(
+        connection, tenant=tenant_id, bound=COUNTED, priorities=list(PRIORITIES), in_use=in_use
+    )
+
+
+async def _in_use(connection: Connection) -> list[int] | None:
+    """The lines with runs, of all tenants; None if that is not known: then each is looked at."""
+    pairs = await lines_in_use(connection)
+    return None if pairs is None else sorted({line for _, line in pairs})
 
 
 async def _rooms(connection: Connection) -> dict[UUID, Room]:

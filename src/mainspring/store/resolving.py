@@ -25,10 +25,12 @@ from mainspring.store.connection import transaction
 from mainspring.store.statements import load
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from uuid import UUID
 
     from mainspring.store.connection import Connection, Record
+
+    PassOn = Callable[[Iterable[notify.WakeUp]], list[notify.WakeUp]]
 
 MOST_NEWS = 1_000  # per transaction: it locks a lane
 
@@ -61,13 +63,8 @@ class Resolved(NamedTuple):
 NOTHING = Resolved([], set(), set(), 0)
 
 
-async def lanes_to_look_at(connection: Connection, lanes: int) -> list[int]:
-    rows = await load("dependencies/lanes_to_look_at").fetch(connection, lanes=connection.reach.lanes(range(lanes)))
-    return sorted(row["lane"] for row in rows)
-
-
-async def resolve(connection: Connection, lane: int, quietener: notify.Quietener | None = None) -> Resolved:
-    """Tell those that wait for runs of a lane which of these have ended.
+async def resolve(connection: Connection, lane: int, pass_on: PassOn = list) -> Resolved:
+    """Tell those that wait for runs of a lane which of these have ended; `pass_on` says which wake-ups are sent.
 
     What led to their release is forgotten after it: whoever waited for ten thousand runs is on its way meanwhile.
     """
@@ -80,8 +77,7 @@ async def resolve(connection: Connection, lane: int, quietener: notify.Quietener
         told = await _tell(connection, lane, news) if news else Told(NOTHING, set())
         of_fan_outs = [row for row in rows if row["is_of_fan_out"]]
         joined = await fan_outs.join(connection, lane, of_fan_outs) if of_fan_outs else fan_outs.NOTHING
-    wake_ups = told.resolved.wake_ups
-    notify.send(connection, wake_ups if quietener is None else quietener.pass_on(wake_ups))
+    notify.send(connection, pass_on(told.resolved.wake_ups))
     await _forget(connection, lane, told.by_lane())
     asked = await fan_outs.abandon(connection, lane, joined.over)
     is_more = len(rows) == MOST_NEWS or checked == MOST_NEWS or joined.ended or joined.over

@@ -14,13 +14,15 @@ from mainspring.store.instants import EPOCH
 from mainspring.store.statements import load
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from datetime import datetime
     from uuid import UUID
 
     from mainspring.store.connection import Connection, Record
 
 LONG_AGO = EPOCH  # before anything was due
+MOST_PAIRS = 20_000  # of lane and line, in one statement
+BEFORE_ALL, AFTER_ALL = (-1, -1), (2**31 - 1, 2**15 - 1)  # line, lane
 
 
 async def find(connection: Connection, run_id: UUID, *, tenant_id: int) -> Record | None:
@@ -169,10 +171,42 @@ async def waiting_lines(connection: Connection, pairs: Sequence[tuple[int, int]]
     return await load("runs/waiting_lines").fetch(connection, lanes=lanes, lines=lines, priorities=PRIORITIES)
 
 
-async def lines_to_rerank(connection: Connection, lanes: int, ahead_seconds: float) -> list[Record]:
-    """Pairs of lane and line with runs whose rank the clock has passed before it was set back."""
+async def lines_in_use(
+    connection: Connection, passing_over: Collection[tuple[int, int]] = ()
+) -> list[tuple[int, int]] | None:
+    """Pairs of lane and line with runs, of all tenants, without some: nothing of those is touched.
+
+    None on a Citus cluster, where one statement cannot tell: look at all there are.
+    """
+    if connection.is_distributed:
+        return None
+    found: list[tuple[int, int]] = []
+    while len(some := await _lines_in_use(connection, {*passing_over, *found})) == MOST_PAIRS:
+        found += some
+    return found + some
+
+
+async def _lines_in_use(connection: Connection, passing_over: Collection[tuple[int, int]]) -> list[tuple[int, int]]:
+    known = sorted((line, lane) for lane, line in passing_over)
+    after, until = [BEFORE_ALL, *known], [*known, AFTER_ALL]
+    rows = await load("runs/lines_in_use").fetch(
+        connection,
+        after_lines=[line for line, _ in after],
+        after_lanes=[lane for _, lane in after],
+        until_lines=[line for line, _ in until],
+        until_lanes=[lane for _, lane in until],
+        count=MOST_PAIRS,
+    )
+    return [(row["lane"], row["line"]) for row in rows]
+
+
+async def lines_to_rerank(
+    connection: Connection, pairs: Sequence[tuple[int, int]], ahead_seconds: float
+) -> list[Record]:
+    """Which of these pairs of lane and line have runs whose rank the clock has passed before it was set back."""
+    lanes, lines = [lane for lane, _ in pairs], [line for _, line in pairs]
     return await load("runs/lines_to_rerank").fetch(
-        connection, lanes=connection.reach.lanes(range(lanes)), priorities=PRIORITIES, ahead=_micros(ahead_seconds)
+        connection, lanes=lanes, lines=lines, priorities=PRIORITIES, ahead=_micros(ahead_seconds)
     )
 
 
@@ -197,9 +231,9 @@ class HeldGroup(NamedTuple):
     line: Line
 
 
-async def lanes_with_held(connection: Connection, lanes: int) -> list[int]:
-    rows = await load("runs/lanes_with_held").fetch(connection, lanes=connection.reach.lanes(range(lanes)))
-    return [row["lane"] for row in rows]
+async def lanes_to_keep(connection: Connection, lanes: int) -> list[Record]:
+    """What there is for keepers to look after, in each lane that has something."""
+    return await load("runs/lanes_to_keep").fetch(connection, lanes=connection.reach.lanes(range(lanes)))
 
 
 async def held_groups(connection: Connection, lane: int) -> list[HeldGroup]:

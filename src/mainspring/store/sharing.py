@@ -61,7 +61,7 @@ async def admit(connection: Connection, number: str, lanes: int) -> Admitted:
     """Release whose turn it is, inside a transaction."""
     home = home_of_gate(number, lanes)
     if await load("limits/lock_gates").fetchrow(connection, lane=home) is None:
-        return NOBODY._replace(later={number: TICK_SECONDS})  # somebody else is at it
+        return NOBODY._replace(later={number: TICK_SECONDS}, busy=frozenset([number]))  # somebody else is at it
     limit = await _limit(connection, home, number, lanes)
     window, after = await _remembered(connection, limit)
     if limit.shares_workers and 0 < limit.now - window.at < LOOK_SECONDS / 2:

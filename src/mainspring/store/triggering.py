@@ -5,6 +5,9 @@ that follow are made of it, after COMMIT: `trigger_runs` deletes the news and in
 inserts only what follows from news that it has deleted. So of two that act at once, one submits; who dies before COMMIT
 has done nothing, and after it everything. A hint makes it quick, and the keeper looks now and then
 (`keeper/follower.py`).
+
+Nobody could be told of a refusal, so backlogs with caps refuse none of these runs: they are entered there as those of a
+caller's transaction are, and counted by whoever submits next, or by the keeper.
 """
 
 from __future__ import annotations
@@ -18,13 +21,15 @@ import msgspec
 from mainspring.errors import InvalidInput, NotFound
 from mainspring.model.actor import Actor
 from mainspring.model.chain import MAX_DEPTH, depth_of, headers_after, payload_after
+from mainspring.model.concurrency import caps_of
 from mainspring.model.dependency import Condition, Met, Otherwise, met
 from mainspring.model.ids import lane_of
 from mainspring.model.job import definition_of
 from mainspring.model.lifecycle import State
 from mainspring.model.options import NO_OPTIONS
 from mainspring.model.template import Numbers, template_of
-from mainspring.store import jobs, notify
+from mainspring.store import backlog, backlog_caps, jobs, notify
+from mainspring.store.connection import transaction
 from mainspring.store.failures import ALL_DATABASE_ERRORS
 from mainspring.store.history import recorded_since
 from mainspring.store.statements import load
@@ -35,6 +40,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
 
+    from mainspring.model.backlog import CapRule
     from mainspring.model.run import NewRun
     from mainspring.model.template import Template
     from mainspring.store.connection import Connection, Record
@@ -55,13 +61,8 @@ class Triggered(NamedTuple):
 NOTHING = Triggered([], False)
 
 
-async def lanes_with_news(connection: Connection, lanes: int) -> list[int]:
-    rows = await load("chains/lanes_with_news").fetch(connection, lanes=connection.reach.lanes(range(lanes)))
-    return sorted(row["lane"] for row in rows)
-
-
-async def trigger(connection: Connection, lane: int) -> Triggered:
-    """Submit what follows from the ends of runs of a lane."""
+async def trigger(connection: Connection, lane: int, lanes: int) -> Triggered:
+    """Submit what follows from the ends of runs of a lane, of so many as there are."""
     news = await load("chains/news").fetch(connection, lane=lane, count=MOST_NEWS)
     if not news:
         return NOTHING
@@ -76,6 +77,26 @@ async def trigger(connection: Connection, lane: int) -> Triggered:
         for chain in following[each["job_id"]]:
             if _is_met(chain, each):
                 building.add(each, chain, ended.get(each["news"]))
+    submitted = await _submit_and_enter(connection, lane, told, building, lanes)
+    is_more = len(told) < len(news) or len(news) == MOST_NEWS
+    return Triggered(building.wake_ups(submitted), is_more)
+
+
+async def _submit_and_enter(
+    connection: Connection, lane: int, told: Sequence[Record], building: Building, lanes: int
+) -> set[UUID]:
+    """Submit the runs; where they wait in backlogs with caps, with their entries there."""
+    if not building.capped:
+        return await _submit(connection, lane, told, building)
+    async with transaction(connection):
+        submitted = await _submit(connection, lane, told, building)
+        own = {run_id: run for run_id, run in building.capped.items() if run_id in submitted}
+        await backlog.enter_uncounted(connection, backlog.entries_of(own.keys(), own.values()), lanes)
+    return submitted
+
+
+async def _submit(connection: Connection, lane: int, told: Sequence[Record], building: Building) -> set[UUID]:
+    """Answers with those whose news we were the first to take."""
     rows = await load("chains/trigger").fetch(
         connection,
         lane=lane,
@@ -84,8 +105,7 @@ async def trigger(connection: Connection, lane: int) -> Triggered:
         items=msgspec.json.encode(building.items).decode(),
         refusals=msgspec.json.encode(building.refusals).decode(),
     )
-    is_more = len(told) < len(news) or len(news) == MOST_NEWS
-    return Triggered(building.wake_ups({row["id"] for row in rows}), is_more)
+    return {row["id"] for row in rows}
 
 
 Following = defaultdict[int, list["Record"]]  # by the job that has ended, what follows
@@ -121,14 +141,17 @@ Templates = dict[tuple[int, str], "Template | str"]  # by the job that has ended
 
 async def _templates(connection: Connection, following: Following, news: Sequence[Record]) -> Templates:
     tenants = {each["job_id"]: each["tenant_id"] for each in news}
+    caps = {
+        each: (await backlog_caps.in_force(connection, tenant_id=each)).get(each, []) for each in set(tenants.values())
+    }
     found: Templates = {}
     for chain in _all(following):
-        job_id = chain["job_id"]
-        found[job_id, chain["downstream"]] = await _template(connection, chain, tenants[job_id])
+        job_id, tenant_id = chain["job_id"], tenants[chain["job_id"]]
+        found[job_id, chain["downstream"]] = await _template(connection, chain, caps[tenant_id], tenant_id)
     return found
 
 
-async def _template(connection: Connection, chain: Record, tenant_id: int) -> Template | str:
+async def _template(connection: Connection, chain: Record, caps: Sequence[CapRule], tenant_id: int) -> Template | str:
     """As whoever submits a run by its job's name; limits are looked at by whoever claims it.
 
     A job that follows others is not unique: if it has become so, its chain is about to be removed.
@@ -143,7 +166,9 @@ async def _template(connection: Connection, chain: Record, tenant_id: int) -> Te
         return str(error)
     numbers = Numbers(reference.id, reference.version, line_id)
     actor = Actor(tenant_id, f"after {chain['upstream']}")
-    return template_of(definition, NO_OPTIONS, numbers, actor=actor, trace={})._replace(uniqueness=None)
+    own_caps = caps_of(caps, definition.name, definition.line.queue)
+    template = template_of(definition, NO_OPTIONS, numbers, actor=actor, trace={}, caps=own_caps)
+    return template._replace(uniqueness=None)
 
 
 class Building:
@@ -154,6 +179,7 @@ class Building:
         self._templates = templates
         self.items: list[Item] = []
         self.refusals: list[Item] = []
+        self.capped: dict[UUID, NewRun] = {}  # those that wait in backlogs with caps
         self.bytes = 0
 
     def add(self, news: Record, chain: Record, ended: Record | None) -> None:
@@ -166,9 +192,16 @@ class Building:
         else:
             # Without a result in history its argument is left out: the worker says then that it is missing.
             result = None if ended is None else ended["result"]
-            run = template.filled(b"{}" if ended is None else payload_after(chain["argument"], result))
-            self.bytes += len(run.payload)
-            self.items.append(_item(news, run, headers_after(news["run_id"], headers), self._new_id(news["now"])))
+            payload = b"{}" if ended is None else payload_after(chain["argument"], result)
+            run = template.filled(payload, is_accepted=True)
+            self._append(news, run, headers_after(news["run_id"], headers))
+
+    def _append(self, news: Record, run: NewRun, headers: Mapping[str, str]) -> None:
+        run_id = self._new_id(news["now"])
+        self.bytes += len(run.payload)
+        self.items.append(_item(news, run, headers, run_id))
+        if run.backlog is not None:
+            self.capped[run_id] = run
 
     def _new_id(self, now: datetime) -> UUID:
         return new_run_ids(1, self._lane, now)[0]

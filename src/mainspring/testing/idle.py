@@ -82,7 +82,7 @@ async def working(app: Mainspring, queues: Iterable[str] | None) -> AsyncIterato
         lease_time=LEASE_SECONDS,
     )
     async with AsyncExitStack() as ending:
-        worker = await wiring.start_worker(store, app.registry, settings, clock=app.clock)
+        worker = await wiring.start_worker(store, app.registry, settings, clock=app.clock, tenant=app.tenant)
         ending.push_async_callback(worker.drain, grace=0.0)
         connection = await store.database.connect("run until idle")
         ending.push_async_callback(connection.close)
@@ -92,7 +92,7 @@ async def working(app: Mainspring, queues: Iterable[str] | None) -> AsyncIterato
 async def _all_labels(app: Mainspring, store: wiring.Store) -> tuple[str, ...]:
     """Whatever a run may require, this worker has it."""
     async with store.database.acquire() as connection:
-        lines = {*await jobs.lines(connection, tenant_id=app.actor.tenant), *app.registry.lines}
+        lines = {*(each.line for each in await jobs.all_lines(connection)), *app.registry.lines}
     return tuple({label for line in lines for label in line.labels})
 
 
@@ -117,7 +117,6 @@ class WaitingWork:
     ) -> None:
         self._submitter = submitter
         self._clock = app.clock
-        self._tenant_id = app.actor.tenant
         self._worker = worker
         self._connection = connection
         self._lanes = lanes
@@ -155,6 +154,7 @@ class WaitingWork:
         await self._until_quiet()
         has_resolved = await self._resolver.step(self._connection) == 0.0
         has_followed = await self._follower.step(self._connection) == 0.0
+        self._gatekeeper.forget()  # look at all gates: it may have just done so, and rest
         has_passed = await self._gatekeeper.step(self._connection) == 0.0
         is_due = await self._promote()
         await self._releaser.step(self._connection)
@@ -180,7 +180,7 @@ class WaitingWork:
 
     async def _stir(self) -> bool:
         """Tell the worker which lines have something in them."""
-        self._worker.parts.lines.learn(await jobs.lines(self._connection, tenant_id=self._tenant_id))
+        self._worker.parts.lines.learn(await jobs.all_lines(self._connection))
         pairs = [(lane, line) for lane in range(self._lanes) for line in self._worker.parts.lines]
         rows = [row for row in await runs.waiting_lines(self._connection, pairs) if row["seconds"] <= 0]
         await self._notice((row["lane"], row["line"]) for row in rows)

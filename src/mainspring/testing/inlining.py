@@ -211,6 +211,7 @@ class _Attempt:
         self._job = job
         self._environment = app.registry.environment
         self.context = Context(
+            tenant=job.app.tenant,
             run_id=self.run_id,
             job=job.name,
             attempt=1,
@@ -232,6 +233,10 @@ class _Attempt:
 
         handler = self._job.handler
         return await self._environment.around_one(handler.arguments.injected.values(), call_through, with_hooks=False)
+
+    @property
+    def tenant(self) -> None:
+        """Whoever the application acts for: there is no run of anybody's."""
 
     @property
     def speaker(self) -> _Attempt | None:

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from mainspring.errors import InvalidInput
+from mainspring.model.actor import DEFAULT_TENANT_NAME
 from mainspring.wiring.heartbeats import heartbeat_link
 from mainspring.wiring.worker import start_worker
 from mainspring.worker.heartbeats import HeartbeatLoop
@@ -32,6 +33,7 @@ async def worker_in_process(
     *,
     clock: Clock,
     isolation: Callable[[], Isolation] | None = None,
+    tenant: str = DEFAULT_TENANT_NAME,
 ) -> AsyncIterator[None]:
     """Execute runs here for as long as this lasts; what runs at its end has the settings' grace to finish.
 
@@ -46,7 +48,7 @@ async def worker_in_process(
 
     def start() -> Awaitable[RunningWorker]:
         own = None if isolation is None else isolation()
-        return start_worker(store, registry, settings, clock=clock, isolation=own)
+        return start_worker(store, registry, settings, clock=clock, isolation=own, tenant=tenant)
 
     worker = InProcessWorker(start=start, heartbeats_for=heartbeats_for, grace=settings.grace)
     running = asyncio.create_task(worker.run())

@@ -9,6 +9,7 @@ from mainspring.keeper.expirer import Expirer
 from mainspring.keeper.follower import Follower
 from mainspring.keeper.gatekeeper import Gatekeeper
 from mainspring.keeper.keeper import Keeper
+from mainspring.keeper.look import Look
 from mainspring.keeper.partitioner import Partitioner
 from mainspring.keeper.promoter import Promoter
 from mainspring.keeper.pruner import Pruner
@@ -36,26 +37,32 @@ class KeeperHints(NamedTuple):
 
 
 def keeper(database: Database, lanes: int, clock: Clock) -> tuple[Keeper, KeeperHints]:
-    gatekeeper = Gatekeeper(lanes=lanes, clock=clock)
+    look = Look(lanes=lanes, clock=clock)
+    gatekeeper = Gatekeeper(lanes=lanes, clock=clock, look=look)
 
     def hint(gates: Iterable[str]) -> None:
         gatekeeper.hint(gates)
         keeping.wake(gatekeeper)
 
     promoter = Promoter(lanes=lanes, clock=clock, heard_of_gates=hint)
-    resolver = Resolver(lanes=lanes, clock=clock, heard_of_gates=hint)
+    resolver = Resolver(lanes=lanes, clock=clock, heard_of_gates=hint, look=look)
+
+    def hear_of_dependencies() -> None:
+        look.forget()  # it may be older than what we heard of
+        keeping.wake(resolver)
+
     duties: list[Duty] = [
         Partitioner(),
         promoter,
         gatekeeper,
         resolver,
-        Follower(lanes=lanes, clock=clock),
-        Releaser(lanes=lanes, clock=clock),
+        Follower(lanes=lanes, clock=clock, look=look),
+        Releaser(lanes=lanes, clock=clock, look=look),
         Rescuer(lanes=lanes, clock=clock),
         Expirer(lanes=lanes),
         Reranker(lanes=lanes, clock=clock),
-        BacklogKeeper(lanes=lanes),
-        Sampler(),
+        BacklogKeeper(lanes=lanes, look=look),
+        Sampler(promoter.take_promoted),
         Sweeper(lanes=lanes),
         Pruner(lanes=lanes),
     ]
@@ -64,4 +71,4 @@ def keeper(database: Database, lanes: int, clock: Clock) -> tuple[Keeper, Keeper
         clock=clock,
         duties=duties,
     )
-    return keeping, KeeperHints(lambda: keeping.wake(promoter), lambda: keeping.wake(resolver))
+    return keeping, KeeperHints(lambda: keeping.wake(promoter), hear_of_dependencies)

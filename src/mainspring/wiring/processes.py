@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from mainspring.clock import SystemClock
-from mainspring.model.actor import DEFAULT_TENANT
 from mainspring.store.migrate import check_server
 from mainspring.wiring.heartbeats import heartbeat_link
 from mainspring.wiring.location import DatabaseLocation
@@ -110,7 +109,6 @@ def supervisor(
         database=store.database,
         link=heartbeat_link(store.database, clock, settings),
         clock=clock,
-        tenant_id=DEFAULT_TENANT,
         lanes=store.lanes,
         settings=settings,
         command=command,

@@ -37,6 +37,7 @@ from mainspring.control.schedules import Schedules
 from mainspring.control.schedules_of_named_jobs import SchedulesOfNamedJobs
 from mainspring.control.submissions import Submissions
 from mainspring.control.submitter import Submitter
+from mainspring.control.tenants import Tenants
 from mainspring.control.watching import Watching
 from mainspring.scheduler.templates import Templates
 from mainspring.store.limits import RuleBooks
@@ -73,6 +74,7 @@ class Services:
     breakers: Breakers
     backlogs: Backlogs
     workers: Workers
+    tenants: Tenants
     operations: Operations
     schedules: Schedules
     schedules_of_named_jobs: SchedulesOfNamedJobs
@@ -215,6 +217,7 @@ def services(store: Store, clock: Clock, application: Application) -> Services:
         breakers=Breakers(database=database, lanes=lanes),
         backlogs=Backlogs(database=database, lanes=lanes, books=made.rule_books),
         workers=Workers(database=database),
+        tenants=Tenants(database=database),
         operations=made.operations,
         schedules=made.schedules,
         schedules_of_named_jobs=SchedulesOfNamedJobs(clock=clock, application=application, schedules=made.schedules),

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from mainspring.clock import SystemClock
-from mainspring.model.actor import DEFAULT_TENANT
+from mainspring.model.actor import DEFAULT_TENANT_NAME
 from mainspring.store.admission import Admitter
 from mainspring.store.failures import DATABASE_ERRORS
 from mainspring.store.link import Link
@@ -58,15 +58,14 @@ async def start_worker(
     worker_id: UUID | None = None,
     isolation: Isolation | None = None,
     announce: Callable[[float], None] = tell_nobody,
+    tenant: str = DEFAULT_TENANT_NAME,
 ) -> RunningWorker:
     """A worker that is registered and at work, with a keeper beside it if its settings say so; `drain` ends it.
 
     Without `isolation` no run has its own process. `announce` is told, on the monotonic clock, by when the handlers of
-    the worker have to be over.
+    the worker have to be over. Its jobs are registered for `tenant`; it serves all tenants.
     """
-    worker = WorkerIdentity(
-        id=worker_id or new_uuid(), tenant_id=DEFAULT_TENANT, lanes=store.lanes, clock=clock or SystemClock()
-    )
+    worker = WorkerIdentity(id=worker_id or new_uuid(), tenant=tenant, lanes=store.lanes, clock=clock or SystemClock())
     registration = Registration(
         worker=worker, database=store.database, registry=registry, settings=settings, version=VERSION
     )
@@ -108,7 +107,6 @@ class WorkerAssembly:
         keeping, hints = keeper(self.database, self.worker.lanes, self.worker.clock)
         reporter = Reporter(
             worker_id=self.worker.id,
-            tenant_id=self.worker.tenant_id,
             database=self.database,
             clock=self.worker.clock,
         )
@@ -116,13 +114,17 @@ class WorkerAssembly:
         leases, statistics, has_room = ActiveLeases(), LineStatistics(self.worker.id), asyncio.Event()
         attempt_log = AttemptLog(clock=self.worker.clock, leases=leases)
         admitter = Admitter(
-            database=self.database, clock=self.worker.clock, name="worker admit", lanes=self.worker.lanes
+            database=self.database,
+            clock=self.worker.clock,
+            name="worker admit",
+            lanes=self.worker.lanes,
+            heard_of_ready=lambda lane, line, priority: claimer.notice(lane, line, priority),  # which is made below
         )
-        gating = Gating(worker=self.worker, lines=self.registered.lines, handlers=self.registered.handlers)
+        gating = Gating(worker=self.worker, lines=self.registered.lines, jobs=self.registered.jobs)
         breakers = BreakerMonitor(
             worker=self.worker,
             database=self.database,
-            handlers=self.registered.handlers,
+            jobs=self.registered.jobs,
             gating=gating,
             heard_of_gates=admitter.hint,
         )
@@ -190,7 +192,7 @@ class WorkerAssembly:
 
     def _performer(self, reporter: Reporter) -> Performer:
         if self.isolation is not None and any(
-            handler.definition.isolated for handler in self.registered.handlers.values()
+            handler.definition.isolated for handler in self.registered.jobs.handlers.values()
         ):
             self.isolation.start()  # now rather than when the first run waits for it
         return Performer(
@@ -204,7 +206,7 @@ class WorkerAssembly:
         return Executor(
             worker=self.worker,
             settings=self.settings,
-            handlers=self.registered.handlers,
+            jobs=self.registered.jobs,
             lines=self.registered.lines,
             performer=performer,
             settle=flusher.add,

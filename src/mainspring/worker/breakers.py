@@ -26,7 +26,7 @@ from mainspring.model.lifecycle import Outcome
 from mainspring.model.payload import printable
 from mainspring.store import breakers
 from mainspring.store.breakers import MAX_ERROR_LENGTH, Gauge, Who
-from mainspring.store.columns import SPECIAL, AttemptRecord
+from mainspring.store.columns import JOB, SPECIAL, AttemptRecord
 from mainspring.store.failures import ALL_DATABASE_ERRORS
 from mainspring.store.instants import UNIX_TO_POSTGRES
 
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from mainspring.model.breaker import BreakerRule
-    from mainspring.model.concurrency import RuleBook
+    from mainspring.model.concurrency import TenantRules
     from mainspring.store.connection import Connection
     from mainspring.store.database import Database
     from mainspring.store.instants import Micros
     from mainspring.store.leases import Settled, Settlement
     from mainspring.worker.gating import Gating
     from mainspring.worker.registration import WorkerIdentity
-    from mainspring.worker.registry import Handler
+    from mainspring.worker.served_jobs import ServedJobs
     from mainspring.worker.successes import WholeLease
 
 log = structlog.get_logger()
@@ -80,21 +80,21 @@ class BreakerMonitor:
         *,
         worker: WorkerIdentity,
         database: Database,
-        handlers: Mapping[int, Handler],
+        jobs: ServedJobs,
         gating: Gating,
         heard_of_gates: Callable[[Iterable[str]], None],
     ) -> None:
-        self._who = Who(worker.tenant_id, f"worker {worker.id}")
+        self._name = f"worker {worker.id}"
         self._lanes = worker.lanes
         self._clock = worker.clock
         self._database = database
-        self._handlers = handlers
+        self._jobs = jobs
         self._gating = gating
         self._heard_of_gates = heard_of_gates
         self._tallies: dict[Gauge, Tally] = {}
-        self._succeeded: set[int] = set()  # openings whose probes have
-        self._book = gating.book
-        self._watched: dict[str, BreakerRule] = {}  # of jobs that are executed here
+        self._succeeded: dict[int, int] = {}  # openings whose probes have, and whose they are
+        self._learned_of = gating.rules, 0
+        self._watched: dict[int, BreakerRule] = {}  # by the numbers of jobs that are executed here
         self._has_something = asyncio.Event()
         self._is_urgent = asyncio.Event()
         self._flushing = asyncio.Lock()
@@ -103,7 +103,7 @@ class BreakerMonitor:
 
     def note(self, batch: list[Settled], settlement: Settlement) -> None:
         """These were settled."""
-        book = self._learned()
+        rules = self._learned()
         if not self._watched:
             return
         for each in batch:
@@ -111,13 +111,13 @@ class BreakerMonitor:
             if rule is None or each.record[_STARTED] is None:
                 continue
             if each.run_id in settlement.succeeded or each.record[_OUTCOME] == Outcome.SUCCEEDED:
-                self._note_success(book, rule, each.payload, each.record[_STARTED], each.gates)
+                self._note_success(rules, rule, each.payload, each.record[_STARTED], each.gates)
             elif each.run_id not in settlement.overruled:
-                self._note_failure(book, rule, each)
+                self._note_failure(rules, rule, each)
 
     def note_completed(self, leases: Iterable[WholeLease]) -> None:
         """All runs of these leases succeeded."""
-        book = self._learned()
+        rules = self._learned()
         if not self._watched:
             return
         counts_all = any(rule.breaker.counts_successes for rule in self._watched.values())
@@ -125,40 +125,39 @@ class BreakerMonitor:
             for work, _, _ in lease.successes:
                 if not counts_all and work.row[SPECIAL] is None:
                     continue
-                rule = None if work.handler is None else self._watched.get(work.handler.name)
+                rule = self._watched.get(work.row[JOB])
                 if rule is not None and work.started_at is not None:
-                    self._note_success(book, rule, work.payload, work.started_at, work.gates)
+                    self._note_success(rules, rule, work.payload, work.started_at, work.gates)
 
     def _rule(self, settled: Settled) -> BreakerRule | None:
-        handler = self._handlers.get(settled.record[_JOB])
-        return None if handler is None else self._watched.get(handler.name)
+        return self._watched.get(settled.record[_JOB])
 
     def _note_success(
-        self, book: RuleBook, rule: BreakerRule, payload: bytes | None, started: Micros, gates: str | None
+        self, rules: TenantRules, rule: BreakerRule, payload: bytes | None, started: Micros, gates: str | None
     ) -> None:
-        if probed := _passed(gates) - book.limit_ids:  # also what has opened since this worker looked
-            self._succeeded |= probed
+        if probed := _passed(gates) - rules.limit_ids:  # also what has opened since this worker looked
+            self._succeeded |= dict.fromkeys(probed, rule.tenant_id)
             self._call(is_urgent=True)
-        if rule.breaker.counts_successes and (tally := self._tally(book, rule, payload, started)) is not None:
+        if rule.breaker.counts_successes and (tally := self._tally(rules, rule, payload, started)) is not None:
             tally.successes += 1
             self._call(is_urgent=False)
 
-    def _note_failure(self, book: RuleBook, rule: BreakerRule, settled: Settled) -> None:
+    def _note_failure(self, rules: TenantRules, rule: BreakerRule, settled: Settled) -> None:
         failure = _failure(settled)
-        if failure is None or _passed(settled.gates) & book.open_breakers.ids:
+        if failure is None or _passed(settled.gates) & rules.open_ids:
             return
-        tally = self._tally(book, rule, settled.payload, settled.record[_STARTED])
+        tally = self._tally(rules, rule, settled.payload, settled.record[_STARTED])
         if tally is not None:
             tally.failures += 1
             tally.error = failure.text
             self._call(is_urgent=True)
 
-    def _tally(self, book: RuleBook, rule: BreakerRule, payload: bytes | None, started: Micros) -> Tally | None:
+    def _tally(self, rules: TenantRules, rule: BreakerRule, payload: bytes | None, started: Micros) -> Tally | None:
         """Where an outcome is counted; None: nowhere. What began before a breaker closed says nothing about now."""
         value = rule.value_of(payload or b"null")
-        if book.open_breakers.is_open(rule.job, value):
+        if rules.of(rule.tenant_id).open_breakers.is_open(rule.job, value):
             return None
-        closed_at = max(self._gating.closed_at.get((rule.job, each), 0) for each in (value, WHOLE_JOB))
+        closed_at = max(self._gating.closed_at.get((rule.tenant_id, rule.job, each), 0) for each in (value, WHOLE_JOB))
         if started[0] + UNIX_TO_POSTGRES < closed_at:
             return None
         gauge = Gauge(rule, value)
@@ -172,25 +171,30 @@ class BreakerMonitor:
         if is_urgent:
             self._is_urgent.set()
 
-    def _learned(self) -> RuleBook:
+    def _learned(self) -> TenantRules:
         """The breakers there are, after a look at what has changed since the last time."""
-        book = self._gating.book
-        if book is not self._book:
-            jobs = {handler.name for handler in self._handlers.values()}
-            self._watched = {job: rule for job, rule in book.breakers.items() if job in jobs}
-            self._book = book
-        return book
+        rules = self._gating.rules
+        if self._learned_of != (rules, len(self._jobs)):
+            self._learned_of = rules, len(self._jobs)
+            self._watched = {
+                number: rule
+                for tenant, book in rules.books.items()
+                if book.breakers
+                for number in self._jobs.of_tenant(tenant)
+                if (rule := book.breakers.get(self._jobs.handlers[number].name)) is not None
+            }
+        return rules
 
     def failed_probes(self, batch: Iterable[Settled]) -> dict[int, str]:
         """Which openings were probed by runs that failed, and with what: before these are settled."""
-        book = self._learned()
+        rules = self._learned()
         if not self._watched:
             return {}
         return {
             number: failure.text
             for each in batch
             if each.gates is not None and self._rule(each) and (failure := _failure(each)) is not None
-            for number in _passed(each.gates) & book.open_breakers.ids
+            for number in _passed(each.gates) & rules.open_ids
         }
 
     # ── telling ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -211,7 +215,7 @@ class BreakerMonitor:
             self._has_something.clear()
             self._is_urgent.clear()
             tallies, self._tallies = self._tallies, {}
-            succeeded, self._succeeded = self._succeeded, set()
+            succeeded, self._succeeded = self._succeeded, {}
             try:
                 if tallies or succeeded:
                     async with self._database.acquire() as connection:
@@ -224,10 +228,12 @@ class BreakerMonitor:
                 return isinstance(error, NodeUnreachable) and await self._database.leave_out(error)
             return True
 
-    async def _close(self, connection: Connection, succeeded: set[int]) -> None:
+    async def _close(self, connection: Connection, succeeded: Mapping[int, int]) -> None:
+        for tenant in {*succeeded.values()}:
+            numbers = [number for number, whose in succeeded.items() if whose == tenant]
+            await breakers.close_after_success(connection, self._lanes, numbers, Who(tenant, self._name))
+            self._heard_of_gates(str(number) for number in numbers)
         if succeeded:
-            await breakers.close_after_success(connection, self._lanes, succeeded, self._who)
-            self._heard_of_gates(str(number) for number in succeeded)
             await self._gating.refresh(connection)
 
     async def _tell(self, connection: Connection, tallies: dict[Gauge, Tally]) -> None:
@@ -240,7 +246,8 @@ class BreakerMonitor:
             if gauge.rule.breaker.trips(*counts):
                 tripped[gauge.rule][gauge.value] = tallies[gauge].error
         for rule, failing in tripped.items():
-            opened = await breakers.open_tripped(connection, self._lanes, rule, failing, self._who)
+            who = Who(rule.tenant_id, self._name)
+            opened = await breakers.open_tripped(connection, self._lanes, rule, failing, who)
             for value, (failures, _) in opened.items():
                 log.warning("a circuit breaker opened", job=rule.job, value=value, failures=failures)
         if tripped:

@@ -1,9 +1,10 @@
 """Takes runs out of the line, as many as the executor has room for, wherever there are some.
 
 One claim is one statement for one (lane, line). Which pairs are worth asking is known from wake-ups, from the last
-claim, and from a look at all of them at once now and then. They take turns (`turns.py`); only what is announced as more
-urgent than what its line gave last is fetched out of turn. For each pair the claimer remembers where the line begins,
-per priority: under a transaction held open elsewhere, a scan from the very front crawls over dead entries.
+claim, and from a look at all of them at once now and then. Tenants take turns by their weights, and so do their lines
+(`turns.py`); only what is announced as more urgent than what its line gave last is fetched out of turn. For each pair
+the claimer remembers where the line begins, per priority: under a transaction held open elsewhere, a scan from the very
+front crawls over dead entries.
 
 Runs that may not wait inside a worker are claimed one at a time, when a slot is free. If none is when their turn comes,
 the next one that becomes free is kept for them: else, behind a buffer that is never empty, their turn would never come.
@@ -19,8 +20,8 @@ from typing import TYPE_CHECKING
 import structlog
 
 from mainspring.model.run import LEAST_URGENT, PRIORITIES
-from mainspring.store import leases, runs
-from mainspring.store.columns import DUE_AT, SUBMITTED_AT
+from mainspring.store import jobs, leases, runs
+from mainspring.store.columns import DUE_AT, JOB, SUBMITTED_AT
 from mainspring.store.confirming import confirm
 from mainspring.store.failures import ALL_DATABASE_ERRORS
 from mainspring.store.leases import Lease
@@ -31,8 +32,8 @@ from mainspring.worker.turns import (
     OLDEST_FIRST_EVERY,
     Front,
     StagedPairs,
+    TenantTurns,
     ThreadQuota,
-    Turns,
     pause_between_looks,
 )
 
@@ -40,12 +41,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from uuid import UUID
 
-    from mainspring.store.connection import Record
+    from mainspring.store.connection import Connection, Record
     from mainspring.store.link import Link
     from mainspring.worker.active_leases import ActiveLeases
     from mainspring.worker.executor import Executor
     from mainspring.worker.flusher import Flusher
-    from mainspring.worker.registration import Lines, WorkerIdentity
+    from mainspring.worker.lines import Lines
+    from mainspring.worker.registration import WorkerIdentity
     from mainspring.worker.settings import WorkerSettings
     from mainspring.worker.turns import Pair
 
@@ -83,10 +85,9 @@ class Claimer:
         self._flusher = flusher
         self._leases = leases
         self._fronts: dict[Pair, Front] = {}
-        self._hot = Turns(settings.weights)  # worth asking
+        self._hot = TenantTurns(settings.weights, lines)  # worth asking
         self._quota = ThreadQuota(
-            jobs=executor.jobs_in_threads,
-            chunk_jobs=executor.chunk_jobs_in_threads,
+            jobs=executor.jobs,
             capacity=executor.capacity,
             lines=lines,
             clock=worker.clock,
@@ -111,7 +112,7 @@ class Claimer:
         pair = (lane, line)
         if line in self._lines and 0 <= lane < self._lanes:
             if pair != self._kept:
-                self._hot.add(pair, self._lines[line].queue, announced=True)
+                self._hot.add(pair, announced=True)
             is_single = self._lines[line].is_claimed_singly
             if not is_single and pair in self._fronts and priority < self._fronts[pair].last_priority:
                 self._ask_out_of_turn(pair, priority)
@@ -142,7 +143,7 @@ class Claimer:
 
     async def _step(self) -> None:
         for pair in self._quota.worth_asking(self._urgent):
-            self._hot.add(pair, self._lines[pair[1]].queue)
+            self._hot.add(pair)
         for pair in self._staged.take_due():
             self._ask_whose_instant_came(pair)
         if self._kept is not None and not self._link.reach.has(self._kept[0]):
@@ -165,17 +166,17 @@ class Claimer:
         """Its node is down: others may have the slot that was kept for it."""
         self._kept = None
         self._capacity.release_slot()
-        self._hot.add(pair, self._lines[pair[1]].queue)
+        self._hot.add(pair)
 
     def _ask_whose_instant_came(self, pair: Pair) -> None:
         if pair != self._kept:
-            self._hot.add(pair, self._lines[pair[1]].queue)
+            self._hot.add(pair)
         self._look_soon()  # when does the next one follow?
 
     def _next_urgent(self) -> Pair | None:
         if not self._urgent or (self._urgent_claims >= URGENT_PER_TURN and self._hot):
             return None
-        return next(filter(self._may_ask_urgent, self._urgent), None)
+        return next(filter(self._may_jump, self._urgent), None)
 
     def _has_room(self) -> bool:
         return self._room() > 0 or any(self._room(line) > 0 for line in self._capacity.gatherer.lines)
@@ -214,13 +215,17 @@ class Claimer:
             return False
         return self._quota.may_ask(pair) and (not self._capacity.gatherer or self._room(pair[1]) > 0)
 
+    def _may_jump(self, pair: Pair) -> bool:
+        return self._may_ask_urgent(pair) and self._hot.may_jump(pair)
+
     async def look(self) -> None:
-        """Look, with one statement, at all lines in all lanes that are not known to be worth asking anyway."""
+        """Look at the lines of all tenants, in all lanes, that are not known to be worth asking anyway.
+
+        One statement finds where there is something, and another one since when or from when on.
+        """
         began = self._clock.monotonic()
-        hot = {*self._hot.pairs(), self._kept}
-        lanes = self._link.reach.lanes(range(self._lanes))
-        cold = [(lane, line) for lane in lanes for line in self._lines if (lane, line) not in hot]
         connection = await self._link.get()
+        cold = await self._cold_pairs(connection)
         rows = await runs.waiting_lines(connection, cold) if cold else []
         self._looked_at = self._clock.monotonic()
         self._look_cost = self._looked_at - began
@@ -229,7 +234,22 @@ class Claimer:
         found = [(row["lane"], row["line"]) for row in rows if row["seconds"] <= 0]
         self._seen.update(found)
         for pair in found:
-            self._hot.add(pair, self._lines[pair[1]].queue)
+            self._hot.add(pair)
+
+    async def _cold_pairs(self, connection: Connection) -> list[Pair]:
+        """Those of our lines, each in one lane, in which something is and which are not worth asking anyway; all such
+        pairs there are, where it cannot be told in which something is.
+        """
+        hot = {*self._hot.pairs(), *(() if self._kept is None else (self._kept,))}
+        if len(hot) >= self._lanes * len(self._lines):
+            return []  # all that is known is worth asking; what is not is learned in a while (`sync.py`)
+        found = await runs.lines_in_use(connection, hot)
+        if found is None:
+            lanes = self._link.reach.lanes(range(self._lanes))
+            return [(lane, line) for lane in lanes for line in self._lines if (lane, line) not in hot]
+        if any(self._lines.is_news(line) for _, line in found):
+            self._lines.learn(await jobs.all_lines(connection))
+        return [pair for pair in found if pair[1] in self._lines]
 
     async def _claim_urgent(self, pair: Pair) -> None:
         """Fetch what is more urgent than the rest of its line, and only that; the pair's turn comes as before."""
@@ -240,7 +260,7 @@ class Claimer:
         front.advance(passed)
         if rows or not self._quota.has_left(pair):  # who waits for a thread takes nothing from the others
             self._urgent_claims += 1
-        self._hot.charge(self._lines[pair[1]].queue, len(rows))
+        self._hot.charge(pair, len(rows))
 
     async def _claim_next(self, pair: Pair) -> None:
         self._urgent_claims = 0
@@ -270,10 +290,9 @@ class Claimer:
             # Something is there, yet not behind the hints: it went back to the front of the line.
             rows = await self._claim_turn(pair, front, wanted, from_the_front=True)
         self._seen.discard(pair)
-        queue = self._lines[pair[1]].queue
-        self._hot.charge(queue, len(rows))
+        self._hot.charge(pair, len(rows))
         if len(rows) >= wanted:
-            self._hot.add(pair, queue)
+            self._hot.add(pair)
         elif rows and rows[-1][SUBMITTED_AT] < rows[-1][DUE_AT]:
             self._staged.come_again(pair)
 
@@ -308,21 +327,23 @@ class Claimer:
                 count=count,
                 lease_id=lease_id,
                 worker_id=self._worker_id,
-                jobs_in_threads=self._quota.jobs(quota),
+                jobs_in_threads=self._quota.jobs(pair, quota),
                 threads=quota or 0,
             )
+            await self._answered(connection, lease_id, pair, rows)
         except Exception:
             self._quota.failed(pair)
             if urgent is not None:
                 self._ask_out_of_turn(pair, urgent)
             raise
-        self._answered(lease_id, pair, rows)
         passed = self._quota.learn(pair, quota, rows, began)
         if urgent is not None and self._quota.has_left(pair):
             self._ask_out_of_turn(pair, urgent)  # what was left for want of a thread is as urgent as before
         return rows, passed
 
-    def _answered(self, lease_id: UUID, pair: Pair, rows: list[Record]) -> None:
+    async def _answered(self, connection: Connection, lease_id: UUID, pair: Pair, rows: list[Record]) -> None:
+        """Take what was claimed, as soon as its jobs are known: other tenants' are met when they come."""
+        await self._executor.jobs.meet(connection, {row[JOB] for row in rows})
         del self.under_way[lease_id]
         if rows:
             works = self._executor.take(Lease(pair[0], lease_id, len(rows)), pair[1], rows)
@@ -340,7 +361,7 @@ class Claimer:
             rows = await leases.find(connection, pair[0], lease_id, self._worker_id)
             if rows:
                 await confirm(connection, [pair[0]])  # or a failover would give them to someone else as well
-            self._answered(lease_id, pair, rows)
+            await self._answered(connection, lease_id, pair, rows)
 
 
 def _is_by_urgency(order: Sequence[int]) -> bool:

@@ -9,7 +9,9 @@ import subprocess
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from mainspring.errors import CommandFailed
+from mainspring.model.actor import TENANT_VARIABLE
 from mainspring.model.payload import printable
+from mainspring.worker.current_attempt import current_tenant
 from mainspring.worker.registry import handler_of
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ def handler_of_command(definition: JobDefinition, command: Command) -> Handler:
         try:
             done = subprocess.run(
                 command.filled(arguments),
-                env=os.environ | command.env,
+                env=_environment(command),
                 cwd=command.cwd,
                 stdin=subprocess.DEVNULL,
                 check=False,
@@ -43,10 +45,17 @@ def handler_of_command(definition: JobDefinition, command: Command) -> Handler:
     return handler_of(definition, run, command)
 
 
+def _environment(command: Command) -> dict[str, str]:
+    """That of the worker, and whose run it is: programs that speak to Mainspring act for that tenant."""
+    tenant = current_tenant()
+    whose = {} if tenant is None else {TENANT_VARIABLE: tenant.name}
+    return {**os.environ, **whose, **command.env}
+
+
 def become(command: Command, arguments: Mapping[str, Any], limit: Callable[[], None]) -> NoReturn:
     """Be this program from now on. `limit` is called when nothing of ours has to fit into its memory any more."""
     argv = command.filled(arguments)
-    environment = os.environ | command.env
+    environment = _environment(command)
     try:
         if command.cwd is not None:
             os.chdir(command.cwd)

@@ -16,8 +16,17 @@ from mainspring.model.report import MAX_LEVEL_LENGTH, MAX_LOGGER_LENGTH, one_lin
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from mainspring.model.actor import Tenant
+
 # A worker sets it to the Work; the process of an isolated run and inline mode to objects of theirs.
 CURRENT_ATTEMPT: ContextVar[Any] = ContextVar("mainspring_attempt", default=None)
+
+
+def current_tenant() -> Tenant | None:
+    """Whose run the present code belongs to; None if to nobody's."""
+    attempt = CURRENT_ATTEMPT.get()
+    return None if attempt is None else attempt.tenant
+
 
 OURS = "mainspring."  # loggers of this package: what they say is no line of the handler
 _FORMATTER = logging.Formatter()

@@ -28,9 +28,11 @@ if TYPE_CHECKING:
     from mainspring.store.instants import Micros
     from mainspring.store.leases import Lease, Settled
     from mainspring.worker.gating import Gating
+    from mainspring.worker.lines import Lines
     from mainspring.worker.performer import Performer
-    from mainspring.worker.registration import Lines, WorkerIdentity
+    from mainspring.worker.registration import WorkerIdentity
     from mainspring.worker.registry import Handler
+    from mainspring.worker.served_jobs import ServedJobs
     from mainspring.worker.settings import WorkerSettings
     from mainspring.worker.successes import Success
 
@@ -54,7 +56,7 @@ class Executor:
         *,
         worker: WorkerIdentity,
         settings: WorkerSettings,
-        handlers: dict[int, Handler],
+        jobs: ServedJobs,
         lines: Lines,
         performer: Performer,
         settle: Callable[[Settled | Success], None],
@@ -63,12 +65,9 @@ class Executor:
         announce: Callable[[float], None] = tell_nobody,
     ) -> None:
         self._worker_id = worker.id
-        self._handlers = handlers
+        self.jobs = jobs
         self._lines = lines
-        in_threads = [job for job, handler in handlers.items() if handler.needs_thread]
-        self.jobs_in_threads = [job for job in in_threads if handlers[job].chunk is None]
-        self.chunk_jobs_in_threads = [job for job in in_threads if handlers[job].chunk is not None]
-        self._has_chunks = any(handler.chunk is not None for handler in handlers.values())
+        self._has_chunks = jobs.have_chunks
         self._cancel_grace = settings.cancel_grace
         self._clock = worker.clock
         self._settle = settle
@@ -112,10 +111,10 @@ class Executor:
     def take(self, lease: Lease, line: int, rows: Sequence[Record]) -> list[Work]:
         """Accept the runs of a new lease; answers with them in the order of their positions."""
         now = self.now()
-        handlers, worker_id, waits = self._handlers, self._worker_id, self._waits
-        delivery = self._lines[line].delivery
+        handlers, worker_id, waits = self.jobs.handlers, self._worker_id, self._waits
+        delivery, tenant = self._lines[line].delivery, self._lines.tenant(line)
         works = [
-            Work(row, lease, position, line, worker_id, now, handlers.get(row[JOB]), delivery, waits)
+            Work(row, lease, position, line, worker_id, now, handlers.get(row[JOB]), delivery, waits, tenant)
             for position, row in enumerate(rows)
         ]
         gating = self._gating

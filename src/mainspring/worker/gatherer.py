@@ -46,6 +46,7 @@ class ChunkCall(Work):
             first.handler,
             first.delivery,
             first.waits,
+            first.tenant,
         )
         self._runs: Sequence[Work] = runs
         self.items: Sequence[object] = ()  # what the handler gets, one for each run

@@ -10,56 +10,70 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from mainspring.model.concurrency import covers, gates_of, home_of_gate, rule_id
+from mainspring.model.concurrency import TenantRules, covers, gates_of, home_of_gate, rule_id
 from mainspring.model.lifecycle import HoldReason
 from mainspring.store import limits
 from mainspring.store.columns import PAYLOAD
 from mainspring.store.leases import Hold
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
+    from mainspring.model.concurrency import RuleBook
     from mainspring.store.connection import Connection
-    from mainspring.worker.registration import Lines, WorkerIdentity
-    from mainspring.worker.registry import Handler
+    from mainspring.worker.lines import Lines
+    from mainspring.worker.registration import WorkerIdentity
+    from mainspring.worker.served_jobs import ServedJobs
     from mainspring.worker.work import Work
 
 
 MOST_CLOSED = 10_000  # remembered
 
 
-class Gating:
-    """The limits as this worker knows them: since the last time it was told of a change, or looked."""
+OpenValue = tuple[int, str, str]  # the tenant and the job of a breaker that is open, and for which value
 
-    def __init__(self, *, worker: WorkerIdentity, lines: Lines, handlers: Mapping[int, Handler]) -> None:
-        self._tenant_id = worker.tenant_id
+
+class Gating:
+    """The limits of all tenants as this worker knows them: since the last time it was told of a change, or looked."""
+
+    def __init__(self, *, worker: WorkerIdentity, lines: Lines, jobs: ServedJobs) -> None:
         self._lanes = worker.lanes
         self._lines = lines
-        self._handlers = handlers
+        self._jobs = jobs
         self._clock = worker.clock
-        self.book = limits.NOBODY
-        self.closed_at: dict[tuple[str, str], int] = {}  # when it learned that a breaker had closed, in microseconds
+        self.rules = TenantRules()
+        self.closed_at: dict[OpenValue, int] = {}  # when it learned that a breaker had closed, in microseconds
         self._refreshing = asyncio.Lock()
         self._has_limits: dict[int, bool] = {}
         self._followed: frozenset[int] = frozenset()
+        self._followed_of = self.rules, 0
         self.has_opened = asyncio.Event()  # a breaker, since somebody cleared this
 
     def followed_jobs(self) -> frozenset[int]:
-        """The jobs after whose runs others are submitted."""
+        """The jobs after whose runs others are submitted: of all tenants, as far as their runs were seen here."""
+        if self._followed_of != (self.rules, len(self._jobs)):
+            self._followed_of = self.rules, len(self._jobs)
+            self._followed = frozenset(
+                number
+                for tenant, book in self.rules.books.items()
+                if book.followed
+                for number in self._jobs.of_tenant(tenant)
+                if self._jobs.handlers[number].name in book.followed
+            )
         return self._followed
 
-    async def refresh(self, connection: Connection) -> None:
+    async def refresh(self, connection: Connection) -> bool:
+        """Look whether a limit, a breaker or the weight of a tenant was written; answers whether one was."""
         async with self._refreshing:  # so that nobody puts back an older one
-            known = self.book
-            self.book = await limits.book(connection, tenant_id=self._tenant_id, known=known)
-            if self.book is known:
-                return
+            known = self.rules
+            self.rules = await limits.tenant_rules(connection, known=known)
+            if self.rules is known:
+                return False
             self._has_limits.clear()
-            followed = self.book.followed
-            self._followed = frozenset(number for number, each in self._handlers.items() if each.name in followed)
-            self._compare(known.open_breakers.values, self.book.open_breakers.values)
+            self._compare(_open_values(known), _open_values(self.rules))
+            return True
 
-    def _compare(self, before: frozenset[tuple[str, str]], now: frozenset[tuple[str, str]]) -> None:
+    def _compare(self, before: set[OpenValue], now: set[OpenValue]) -> None:
         """Which breakers have opened and closed."""
         for each in before - now:
             self.closed_at.pop(each, None)  # they stand in the order in which they closed
@@ -73,13 +87,13 @@ class Gating:
         """Whether runs of this line may be under any: asked for each claim, and seldom so."""
         found = self._has_limits.get(line)
         if found is None:
-            queue = self._lines[line].queue
-            found = any(self._applies(handler.name, queue) for handler in self._handlers.values())
+            book, queue = self._book(line), self._lines[line].queue
+            found = any(book.of(job, queue) or book.open_breakers.has(job) for job in self._jobs.names)
             self._has_limits[line] = found
         return found
 
-    def _applies(self, job: str, queue: str) -> bool:
-        return bool(self.book.of(job, queue)) or self.book.open_breakers.has(job)
+    def _book(self, line: int) -> RuleBook:
+        return self.rules.of(self._lines.tenant_of(line))
 
     def sort(self, works: Iterable[Work]) -> tuple[list[Work], list[tuple[Work, Hold]]]:
         """Those that may start, and those that have to wait at their gates first."""
@@ -96,10 +110,11 @@ class Gating:
     def _hold(self, work: Work) -> Hold | None:
         if work.handler is None:
             return None  # it will be held for that
-        rules = self.book.of(work.handler.name, self._lines[work.line].queue)
+        book = self._book(work.line)
+        rules = book.of(work.handler.name, self._lines[work.line].queue)
         own = gates_of(rules, work.row[PAYLOAD], is_accepted=True)
         # Before all limits: whoever waits for a breaker to close holds nothing that others wait for.
-        breaker = self.book.open_breakers.gate_for(work.handler.name, work.row[PAYLOAD])
+        breaker = book.open_breakers.gate_for(work.handler.name, work.row[PAYLOAD])
         gates = [gate for gate in (breaker, own) if gate is not None]
         if not gates or covers(work.gates, wanted := "\n".join(gates)):
             return None
@@ -109,3 +124,7 @@ class Gating:
 
     def _is_elsewhere(self, gate: str, work: Work) -> bool:
         return bool(gate) and home_of_gate(gate, self._lanes) != work.lease.lane
+
+
+def _open_values(rules: TenantRules) -> set[OpenValue]:
+    return {(tenant, *each) for tenant, book in rules.books.items() for each in book.open_breakers.values}

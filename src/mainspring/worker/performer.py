@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mainspring.errors import InvalidInput
+from mainspring.model.actor import DEFAULT_TENANT_NAME
 from mainspring.model.chunk import answers_of
 from mainspring.model.context import Context
 from mainspring.model.headers import read_headers
@@ -149,6 +150,7 @@ class Performer:
             checkpointed=checkpointed,
             finisher=finishing_of(work, handler),
             returns=handler.returns,
+            tenant=DEFAULT_TENANT_NAME if work.tenant is None else work.tenant.name,
         )
         if work.is_cancelled or work.is_interrupted:
             work.context.request_cancel()  # while we looked for the checkpoint

@@ -17,20 +17,21 @@ from mainspring.errors import (
     RowExists,
     did_you_mean,
 )
-from mainspring.store import backlog_caps, breakers, chains, jobs, limits, workers
+from mainspring.model.actor import DEFAULT_TENANT_NAME
+from mainspring.store import jobs, registering, tenants, workers
 from mainspring.store.confirming import REGISTRATIONS_LANE, confirm
 from mainspring.store.link import Link
 from mainspring.store.migrate import installation_of
+from mainspring.worker.lines import Lines
+from mainspring.worker.served_jobs import ServedJobs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
     from uuid import UUID
 
     from mainspring.clock import Clock
-    from mainspring.model.line import Line
     from mainspring.store.connection import Connection
     from mainspring.store.database import Database
-    from mainspring.worker.registry import Handler, Registry
+    from mainspring.worker.registry import Registry
     from mainspring.worker.settings import WorkerSettings
 
 log = structlog.get_logger()
@@ -38,51 +39,21 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerIdentity:
-    """Its id, the tenant it works for, how many lanes the database has, and the clock it goes by."""
+    """Its id, the tenant its jobs are registered for, how many lanes the database has, and the clock it goes by.
+
+    It serves all tenants.
+    """
 
     id: UUID
-    tenant_id: int
     lanes: int
     clock: Clock
-
-
-class Lines:
-    """The lines a worker serves, by number: those of its queues whose labels it has. They come and never go."""
-
-    def __init__(self, *, queues: Iterable[str], labels: Iterable[str]) -> None:
-        self._queues = frozenset(queues)
-        self._labels = frozenset(labels)
-        self._served: dict[int, Line] = {}
-        self._met: set[int] = set()  # also those that are not for us: there is no need to look at them again
-
-    def learn(self, found: Mapping[Line, int]) -> None:
-        """These are the lines there are."""
-        self._met.update(found.values())
-        for line, number in found.items():
-            if line.is_served_by(self._queues, self._labels):
-                self._served[number] = line
-
-    def is_news(self, number: int) -> bool:
-        """Whether this line was never heard of; asked twice about the same one, the second time it is no news."""
-        if number in self._met:
-            return False
-        self._met.add(number)
-        return True
-
-    def __contains__(self, number: int) -> bool:
-        return number in self._served
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._served)
-
-    def __getitem__(self, number: int) -> Line:
-        return self._served[number]
+    tenant: str = DEFAULT_TENANT_NAME
 
 
 class RegisteredWorker(NamedTuple):
-    """What a worker knows once it is registered: the handlers by the numbers of their jobs, and the lines it serves."""
+    """What a worker knows once it is registered: the jobs and the lines it serves."""
 
-    handlers: dict[int, Handler]
+    jobs: ServedJobs
     lines: Lines
 
 
@@ -103,6 +74,7 @@ class Registration:
         self._registry = registry
         self._settings = settings
         self._version = version
+        self._tenant_id = 0  # looked up with the rest
 
     async def register(self) -> RegisteredWorker:
         """However often the database goes away meanwhile: it may be repeated."""
@@ -121,67 +93,35 @@ class Registration:
 
     async def _try_to_register(self, connection: Connection) -> RegisteredWorker:
         installation = await installation_of(connection)
-        handlers = await self._register_jobs(connection)
-        lines = await self._open_lines(connection)
+        self._tenant_id = (await tenants.find(connection, self._worker.tenant)).id
+        served = await self._register_jobs(connection)
+        lines = await self._open_lines(connection, installation)
         await self._register_worker(connection)
         if await installation_of(connection) != installation:
             raise DatabaseBusy("The schema was made again while this worker registered.")
         await confirm(connection, [REGISTRATIONS_LANE])  # what was found there may not be on the standby yet
-        return RegisteredWorker(handlers, lines)
+        return RegisteredWorker(served, lines)
 
-    async def _register_jobs(self, connection: Connection) -> dict[int, Handler]:
-        handlers = {}
+    async def _register_jobs(self, connection: Connection) -> ServedJobs:
+        served = ServedJobs(self._registry)
         for handler in self._registry:
-            reference = await jobs.register(
-                connection,
-                handler.name,
-                handler.definition.as_document(),
-                actor=f"mainspring {self._version}",
-                tenant_id=self._worker.tenant_id,
-            )
-            await limits.declare(
-                connection,
-                handler.name,
-                reference,
-                handler.definition.limit,
-                tenant_id=self._worker.tenant_id,
-                actor=f"mainspring {self._version}",
-            )
-            await chains.declare(
-                connection,
-                handler.name,
-                reference,
-                handler.definition.after,
-                tenant_id=self._worker.tenant_id,
-                actor=f"mainspring {self._version}",
-            )
-            await breakers.declare(
+            reference = await registering.register(
                 connection,
                 self._worker.lanes,
-                handler.name,
-                reference,
-                handler.definition.breaker,
-                tenant_id=self._worker.tenant_id,
+                handler.definition,
+                tenant_id=self._tenant_id,
                 actor=f"mainspring {self._version}",
             )
-            await backlog_caps.declare(
-                connection,
-                handler.name,
-                reference,
-                handler.definition.backlog,
-                tenant_id=self._worker.tenant_id,
-                actor=f"mainspring {self._version}",
-            )
-            handlers[reference.id] = handler
+            served.add(reference.id, self._tenant_id, handler.name)
         await self._warn_of_unknown(connection)
-        return handlers
+        return served
 
     async def _warn_of_unknown(self, connection: Connection) -> None:
         """Of jobs that follow others which nobody has registered: these may come later, or be misspelt."""
         followed = {each.job: handler.name for handler in self._registry for each in handler.definition.after}
         if not followed:
             return
-        known = set((await jobs.all_names(connection, tenant_id=self._worker.tenant_id)).values())
+        known = set((await jobs.all_names(connection, tenant_id=self._tenant_id)).values())
         for upstream in sorted(followed.keys() - known):
             log.warning(
                 "a job follows one that nobody has registered yet",
@@ -190,9 +130,10 @@ class Registration:
                 hint=did_you_mean(upstream, known),
             )
 
-    async def _open_lines(self, connection: Connection) -> Lines:
-        found = await jobs.open_lines(connection, self._registry.lines, tenant_id=self._worker.tenant_id)
-        known = {line.queue for line in found}
+    async def _open_lines(self, connection: Connection, installation: str) -> Lines:
+        await jobs.open_lines(connection, self._registry.lines, tenant_id=self._tenant_id)
+        found = await jobs.all_lines(connection)
+        known = {each.line.queue for each in found}
         missing = [queue for queue in self._settings.queues if queue not in known]
         if missing:
             raise QueueNotFound(
@@ -200,7 +141,7 @@ class Registration:
                 hint=did_you_mean(missing[0], known),
                 field="queues",
             )
-        lines = Lines(queues=self._settings.queues, labels=self._settings.labels)
+        lines = Lines(queues=self._settings.queues, labels=self._settings.labels, installation=installation)
         lines.learn(found)
         return lines
 

@@ -130,6 +130,18 @@ class Registry:
         handler = self._handlers.get(job)
         return None if handler is None else handler.definition
 
+    def followers_of(self, job: str) -> list[JobDefinition]:
+        """The application's jobs that follow this one, and those that follow them."""
+        found: dict[str, JobDefinition] = {}
+        upstream = [job]
+        while upstream:
+            name = upstream.pop()
+            for each in self:
+                if each.name not in found and any(after.job == name for after in each.definition.after):
+                    found[each.name] = each.definition
+                    upstream.append(each.name)
+        return list(found.values())
+
     def encode(self, job: str, arguments: Mapping[str, Any]) -> bytes:
         """Arguments as a payload: checked if the job is the application's own, else when the run starts."""
         handler = self._handlers.get(job)

@@ -41,14 +41,18 @@ class AttemptReport:
         "_next_part",
         "_reporter",
         "_room",
+        "_tenant_id",
         "_unconfirmed",
         "_word",
         "is_waiting",
         "place",
     )
 
-    def __init__(self, reporter: Reporter, place: LeasedAttempt, headers: str | None = None) -> None:
+    def __init__(
+        self, reporter: Reporter, place: LeasedAttempt, headers: str | None = None, tenant_id: int = 0
+    ) -> None:
         self.place = place
+        self._tenant_id = tenant_id
         self.is_waiting = False  # for the reporter to come
         self._reporter = reporter
         self._headers = headers  # as JSON
@@ -104,7 +108,9 @@ class AttemptReport:
         return self._previous_success().result()
 
     def _previous_success(self) -> Future[datetime | None]:
-        return self._reporter.previous_success(self.place.lane, occurrence_of(read_headers(self._headers)))
+        return self._reporter.previous_success(
+            self._tenant_id, self.place.lane, occurrence_of(read_headers(self._headers))
+        )
 
     def _wait_for_reporter(self) -> None:
         if not self.is_waiting and not self._is_closed:

@@ -16,7 +16,7 @@ import structlog
 from mainspring.errors import NodeUnreachable, StoreError, ValueNotStorable
 from mainspring.model.payload import decode
 from mainspring.store import reports, schedule_reading
-from mainspring.store.columns import ATTEMPT, FENCE, HEADERS, ID
+from mainspring.store.columns import ATTEMPT, FENCE, HEADERS, ID, TENANT
 from mainspring.store.failures import DATABASE_ERRORS
 from mainspring.store.reports import Checkpoint, LeasedAttempt
 from mainspring.worker.report import AttemptReport
@@ -55,9 +55,8 @@ class CheckpointRequest(NamedTuple):
 class Reporter:
     """Uses a connection of the pool while there is something to write: an idle worker holds none for this."""
 
-    def __init__(self, *, worker_id: UUID, tenant_id: int, database: Database, clock: Clock) -> None:
+    def __init__(self, *, worker_id: UUID, database: Database, clock: Clock) -> None:
         self.worker_id = worker_id
-        self._tenant_id = tenant_id
         self._database = database
         self._clock = clock
         self._loop = asyncio.get_running_loop()
@@ -72,7 +71,7 @@ class Reporter:
         if work.report is None:
             row, lease = work.row, work.lease
             place = LeasedAttempt(lease.lane, lease.id, work.position, row[ID], row[FENCE], row[ATTEMPT] + 1)
-            work.report = AttemptReport(self, place, row[HEADERS])
+            work.report = AttemptReport(self, place, row[HEADERS], row[TENANT])
         return work.report
 
     # ── for reports ─────────────────────────────────────────────────────────────────────────────────────────
@@ -106,18 +105,16 @@ class Reporter:
         data = await self._looked_up(lambda connection: reports.checkpoint_of(connection, run_id))
         return None if data is None else decode(data)
 
-    def previous_success(self, lane: int, occurrence: RunOccurrence | None) -> Future[datetime | None]:
+    def previous_success(self, tenant_id: int, lane: int, occurrence: RunOccurrence | None) -> Future[datetime | None]:
         """From any thread: the latest instant before this one whose run succeeded. However long it takes."""
-        return asyncio.run_coroutine_threadsafe(self._previous_success(lane, occurrence), self._loop)
+        return asyncio.run_coroutine_threadsafe(self._previous_success(tenant_id, lane, occurrence), self._loop)
 
-    async def _previous_success(self, lane: int, occurrence: RunOccurrence | None) -> datetime | None:
+    async def _previous_success(self, tenant_id: int, lane: int, occurrence: RunOccurrence | None) -> datetime | None:
         if occurrence is None:
             return None
         name, before = occurrence.schedule, occurrence.nominal_at
         return await self._looked_up(
-            lambda connection: schedule_reading.previous_success(
-                connection, lane, name, before, tenant_id=self._tenant_id
-            )
+            lambda connection: schedule_reading.previous_success(connection, lane, name, before, tenant_id=tenant_id)
         )
 
     async def _looked_up(self, look: Callable[[Connection], Awaitable[T]]) -> T:

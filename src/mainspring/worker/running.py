@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from mainspring.worker.executor import Executor
     from mainspring.worker.flusher import Flusher
     from mainspring.worker.gating import Gating
+    from mainspring.worker.lines import Lines
     from mainspring.worker.performer import Performer
-    from mainspring.worker.registration import Lines, WorkerIdentity
+    from mainspring.worker.registration import WorkerIdentity
     from mainspring.worker.reporter import Reporter
     from mainspring.worker.settlements import SettlementMonitor
     from mainspring.worker.sync import SyncLoop

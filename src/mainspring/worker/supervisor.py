@@ -62,7 +62,6 @@ class Supervisor:
         database: Database,
         link: Link,
         clock: Clock,
-        tenant_id: int,
         lanes: int,
         settings: WorkerSettings,
         command: Callable[[UUID, int], ProcessCommand],
@@ -71,7 +70,6 @@ class Supervisor:
         self._database = database
         self._heartbeats = HeartbeatLoop(link=link, clock=clock, settings=settings, living=self._living)
         self._clock = clock
-        self._tenant_id = tenant_id
         self._lanes = lanes
         self._home = random.choice(HOMES)  # of all its workers: one statement is enough for their heartbeats
         self._settings = settings
@@ -219,9 +217,7 @@ class Supervisor:
             return
         ours, served = [child.worker_id for child in self._children], self._settings
         async with self._database.acquire() as connection:
-            wanted = await queues.wanted_slots(
-                connection, served.queues, ours, tenant_id=self._tenant_id, labels=served.labels
-            )
+            wanted = await queues.wanted_slots(connection, served.queues, ours, labels=served.labels)
         if not self._is_ending:  # nor meanwhile
             self._adapt_to(wanted, self._autoscaler)
 

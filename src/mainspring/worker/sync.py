@@ -1,7 +1,7 @@
 """Keeps a worker and the database in step: once per heartbeat, and at once when a notification asks for it.
 
-It learns of new lines, acts on cancellations and unknown leases, and writes down what the worker has done. When it has
-a new connection it listens on it, and sets the worker's clock by the database's.
+It learns of new lines, limits and weights, acts on cancellations and unknown leases, and writes down what the worker
+has done. When it has a new connection it listens on it, and sets the worker's clock by the database's.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from mainspring.worker.active_leases import LeaseReconciler
     from mainspring.worker.claimer import Claimer
     from mainspring.worker.gating import Gating
-    from mainspring.worker.registration import Lines, WorkerIdentity
+    from mainspring.worker.lines import Lines
+    from mainspring.worker.registration import WorkerIdentity
     from mainspring.worker.settlements import StatusWriter
 
 
@@ -105,6 +106,7 @@ class SyncLoop:
         self._status = status
         self._gating = gating
         self._rounds_until_lines = 0
+        self._rules = gating.rules  # at which the weights of tenants were read
         self.synced_at = float("-inf")  # when the database answered everything that was asked
 
     async def run(self) -> None:
@@ -126,19 +128,24 @@ class SyncLoop:
         if not self._listener.is_on(connection):
             await set_clock(self._worker.clock, connection)
             await self._listener.listen_on(connection)
-        await self._learn_lines(connection)
         await self._gating.refresh(connection)
+        await self._learn_lines(connection)
         await self._reconciler.reconcile(connection)
         await self._status.write(connection)
         self.synced_at = self._worker.clock.monotonic()
 
     async def _learn_lines(self, connection: Connection) -> None:
-        """When a line is news, and now and then: wake-ups may get lost, and idle workers should ask for little."""
+        """When a line is news or a weight may be, and now and then: idle workers should ask for little."""
+        rules = self._gating.rules  # the weights of tenants are written under the same revision
         self._rounds_until_lines -= 1
-        if self._listener.has_new_line or self._rounds_until_lines <= 0:
+        if self._listener.has_new_line or rules is not self._rules or self._rounds_until_lines <= 0:
             self._listener.has_new_line = False
-            self._lines.learn(await jobs.lines(connection, tenant_id=self._worker.tenant_id))
-            self._rounds_until_lines = LINES_EVERY
+            try:
+                self._lines.learn(await jobs.all_lines(connection))
+            except BaseException:
+                self._listener.has_new_line = True  # it is news still
+                raise
+            self._rounds_until_lines, self._rules = LINES_EVERY, rules
 
 
 async def set_clock(clock: Clock, connection: Connection) -> None:

@@ -6,23 +6,28 @@ from __future__ import annotations
 
 from collections import deque
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from mainspring.model.run import LEAST_URGENT, PRIORITIES
 from mainspring.store.columns import JOB, PRIORITY, RANK
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 
     from mainspring.clock import Clock
     from mainspring.store.connection import Record
     from mainspring.worker.capacity import Capacity
-    from mainspring.worker.registration import Lines
+    from mainspring.worker.lines import Lines
+    from mainspring.worker.served_jobs import ServedJobs
 
 Pair = tuple[int, int]  # lane, line
+K = TypeVar("K", bound="Hashable")
 
 ALL = ""  # the one group there is without weights; no queue has this name
 
+
+FEW_TENANTS = 100  # so many are remembered without need
+MOST_AHEAD = 500  # runs that a tenant may get out of turn before the others have their own
 
 ANNOUNCED_IN_A_ROW = 3  # turns of pairs that someone spoke of, before one of the others must have its own
 
@@ -61,19 +66,55 @@ class WaitingPairs:
         return bool(self._announced or self._others)
 
 
-class Turns:
-    """Pairs worth asking, one after the other.
+class Passes(Generic[K]):
+    """Whose turn it is among groups with weights.
 
-    Queues with weights get runs in proportion to them. Each has a pass that grows by what it was given, divided by its
-    weight, and the smallest pass is next: a queue that has something is never passed over for long, and one that comes
-    back after a rest begins where the others are, with nothing saved up. Without weights all queues share one turn.
+    Each has a pass that grows by what it was given, divided by its weight, and the smallest pass is next: a group that
+    has something is never passed over for long, and one that comes back after a rest begins where the others are, with
+    nothing saved up.
+    """
+
+    def __init__(self) -> None:
+        self._passes: dict[K, float] = {}
+        self._now = 0.0  # the pass of whoever had the last turn
+
+    def begin(self, group: K) -> None:
+        """It had nothing, and has something now."""
+        self._passes[group] = max(self._passes.get(group, self._now), self._now)
+
+    def in_order(self, groups: Iterable[K]) -> list[K]:
+        return sorted(groups, key=self._passes.__getitem__)
+
+    def turn_of(self, group: K) -> None:
+        self._now = self._passes[group]
+
+    def charge(self, group: K, runs: int, weight: int) -> None:
+        """It had a turn and got so many runs; even an empty turn counts."""
+        self._passes[group] = self._passes.get(group, self._now) + max(1, runs) / weight
+
+    def is_ahead(self, group: K, runs: float) -> bool:
+        """Whether it was given so many runs more, at a weight of one, than who had the last turn."""
+        return self._passes.get(group, self._now) > self._now + runs
+
+    def forget_idle(self, busy: Container[K]) -> None:
+        """Those who have nothing begin where the others are whenever they come back, as if they had never been here."""
+        for group in [each for each in self._passes if each not in busy]:
+            del self._passes[group]
+
+    def __len__(self) -> int:
+        return len(self._passes)
+
+
+class Turns:
+    """Pairs of one tenant that are worth asking, one after the other.
+
+    Queues with weights get runs in proportion to them. Without weights all queues share one turn.
     """
 
     def __init__(self, weights: Mapping[str, int]) -> None:
-        self._weights = dict(weights) or {ALL: 1}
+        self._weights = weights or {ALL: 1}
         self._waiting = {group: WaitingPairs() for group in self._weights}
-        self._passes = dict.fromkeys(self._weights, 0.0)
-        self._now = 0.0  # the pass of whoever had the last turn
+        self._passes: Passes[str] = Passes()
 
     def group_of(self, queue: str) -> str:
         return queue if queue in self._weights else ALL
@@ -85,28 +126,82 @@ class Turns:
         if pair in waiting:
             return
         if not waiting:
-            self._passes[group] = max(self._passes[group], self._now)
+            self._passes.begin(group)
         waiting.add(pair, announced=announced)
 
     def take(self, may_ask: Callable[[Pair], bool]) -> Pair | None:
         """The pair whose turn it is, among those that may be asked now; it does not wait any longer."""
-        for group in sorted(self._waiting, key=self._passes.__getitem__):
+        for group in self._passes.in_order(group for group, waiting in self._waiting.items() if waiting):
             pair = self._waiting[group].take(may_ask)
             if pair is not None:
-                self._now = self._passes[group]
+                self._passes.turn_of(group)
                 return pair
         return None
 
     def charge(self, queue: str, runs: int) -> None:
-        """A queue had a turn and got so many runs; even an empty turn counts."""
         group = self.group_of(queue)
-        self._passes[group] += max(1, runs) / self._weights[group]
+        self._passes.charge(group, runs, self._weights[group])
 
     def pairs(self) -> Iterator[Pair]:
         return chain.from_iterable(self._waiting.values())
 
     def __bool__(self) -> bool:
         return any(self._waiting.values())
+
+
+class TenantTurns:
+    """Pairs worth asking: tenants get runs in proportion to their weights, as long as they have some."""
+
+    def __init__(self, queue_weights: Mapping[str, int], lines: Lines) -> None:
+        self._queue_weights = dict(queue_weights)
+        self._lines = lines
+        self._waiting: dict[int, Turns] = {}  # by tenant; none of them is empty
+        self._passes: Passes[int] = Passes()
+
+    def add(self, pair: Pair, *, announced: bool = False) -> None:
+        """This pair is worth asking."""
+        tenant = self._lines.tenant_of(pair[1])
+        turns = self._waiting.get(tenant)
+        if turns is None:
+            turns = self._waiting[tenant] = Turns(self._queue_weights)
+            self._begin(tenant)
+        turns.add(pair, self._lines[pair[1]].queue, announced=announced)
+
+    def _begin(self, tenant: int) -> None:
+        self._passes.begin(tenant)
+        if len(self._passes) > 2 * len(self._waiting) + FEW_TENANTS:
+            self._passes.forget_idle(self._waiting)
+
+    def take(self, may_ask: Callable[[Pair], bool]) -> Pair | None:
+        """The pair whose turn it is, among those that may be asked now; it does not wait any longer."""
+        for tenant in self._passes.in_order(self._waiting) if len(self._waiting) > 1 else list(self._waiting):
+            turns = self._waiting[tenant]
+            pair = turns.take(may_ask)
+            if pair is not None:
+                self._passes.turn_of(tenant)
+                if not turns:
+                    del self._waiting[tenant]
+                return pair
+        return None
+
+    def charge(self, pair: Pair, runs: int) -> None:
+        """A pair was asked and gave so many runs."""
+        tenant = self._lines.tenant_of(pair[1])
+        self._passes.charge(tenant, runs, self._lines.weight_of(tenant))
+        if tenant in self._waiting:
+            self._waiting[tenant].charge(self._lines[pair[1]].queue, runs)
+
+    def may_jump(self, pair: Pair) -> bool:
+        """Whether a pair may be asked out of turn: not if its tenant has had more than its share, and others wait."""
+        tenant = self._lines.tenant_of(pair[1])
+        others = len(self._waiting) - (tenant in self._waiting)
+        return not others or not self._passes.is_ahead(tenant, MOST_AHEAD)
+
+    def pairs(self) -> Iterator[Pair]:
+        return chain.from_iterable(turns.pairs() for turns in self._waiting.values())
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
 
 
 SHORTEST_PAUSE = 0.02  # seconds until a pair that had a staged run is asked for the next one
@@ -212,11 +307,8 @@ class ThreadQuota:
     the next thread that becomes free is kept for them.
     """
 
-    def __init__(
-        self, *, jobs: Sequence[int], chunk_jobs: Sequence[int], capacity: Capacity, lines: Lines, clock: Clock
-    ) -> None:
+    def __init__(self, *, jobs: ServedJobs, capacity: Capacity, lines: Lines, clock: Clock) -> None:
         self._jobs = jobs
-        self._all_jobs = [*jobs, *chunk_jobs]
         self._capacity = capacity
         self._lines = lines
         self._clock = clock
@@ -226,16 +318,16 @@ class ThreadQuota:
 
     def of(self, pair: Pair, count: int) -> int | None:
         """How many of `count` runs may need a thread; None if all of them may."""
-        if not self._all_jobs:
+        if not self._jobs.need_threads:
             return None
         room = self._room(pair)
         return None if room >= count else max(0, room)
 
-    def jobs(self, quota: int | None) -> Sequence[int]:
+    def jobs(self, pair: Pair, quota: int | None) -> Sequence[int]:
         """Whose runs such a quota is for. A thread serves a whole chunk: such runs are left only if none is free."""
         if quota is None:
             return ()
-        return self._jobs if quota else self._all_jobs
+        return self._jobs.in_threads(self._lines.tenant_of(pair[1]), with_chunks=not quota)
 
     def _room(self, pair: Pair) -> int:
         if not self._lines[pair[1]].is_claimed_singly:
@@ -251,7 +343,7 @@ class ThreadQuota:
             self._release(pair)
         if quota is None:
             return rows
-        limited = self.jobs(quota)
+        limited = self.jobs(pair, quota)
         in_threads = [row for row in rows if row[JOB] in limited]
         if len(in_threads) < quota:
             return rows

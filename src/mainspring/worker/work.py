@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
 
+    from mainspring.model.actor import Tenant
     from mainspring.model.context import Context
     from mainspring.model.policy import RetryPolicy
     from mainspring.store.connection import Record
@@ -57,6 +58,7 @@ class Work:
         "shared_by",
         "started_at",
         "task",
+        "tenant",
         "waits",
         "worker_id",
     )
@@ -72,6 +74,7 @@ class Work:
         handler: Handler | None,
         delivery: Delivery = Delivery.AT_LEAST_ONCE,
         waits: Waits | None = None,
+        tenant: Tenant | None = None,
     ) -> None:
         self.row = row
         self.lease = lease
@@ -82,6 +85,7 @@ class Work:
         self.handler = handler
         self.delivery = delivery
         self.waits = waits
+        self.tenant = tenant  # None: never to be executed here
         self.started_at: Micros | None = None
         self.task: asyncio.Future[Any] | None = None
         self.context: Context | None = None

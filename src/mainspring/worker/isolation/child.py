@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import msgspec
 
 from mainspring.errors import InvalidInput, LeaseLost, MainspringError, OutOfMemory, RunCancelled
+from mainspring.model.actor import DEFAULT_TENANT_NAME
 from mainspring.model.context import Context
 from mainspring.model.limits import readable_size
 from mainspring.model.payload import printable
@@ -120,10 +121,11 @@ class IsolatedAttempt:
             checkpointed=start.checkpointed,
             finisher=start.finishing,
             returns=self._handler.returns,
+            tenant=DEFAULT_TENANT_NAME if start.tenant is None else start.tenant.name,
         )
 
     def run(self) -> None:
-        CURRENT_ATTEMPT.set(ChildAttempt(self._channel, self._start.job, self._start.fan_out))
+        CURRENT_ATTEMPT.set(ChildAttempt(self._channel, self._start.job, self._start.fan_out, self._start.tenant))
         with captured_here(self._sender, self._handler.capture_level):
             self._run()
 

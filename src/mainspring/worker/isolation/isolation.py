@@ -104,6 +104,7 @@ def start_of(work: Work, handler: Handler, checkpointed: Any) -> Start:
         headers=read_headers(row[HEADERS]),
         checkpointed=checkpointed,
         fan_out=None if work.delivery is Delivery.TRANSACTIONAL else fan_out_of(work),
+        tenant=work.tenant,
     )
 
 

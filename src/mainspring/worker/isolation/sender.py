@@ -19,6 +19,7 @@ from mainspring.worker.isolation.wire import COME_BACK, FANS_OUT, LEAVE_SLOT, PR
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from mainspring.model.actor import Tenant
     from mainspring.model.fan_out import FanOut
     from mainspring.worker.isolation.child import ChildChannel
 
@@ -52,12 +53,13 @@ class ReportSender:
 class ChildAttempt:
     """The attempt that a child makes, as its `CURRENT_ATTEMPT`. The slot is its worker's: see `waits.py`."""
 
-    def __init__(self, channel: ChildChannel, job: str, fan_out: FanOut | None) -> None:
+    def __init__(self, channel: ChildChannel, job: str, fan_out: FanOut | None, tenant: Tenant | None = None) -> None:
         self.pid = os.getpid()
         self.waits = self
         self._channel = channel
         self._job = job
         self._fan_out = fan_out
+        self.tenant = tenant
         self._children: Children | None = None
 
     def fan_out(self) -> Children:

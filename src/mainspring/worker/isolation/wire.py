@@ -11,6 +11,7 @@ from uuid import UUID  # noqa: TC003  msgspec reads the annotations
 import msgspec
 
 from mainspring.errors import BadFrame
+from mainspring.model.actor import Tenant  # noqa: TC001  msgspec reads the annotations
 from mainspring.model.fan_out import FanOut  # noqa: TC001  msgspec reads the annotations
 from mainspring.worker.finishing import Finishing  # noqa: TC001  msgspec reads the annotations
 
@@ -41,6 +42,7 @@ class Start(msgspec.Struct, tag="start"):
     headers: dict[str, str] | None = None
     checkpointed: Any = None
     fan_out: FanOut | None = None  # None: its handler may submit no children
+    tenant: Tenant | None = None  # whose run it is
 
 
 class Reply(msgspec.Struct, tag="answer"):

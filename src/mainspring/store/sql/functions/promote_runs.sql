@@ -1,6 +1,6 @@
 -- Move runs of one lane that are due from `later` into the line, the most urgent first; within the batch they keep their
--- order. What has gates goes to wait there, and what comes to a line that has too many at the gate of its mark. Answers with
--- the lines and priorities that got some; no line: those that wait at gates, and at which.
+-- order. What has gates goes to wait there, and what comes to a line that has too many at the gate of its mark. Answers how many
+-- runs of which lines and priorities are in line now; and of those that wait at gates, at which.
 create or replace function promote_runs(lane smallint, priorities smallint[], fronts timestamptz[], count int)
 returns table (line_id int, priority smallint, runs bigint, due_at timestamptz, gates text[])
 language plpgsql set search_path = mainspring, pg_temp as $$
@@ -60,9 +60,8 @@ begin
     return query
     with gone as (
         delete from later where later.lane = promote_runs.lane and later.id = any (picked)
-        returning case when later.gates is null then later.line_id end as line_id, later.priority, later.due_at,
-                  split_part(later.gates, E'\n', 1) as gate)
+        returning later.line_id, later.priority, later.due_at, split_part(later.gates, E'\n', 1) as gate)
     select gone.line_id, gone.priority, count(*), max(gone.due_at),
            array_agg(distinct gone.gate) filter (where gone.gate is not null)
-    from gone group by gone.line_id, gone.priority;
+    from gone group by gone.line_id, gone.priority, gone.gate is null;
 end $$;

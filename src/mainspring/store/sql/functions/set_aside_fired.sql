@@ -17,10 +17,11 @@ begin
     end if;
     picked := array(
         select found.id from unnest(set_aside_fired.runs) as fired (id) cross join lateral (
-            select ready.id from ready
+            select ready.id, ready.line_id, ready.priority from ready
             where ready.lane = set_aside_fired.lane and ready.id = fired.id
-              and mark_gate(ready.lane, ready.line_id, ready.priority) = any (full_gates)
-            limit 1) as found);   -- one by one, as in fire_schedules
+            limit 1) as found   -- one by one, as in fire_schedules
+        -- Not in there: that a run has a line would let the index of claims look right, of which only the lane is known.
+        where mark_gate(set_aside_fired.lane, found.line_id, found.priority) = any (full_gates));
     insert into later (lane, {run}, gates)
     select lane, {run}, gates
     from unnest(picked) as one (run_id) cross join lateral (

@@ -1,12 +1,13 @@
 -- What there is to do and what is being done for a tenant, counted up to a bound: for people who watch.
--- Index: ready_claim_idx, later_job_idx, held_list_idx, dead_job_idx; leases are few.
+-- Index: ready_claim_idx, later_list_idx, held_list_idx, dead_job_idx; leases are few.
 select (select count(*) from (
             select rank from ready where lane = any (:lanes::smallint[])
             and line_id = any (array(select id from line where tenant_id = :tenant::int)) limit :bound::int) as few
         where few.rank <= rank_bound()) as ready,
        (select count(*) from (
             select lane from later where lane = any (:lanes::smallint[])
-            and job_id = any (array(select id from job where tenant_id = :tenant::int)) limit :bound::int) as few)
+            and line_id = any (array(select id from line where tenant_id = :tenant::int)) and job_id > 0
+            limit :bound::int) as few)
            + (select count(*) from (
             select rank from ready where lane = any (:lanes::smallint[])
             and line_id = any (array(select id from line where tenant_id = :tenant::int)) limit :bound::int) as few

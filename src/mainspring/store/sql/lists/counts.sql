@@ -1,5 +1,5 @@
 -- How many runs of some jobs wait elsewhere than in line or are dead, each lane and line counted up to a bound.
--- Index: later_job_idx, held_list_idx, dead_job_idx.
+-- Index: later_list_idx, held_list_idx, dead_job_idx.
 select job_id, sum(scheduled)::bigint as scheduled, sum(held)::bigint as held, sum(dead)::bigint as dead,
        bool_or(greatest(scheduled, held, dead) >= :bound::int) as is_more
 from (

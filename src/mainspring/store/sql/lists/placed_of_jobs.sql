@@ -1,6 +1,6 @@
 -- Runs of some jobs in some lines that wait elsewhere than in line or are dead, newest first, from a position on. Like
 -- lists/placed, with an index scan for each pair of job and line. What is in line: lists/ready_of_jobs.
--- Index: later_job_idx, held_list_idx, dead_job_idx.
+-- Index: later_list_idx, held_list_idx, dead_job_idx.
 select run.*
 from lane cross join unnest(:jobs::int[], :lines::int[]) as pair (job, line) cross join lateral (
     (select * from (

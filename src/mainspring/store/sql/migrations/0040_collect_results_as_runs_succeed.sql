@@ -1,0 +1,5 @@
+-- Whoever waits for many runs that succeed together is told by one row, and gets their results from another one: those of a
+-- large group used to be told run by run, and collected later.
+-- Programs of before find what they would have made themselves.
+-- serves: 12
+-- functions: d20202960db7dd92
