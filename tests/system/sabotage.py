@@ -342,10 +342,14 @@ def _no_slots_for_rescued() -> None:
     """Runs that come back from a lost worker come back without their slots."""
     rescue = workers.rescue
 
-    async def without_slots(connection: Connection, *arguments: Any) -> workers.Rescued:
-        rescued = await rescue(connection, *arguments)
-        await connection.execute("delete from slot using ready where ready.lane = slot.lane and ready.id = slot.run_id")
-        return rescued
+    async def without_slots(connection: Connection, lane: int, worker_id: Any, *arguments: Any) -> workers.Rescued:
+        # Before: a moment after it, others may have claimed them.
+        await connection.execute(
+            "delete from slot using lease where lease.worker_id = $1 and lease.lane = slot.lane"
+            " and slot.run_id = any (lease.ids)",
+            worker_id,
+        )
+        return await rescue(connection, lane, worker_id, *arguments)
 
     workers.rescue = without_slots  # type: ignore[assignment]
 
