@@ -7,11 +7,10 @@ from msgspec import to_builtins
 from rich.text import Text
 
 from mainspring.cli.command import Invocation, command
-from mainspring.cli.limits import Job, Key, Queue
+from mainspring.cli.rules import Job, Key, Queue, print_removed, set_by, whose, why_set
 from mainspring.cli.tables import Column, fitted
-from mainspring.cli.text import as_instant, safe
+from mainspring.cli.text import safe
 from mainspring.model.backlog import NEAR, BacklogStatus, BacklogValue, WhenFull
-from mainspring.model.concurrency import LimitScope
 
 COLUMNS = (
     Column("backlog", least=16),
@@ -115,21 +114,12 @@ async def remove(
     """
     async with invocation.client() as client:
         is_gone = await client.backlogs.remove(job=job, queue=queue, key=key, reason=reason)
-    if invocation.wants_json:
-        invocation.print_json({"removed": True, "declared": not is_gone})
-    else:
-        invocation.print(
-            "removed" if is_gone else "removed; the code declares it, so it comes back with the next start"
-        )
+    print_removed(invocation, is_gone=is_gone)
 
 
 def _sentence(cap: BacklogStatus) -> str:
     by = f" for each value of {safe(cap.key)}" if cap.key else ""
-    return f"{_of(cap)}: at most {cap.most:,} wait{by}, {MEANINGS[cap.when_full]}; {_waiting(cap)} wait"
-
-
-def _of(cap: BacklogStatus) -> str:
-    return "all runs" if cap.scope is LimitScope.TENANT else f"{cap.scope} {safe(cap.name)}"
+    return f"{whose(cap)}: at most {cap.most:,} wait{by}, {MEANINGS[cap.when_full]}; {_waiting(cap)} wait"
 
 
 def _waiting(cap: BacklogStatus) -> str:
@@ -138,15 +128,14 @@ def _waiting(cap: BacklogStatus) -> str:
 
 def _row(cap: BacklogStatus) -> list[Text]:
     is_near = cap.key is None and cap.waiting > NEAR * cap.most
-    declared = "the code" if cap.is_as_declared else safe(cap.changed_by)
     return [
-        Text(_of(cap)),
+        Text(whose(cap)),
         Text(safe(cap.key or "–")),
         Text(f"{cap.most:,}"),
         Text(cap.when_full.value),
         Text(("" if cap.counts_are_exact else "≥ ") + f"{cap.waiting:,}", style="yellow" if is_near else ""),
-        Text(f"{declared}, {as_instant(cap.changed_at)}"),
-        Text("" if cap.is_as_declared else safe(cap.reason)),
+        set_by(cap),
+        why_set(cap),
     ]
 
 

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from mainspring.cli.command import Invocation, command
 from mainspring.cli.parsing import parse_span
+from mainspring.cli.rules import print_removed, set_by
 from mainspring.cli.tables import Column, fitted
 from mainspring.cli.text import as_instant, safe
 from mainspring.model.breaker import BreakerEvent, BreakerState, BreakerStatus, OpeningStatus
@@ -129,12 +130,7 @@ async def remove(*, job: Job, reason: Reason = "", invocation: Invocation) -> No
     """
     async with invocation.client() as client:
         is_gone = await client.breakers.remove(job, reason=reason)
-    if invocation.wants_json:
-        invocation.print_json({"removed": True, "declared": not is_gone})
-    else:
-        invocation.print(
-            "removed" if is_gone else "removed; the code declares it, so it comes back with the next start"
-        )
+    print_removed(invocation, is_gone=is_gone)
 
 
 @command("open")
@@ -220,7 +216,7 @@ def _row(status: BreakerStatus) -> list[Text]:
         Text(_count(status), style="yellow" if status.waiting else ""),
         Text("–" if status.since is None else as_instant(status.since)),
         Text("–" if status.next_probe_at is None else as_instant(status.next_probe_at)),
-        Text(f"{'the code' if status.is_as_declared else safe(status.changed_by)}, {as_instant(status.changed_at)}"),
+        set_by(status),
     ]
 
 

@@ -8,9 +8,10 @@ from msgspec import to_builtins
 from rich.text import Text
 
 from mainspring.cli.command import Invocation, command
+from mainspring.cli.rules import Job, Key, Queue, print_removed, set_by, whose, why_set
 from mainspring.cli.tables import Column, fitted
-from mainspring.cli.text import as_instant, safe
-from mainspring.model.concurrency import GateStatus, LimitScope, LimitStatus, OnDead, Order
+from mainspring.cli.text import safe
+from mainspring.model.concurrency import GateStatus, LimitStatus, OnDead, Order
 from mainspring.model.rate import Rate, rate_text
 
 COLUMNS = (
@@ -31,13 +32,6 @@ GATE_COLUMNS = (
     Column("held by", leave_out=2),
     Column("next", leave_out=1),
 )
-
-Job = Annotated[str | None, Parameter(help="Of a job's runs.")]
-Queue = Annotated[str | None, Parameter(help="Of a queue's runs. Without job and queue: of all runs.")]
-Key = Annotated[
-    str | None,
-    Parameter(help='What tells runs apart: a path into their arguments, or a text such as "{region}/{customer}".'),
-]
 
 
 @command("list")
@@ -141,12 +135,7 @@ async def remove(
     """
     async with invocation.client() as client:
         is_gone = await client.limits.remove(job=job, queue=queue, key=key, reason=reason)
-    if invocation.wants_json:
-        invocation.print_json({"removed": True, "declared": not is_gone})
-    else:
-        invocation.print(
-            "removed" if is_gone else "removed; the code declares it, so it comes back with the next start"
-        )
+    print_removed(invocation, is_gone=is_gone)
 
 
 def _sentence(limit: LimitStatus) -> str:
@@ -154,7 +143,7 @@ def _sentence(limit: LimitStatus) -> str:
     order = ", in the order of acceptance" if limit.order is Order.STRICT else ""
     halts = ", stopping behind dead letters" if limit.on_dead is OnDead.HALT else ""
     share = f", in turns between values of {safe(limit.share)}" if limit.share else ""
-    return f"{_of(limit)}: {_how_many(limit)}{by}{order}{halts}{share}; {_count(limit)}"
+    return f"{whose(limit)}: {_how_many(limit)}{by}{order}{halts}{share}; {_count(limit)}"
 
 
 def _how_many(limit: LimitStatus) -> str:
@@ -169,10 +158,6 @@ def _rate(limit: LimitStatus) -> str:
     return rate_text(Rate(limit.rate, limit.burst or 1)) + (f" (+{limit.burst})" if limit.burst != 1 else "")
 
 
-def _of(limit: LimitStatus) -> str:
-    return "all runs" if limit.scope is LimitScope.TENANT else f"{limit.scope} {safe(limit.name)}"
-
-
 def _count(limit: LimitStatus) -> str:
     more = "" if limit.counts_are_exact else "at least "
     return f"{more}{limit.holding:,} hold a slot, {more}{limit.waiting:,} wait"
@@ -180,17 +165,16 @@ def _count(limit: LimitStatus) -> str:
 
 def _row(limit: LimitStatus) -> list[Text]:
     more = "" if limit.counts_are_exact else "≥ "
-    declared = "the code" if limit.is_as_declared else safe(limit.changed_by)
     return [
-        Text(_of(limit)),
+        Text(whose(limit)),
         Text(safe(limit.key or (f"share {limit.share}" if limit.share else "–"))),
         Text("–" if limit.most is None else f"{limit.most:,}"),
         Text(_rate(limit)),
         Text(limit.order.value),
         Text(f"{more}{limit.holding:,}"),
         Text(f"{more}{limit.waiting:,}", style="yellow" if limit.waiting else ""),
-        Text(f"{declared}, {as_instant(limit.changed_at)}"),
-        Text("" if limit.is_as_declared else safe(limit.reason)),
+        set_by(limit),
+        why_set(limit),
     ]
 
 

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from mainspring.control.limits import check_exists, subject_of
+from mainspring.control.rules import Rules
 from mainspring.errors import BacklogCapNotFound
 from mainspring.model.backlog import Backlog, BacklogStatus, BacklogValue, WhenFull
 from mainspring.model.concurrency import LimitScope
-from mainspring.model.job import checked_reason
 from mainspring.store import backlog_caps as store
-from mainspring.store.connection import transaction, uncancelled
-from mainspring.store.declaring import Subject
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,10 +17,10 @@ if TYPE_CHECKING:
     from mainspring.model.actor import Actor
     from mainspring.store.connection import Connection, Record
     from mainspring.store.database import Database
+    from mainspring.store.declaring import Subject
     from mainspring.store.limits import RuleBooks
 
 VALUES_SHOWN = 100
-WHAT = "backlog cap"
 
 
 class Backlogs:
@@ -33,6 +30,7 @@ class Backlogs:
         self._database = database
         self._lanes = lanes
         self._books = books
+        self._rules = Rules(database=database, kind=store.KIND, name="backlog cap", missing=_missing)
 
     async def list(self, actor: Actor) -> list[BacklogStatus]:
         """Every backlog cap: what it says, who set it, how many runs wait under it."""
@@ -47,13 +45,9 @@ class Backlogs:
 
         Without a job and a queue it is one of the whole tenant.
         """
-        subject = subject_of(job, queue, key, WHAT)
+        subject = self._rules.subject(job, queue, key)
         async with self._database.acquire() as connection:
-            rows = await store.listed(connection, tenant_id=actor.tenant)
-            row = _found(subject, rows)
-            if row is None:
-                raise _not_found(subject, rows)
-            return await self._counted(connection, row)
+            return await self._counted(connection, await self._rules.find(connection, actor, subject))
 
     async def set(
         self,
@@ -72,25 +66,9 @@ class Backlogs:
         each of its values has a cap of its own. `when_full` is what happens to what comes too much.
         """
         cap = Backlog(most, key=key, when_full=when_full)
-        subject = subject_of(job, queue, key, WHAT)
-        await uncancelled(self._set(actor, subject, cap, checked_reason(reason)))
+        await self._rules.set(actor, self._rules.subject(job, queue, key), cap, reason)
         self._books.forget(actor.tenant)  # here it is in force at once
         return (await self.show(actor, job=job, queue=queue, key=key))[0]
-
-    async def _set(self, actor: Actor, subject: Subject, cap: Backlog, reason: str) -> None:
-        async with self._database.acquire() as connection:
-            await check_exists(connection, actor, subject)
-            async with transaction(connection):
-                declared = await self._declared(connection, actor, subject)
-                await store.put(
-                    connection,
-                    subject,
-                    cap,
-                    declared=declared,
-                    tenant_id=actor.tenant,
-                    actor=actor.name,
-                    reason=reason,
-                )
 
     async def remove(
         self,
@@ -105,28 +83,9 @@ class Backlogs:
 
         Then it comes back with the next start of an application that does.
         """
-        subject = subject_of(job, queue, key, WHAT)
-        is_gone = await uncancelled(self._remove(actor, subject, checked_reason(reason)))
+        is_gone = await self._rules.remove(actor, self._rules.subject(job, queue, key), reason)
         self._books.forget(actor.tenant)
         return is_gone
-
-    async def _remove(self, actor: Actor, subject: Subject, reason: str) -> bool:
-        async with self._database.acquire() as connection:
-            is_declared = await self._declared(connection, actor, subject) is not None
-            async with transaction(connection):
-                is_removed = await store.remove(
-                    connection, subject, tenant_id=actor.tenant, actor=actor.name, reason=reason
-                )
-            if not is_removed:
-                raise _not_found(subject, await store.listed(connection, tenant_id=actor.tenant))
-            return not is_declared
-
-    # ── inside ──────────────────────────────────────────────────────────────────────────────────────────────
-
-    async def _declared(self, connection: Connection, actor: Actor, subject: Subject) -> Backlog | None:
-        """What the code says about a cap that somebody sets otherwise: it stays known, and is not said again."""
-        row = _found(subject, await store.listed(connection, tenant_id=actor.tenant))
-        return None if row is None else store.declared_cap(row["declared"])
 
     async def _counted(self, connection: Connection, row: Record) -> tuple[BacklogStatus, Sequence[BacklogValue]]:
         """As exact as the first so many entries of each lane are."""
@@ -167,16 +126,5 @@ def _status(row: Record, waiting: int, *, is_exact: bool) -> BacklogStatus:
     )
 
 
-def _found(subject: Subject, rows: Sequence[Record]) -> Record | None:
-    wanted = (subject.scope, subject.name, subject.key)
-    return next((row for row in rows if (row["scope"], row["name"], row["key"]) == wanted), None)
-
-
-def _not_found(subject: Subject, rows: Sequence[Record]) -> BacklogCapNotFound:
-    known = [str(Subject(LimitScope(row["scope"]), row["name"], row["key"])) for row in rows]
-    return BacklogCapNotFound(
-        f"There is no backlog cap for {subject}.",
-        hint=f"There are caps for {'; '.join(known[:5])}." if known else "There are no backlog caps at all.",
-        field="backlog",
-        value=str(subject),
-    )
+def _missing(subject: Subject, *, hint: str) -> BacklogCapNotFound:
+    return BacklogCapNotFound(f"There is no backlog cap for {subject}.", hint=hint, field="backlog", value=str(subject))

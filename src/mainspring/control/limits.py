@@ -5,23 +5,17 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
-from mainspring.errors import InvalidInput, LimitNotFound
+from mainspring.control.rules import Rules
+from mainspring.errors import LimitNotFound
 from mainspring.model.concurrency import (
-    NO_KEY,
     GateStatus,
     Limit,
     LimitRule,
-    LimitScope,
     LimitStatus,
     OnDead,
     Order,
 )
-from mainspring.model.job import checked_reason
-from mainspring.model.limit_key import limit_key
-from mainspring.store import jobs
 from mainspring.store import limits as store
-from mainspring.store.connection import transaction, uncancelled
-from mainspring.store.declaring import Subject
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,12 +26,13 @@ if TYPE_CHECKING:
     from mainspring.model.job import JobDefinition
     from mainspring.store.connection import Connection, Record
     from mainspring.store.database import Database
+    from mainspring.store.declaring import Subject
 
 GATES_SHOWN = 100
 HOLDERS_SHOWN = 1_000
 
 
-class InForce(NamedTuple):
+class RulesInForce(NamedTuple):
     """What new runs are under."""
 
     rules: tuple[LimitRule, ...]  # narrowest first
@@ -53,7 +48,7 @@ class LimitsInForce:
         self._marked: set[int] = set()  # limits that know that some of their runs are elsewhere
         self._compared: set[tuple[int, str]] = set()  # tenants and jobs whose declared caps were looked for
 
-    async def of(self, actor: Actor, definition: JobDefinition, queue: str, *, has_own_lane: bool) -> InForce:
+    async def of(self, actor: Actor, definition: JobDefinition, queue: str, *, has_own_lane: bool) -> RulesInForce:
         """`has_own_lane`: a key or its parents decide in which lane the run is, and no limit."""
         job = definition.name
         book = await self._books.of(actor.tenant)
@@ -67,7 +62,7 @@ class LimitsInForce:
             async with self._database.acquire() as connection:
                 await store.mark_spread(connection, unmarked)
             self._marked |= unmarked
-        return InForce(rules, book.caps_of(job, queue))
+        return RulesInForce(rules, book.caps_of(job, queue))
 
 
 class Limits:
@@ -76,6 +71,7 @@ class Limits:
     def __init__(self, *, database: Database, lanes: int) -> None:
         self._database = database
         self._lanes = lanes
+        self._rules = Rules(database=database, kind=store.KIND, name="limit", missing=_missing)
 
     async def list(self, actor: Actor) -> list[LimitStatus]:
         """Every limit: what it says, who set it, how many runs hold a slot and how many wait for one."""
@@ -90,13 +86,10 @@ class Limits:
 
         Without a job and a queue it is one of the whole tenant.
         """
-        subject = subject_of(job, queue, key)
+        subject = self._rules.subject(job, queue, key)
         async with self._database.acquire() as connection:
-            rows = await store.listed(connection, tenant_id=actor.tenant)
-            for row in rows:
-                if (row["scope"], row["name"], row["key"]) == (subject.scope, subject.name, subject.key):
-                    return await self._status(connection, row), await self._gates(connection, store.rule_of(row))
-        raise _not_found(subject, rows)
+            row = await self._rules.find(connection, actor, subject)
+            return await self._status(connection, row), await self._gates(connection, store.rule_of(row))
 
     async def set(
         self,
@@ -118,25 +111,9 @@ class Limits:
         In force within a second, also for what waits already; what runs goes on. With a key each of its values has a
         limit of its own; with a share its values take turns at this one.
         """
-        subject = subject_of(job, queue, key)
         limit = Limit(most, key=key, order=order, on_dead=on_dead, rate=rate, burst=burst, share=share)
-        await uncancelled(self._set(actor, subject, limit, checked_reason(reason)))
+        await self._rules.set(actor, self._rules.subject(job, queue, key), limit, reason)
         return (await self.show(actor, job=job, queue=queue, key=key))[0]
-
-    async def _set(self, actor: Actor, subject: Subject, limit: Limit, reason: str) -> None:
-        async with self._database.acquire() as connection:
-            await check_exists(connection, actor, subject)
-            async with transaction(connection):
-                declared = await self._declared(connection, actor, subject)
-                await store.put(
-                    connection,
-                    subject,
-                    limit,
-                    declared=declared,
-                    tenant_id=actor.tenant,
-                    actor=actor.name,
-                    reason=reason,
-                )
 
     async def remove(
         self,
@@ -151,28 +128,7 @@ class Limits:
 
         Then it comes back with the next start of an application that does.
         """
-        subject = subject_of(job, queue, key)
-        return await uncancelled(self._remove(actor, subject, checked_reason(reason)))
-
-    async def _remove(self, actor: Actor, subject: Subject, reason: str) -> bool:
-        async with self._database.acquire() as connection:
-            is_declared = await self._declared(connection, actor, subject) is not None
-            async with transaction(connection):
-                is_removed = await store.remove(
-                    connection, subject, tenant_id=actor.tenant, actor=actor.name, reason=reason
-                )
-            if not is_removed:
-                raise _not_found(subject, await store.listed(connection, tenant_id=actor.tenant))
-            return not is_declared
-
-    # ── inside ──────────────────────────────────────────────────────────────────────────────────────────────
-
-    async def _declared(self, connection: Connection, actor: Actor, subject: Subject) -> Limit | None:
-        """What the code says about a limit that somebody sets otherwise: it stays known, and is not said again."""
-        for row in await store.listed(connection, tenant_id=actor.tenant):
-            if (row["scope"], row["name"], row["key"]) == (subject.scope, subject.name, subject.key):
-                return store.declared_limit(row["declared"])
-        return None
+        return await self._rules.remove(actor, self._rules.subject(job, queue, key), reason)
 
     async def _status(self, connection: Connection, row: Record) -> LimitStatus:
         rule, declared = store.rule_of(row), store.declared_limit(row["declared"])
@@ -233,34 +189,5 @@ def _limit_of(rule: LimitRule) -> Limit:
     )
 
 
-def subject_of(job: str | None, queue: str | None, key: str | None, what: str = "limit") -> Subject:
-    """For whom a limit or another rule is."""
-    if job is not None and queue is not None:
-        raise InvalidInput(
-            f"A {what} is for a job or for a queue, not for both.",
-            code="limit-of-two",
-            hint=f"Set two {what}s: runs are under both.",
-            field="queue",
-        )
-    if key is not None:
-        limit_key(key)
-    scope = LimitScope.JOB if job is not None else LimitScope.QUEUE if queue is not None else LimitScope.TENANT
-    return Subject(scope, job or queue or "", key or NO_KEY)
-
-
-async def check_exists(connection: Connection, actor: Actor, subject: Subject) -> None:
-    """Refuse a rule for what does not exist: it is a slip more often than a plan."""
-    if subject.scope is LimitScope.JOB:
-        await jobs.find(connection, subject.name, tenant_id=actor.tenant)
-    elif subject.scope is LimitScope.QUEUE:
-        jobs.line_of(await jobs.lines_of(connection, tenant_id=actor.tenant), subject.name)
-
-
-def _not_found(subject: Subject, rows: Sequence[Record]) -> LimitNotFound:
-    known = [str(Subject(LimitScope(row["scope"]), row["name"], row["key"])) for row in rows]
-    return LimitNotFound(
-        f"There is no limit for {subject}.",
-        hint=f"There are limits for {'; '.join(known[:5])}." if known else "There are no limits at all.",
-        field="limit",
-        value=str(subject),
-    )
+def _missing(subject: Subject, *, hint: str) -> LimitNotFound:
+    return LimitNotFound(f"There is no limit for {subject}.", hint=hint, field="limit", value=str(subject))

@@ -96,9 +96,11 @@ def declared_cap(text: str | None) -> Backlog | None:
     return None if text is None else msgspec.json.decode(text, type=Backlog)
 
 
+KIND = declaring.Kind(listed, declared_cap, put, remove)
+
+
 async def declare(
     connection: Connection, job: str, reference: JobRef, caps: Sequence[Backlog], *, tenant_id: int, actor: str
 ) -> None:
     """Let what a job declares take effect: see there."""
-    kind = declaring.Kind(listed, declared_cap, put, remove)
-    await declaring.declare(connection, kind, job, reference, caps, tenant_id=tenant_id, actor=actor)
+    await declaring.declare(connection, KIND, job, reference, caps, tenant_id=tenant_id, actor=actor)

@@ -320,16 +320,18 @@ async def mark_spread(connection: Connection, rules: Iterable[int]) -> None:
     await load("limits/spread").execute(connection, ids=sorted(rules))
 
 
+def declared_limit(text: str | None) -> Limit | None:
+    return None if text is None else msgspec.json.decode(text, type=Limit)
+
+
+KIND = declaring.Kind(listed, declared_limit, put, remove)
+
+
 async def declare(
     connection: Connection, job: str, reference: JobRef, limits: Sequence[Limit], *, tenant_id: int, actor: str
 ) -> None:
     """Let what a job declares take effect: see there."""
-    kind = declaring.Kind(listed, declared_limit, put, remove)
-    await declaring.declare(connection, kind, job, reference, limits, tenant_id=tenant_id, actor=actor)
-
-
-def declared_limit(text: str | None) -> Limit | None:
-    return None if text is None else msgspec.json.decode(text, type=Limit)
+    await declaring.declare(connection, KIND, job, reference, limits, tenant_id=tenant_id, actor=actor)
 
 
 def _document(limit: Limit) -> str:
