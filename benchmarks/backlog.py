@@ -19,7 +19,7 @@ from mainspring.store import leases, workers
 from mainspring.store.database import Database
 from mainspring.store.migrate import check_schema
 from mainspring.worker.claimer import MAX_BATCH
-from mainspring.worker.turns import Front
+from mainspring.worker.turns import ClaimFront
 
 if TYPE_CHECKING:
     from mainspring.model.run import NewRun
@@ -38,7 +38,7 @@ class Line:
     def __init__(self, connection: Connection, run: NewRun, lanes: int, worker_id: UUID) -> None:
         self._connection = connection
         self._run = run
-        self._fronts = [Front() for _ in range(lanes)]
+        self._fronts = [ClaimFront() for _ in range(lanes)]
         self._claims = 0
         self._worker_id = worker_id
 

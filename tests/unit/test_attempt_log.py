@@ -21,7 +21,7 @@ from mainspring.store.run_log import LINES_PER_SPAN, SPAN_SECONDS
 from mainspring.worker.active_leases import ActiveLeases
 from mainspring.worker.attempt_log import MAX_ERROR_LENGTH, AttemptLog
 from mainspring.worker.registry import handler_of
-from mainspring.worker.time_limits import Limit
+from mainspring.worker.time_limits import TimeLimit
 from mainspring.worker.work import Work
 
 from .hands import HandClock, claimed_row
@@ -80,7 +80,7 @@ def failed(error: BaseException) -> End:
 
 
 def timed_out(work: Work) -> Settled:
-    work.limit = Limit(seconds=1.0, exceeded=AttemptTimedOut("The attempt took longer than 1 s."))
+    work.limit = TimeLimit(seconds=1.0, exceeded=AttemptTimedOut("The attempt took longer than 1 s."))
     return work.stopped(NOW)
 
 

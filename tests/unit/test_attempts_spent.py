@@ -14,7 +14,7 @@ from mainspring.model.steering import Cancel, Fail, Retry, Snooze
 from mainspring.store.columns import AttemptRecord
 from mainspring.store.leases import Fate, Lease, Settled
 from mainspring.worker.registry import handler_of
-from mainspring.worker.time_limits import Limit
+from mainspring.worker.time_limits import TimeLimit
 from mainspring.worker.work import Work
 
 from .hands import claimed_row
@@ -23,7 +23,7 @@ NOW = (1_000_000,)
 NO = ValueError("no")
 
 
-def started(*, attempts: int = 3, limit: Limit | None = None) -> Work:
+def started(*, attempts: int = 3, limit: TimeLimit | None = None) -> Work:
     handler = handler_of(JobDefinition(name="pay"), lambda: None)
     work = Work(claimed_row(attempt=attempts), Lease(0, uuid4(), 1), 0, 1, uuid4(), NOW, handler)
     work.started_at, work.limit = NOW, limit
@@ -31,7 +31,7 @@ def started(*, attempts: int = 3, limit: Limit | None = None) -> Work:
 
 
 def timed_out(*, is_last: bool = False, run_ends_at: int | None = None) -> Work:
-    limit = Limit(seconds=1, is_last=is_last, run_ends_at=run_ends_at)
+    limit = TimeLimit(seconds=1, is_last=is_last, run_ends_at=run_ends_at)
     limit.exceed()
     return started(limit=limit)
 

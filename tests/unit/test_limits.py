@@ -12,7 +12,7 @@ import pytest
 from mainspring.model.job import JobDefinition
 from mainspring.store.instants import UNIX_TO_POSTGRES
 from mainspring.worker import time_limits
-from mainspring.worker.time_limits import NEVER, Limit, Timekeeper, limit_of, special_of
+from mainspring.worker.time_limits import NEVER, Timekeeper, TimeLimit, limit_of, special_of
 
 from .hands import HandClock
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 NOW = 800_000_000_000_000  # microseconds since 2000
 
 
-def limit(special: dict[str, Any] | None = None, **definition: Any) -> Limit | None:
+def limit(special: dict[str, Any] | None = None, **definition: Any) -> TimeLimit | None:
     text = None if special is None else msgspec.json.encode(special).decode()
     spans: dict[str, Any] = {name: timedelta(seconds=seconds) for name, seconds in definition.items()}
     return limit_of(JobDefinition(name="j", **spans), special_of(text), (NOW,))
@@ -71,7 +71,7 @@ def test_policies_that_cannot_be_read_are_an_error_and_no_guess(overrides: Any) 
 
 
 def test_what_ran_out_is_said() -> None:
-    own, whole = Limit(seconds=2.5), Limit(seconds=1.0, is_last=True)
+    own, whole = TimeLimit(seconds=2.5), TimeLimit(seconds=1.0, is_last=True)
     own.exceed()
     whole.exceed()
 
@@ -122,7 +122,7 @@ class Watched:
 class SomeWork:
     def __init__(self, name: str, seconds: float) -> None:
         self.name = name
-        self.limit = Limit(seconds=seconds)
+        self.limit = TimeLimit(seconds=seconds)
         self.is_over_time = False
 
 

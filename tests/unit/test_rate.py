@@ -13,8 +13,8 @@ from mainspring.model.rate import (
     CLOCK_STEP_SECONDS,
     SLACK_SECONDS,
     TICK_SECONDS,
-    Bucket,
     Rate,
+    TokenBucket,
     rate_of,
     rate_text,
     whole_tokens,
@@ -86,22 +86,24 @@ def test_a_bucket_that_nobody_used_is_full_and_one_that_was_used_fills() -> None
     full = HUNDRED.filled(None, now=1_000.0)
     assert full.tokens == 10 + 100 * SLACK_SECONDS
 
-    later = HUNDRED.filled(Bucket(0.0, 1_000.0), now=1_000.1)
+    later = HUNDRED.filled(TokenBucket(0.0, 1_000.0), now=1_000.1)
     assert later.tokens == pytest.approx(10.0)
     assert later.at == 1_000.1
-    assert HUNDRED.filled(Bucket(0.0, 1_000.0), now=2_000.0).tokens == full.tokens
+    assert HUNDRED.filled(TokenBucket(0.0, 1_000.0), now=2_000.0).tokens == full.tokens
 
 
 def test_a_clock_that_is_set_back_neither_gives_tokens_nor_stops_them_for_long() -> None:
-    used = Bucket(3.0, 1_000.0)
+    used = TokenBucket(3.0, 1_000.0)
 
     assert HUNDRED.filled(used, now=999.0) == used
-    assert HUNDRED.filled(used, now=1_000.0 - 2 * CLOCK_STEP_SECONDS) == Bucket(3.0, 1_000.0 - 2 * CLOCK_STEP_SECONDS)
+    assert HUNDRED.filled(used, now=1_000.0 - 2 * CLOCK_STEP_SECONDS) == TokenBucket(
+        3.0, 1_000.0 - 2 * CLOCK_STEP_SECONDS
+    )
 
 
 def test_it_is_known_when_the_next_token_is_there() -> None:
-    assert HUNDRED.seconds_until(1, Bucket(0.25, 1_000.0)) == pytest.approx(0.0075)
-    assert HUNDRED.seconds_until(1, Bucket(5.0, 1_000.0)) == 0.0
+    assert HUNDRED.seconds_until(1, TokenBucket(0.25, 1_000.0)) == pytest.approx(0.0075)
+    assert HUNDRED.seconds_until(1, TokenBucket(5.0, 1_000.0)) == 0.0
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -31,7 +31,7 @@ LOOKED_AT = 1_000  # instants that are looked at together, at most
 _Span = tuple["Record", "datetime", "datetime"]
 
 
-class InForce(NamedTuple):
+class VersionInForce(NamedTuple):
     """A version of a schedule, and the instants that are its own: after the one, up to the other."""
 
     row: Record
@@ -57,7 +57,9 @@ class PastInstant(NamedTuple):
 class PastRange:
     """The part of a schedule's past that a backfill is about, as it is at this moment."""
 
-    def __init__(self, backfill: Backfill, lane: int, in_force: Sequence[InForce], before: datetime, now: datetime):
+    def __init__(
+        self, backfill: Backfill, lane: int, in_force: Sequence[VersionInForce], before: datetime, now: datetime
+    ):
         self._backfill = backfill
         self._lane = lane
         self._in_force = in_force
@@ -129,7 +131,7 @@ async def read_range(
         rows = await queries.all_versions(connection, actor, lane, backfill.schedule)
     before = min(backfill.before, decided_before(row, now))
     in_force = [
-        InForce(each, after, until, await _computable(connection, actor, each))
+        VersionInForce(each, after, until, await _computable(connection, actor, each))
         for each, after, until in _in_force(backfill.version, row, rows)
     ]
     return PastRange(backfill, lane, in_force, before, now)

@@ -15,7 +15,7 @@ import structlog
 from mainspring.clock import instant
 from mainspring.control.accepting import COPY_ROWS, Acceptor, Adoption, RunBatch, accepted_from
 from mainspring.control.definitions import document_of
-from mainspring.control.gathering import Gatherer
+from mainspring.control.group_commit import GroupCommit
 from mainspring.errors import DatabaseBusy, InvalidInput, KeyBusy, NodeUnreachable
 from mainspring.model.concurrency import home_of_gate, is_shared
 from mainspring.model.ids import lane_of, lane_of_key
@@ -77,8 +77,8 @@ class Submitter:
         self._plain = Acceptor(Link(database, clock, "submit"), clock, lanes)
         self._keyed = Acceptor(Link(database, clock, "submit keyed", settings=LOCKING), clock, lanes)
         self._capped = Acceptor(Link(database, clock, "submit capped", settings=LOCKING), clock, lanes)
-        self._singles = Gatherer(partial(self._accept, self._plain), clock)
-        self._capped_singles = Gatherer(partial(self._accept, self._capped), clock)
+        self._singles = GroupCommit(partial(self._accept, self._plain), clock)
+        self._capped_singles = GroupCommit(partial(self._accept, self._capped), clock)
         self._warned: dict[str, float] = {}  # of backlogs that are nearly full, and when
         self._admitter = Admitter(database=database, clock=clock, name="admit", lanes=lanes)
         self._accepting: set[asyncio.Future[AcceptedBatch]] = set()

@@ -22,7 +22,7 @@ LAST = 2**63 - 1
 OLDEST_FIRST_EVERY = 16  # of those who pass a gate, one in so many has waited longest, so that nothing starves
 
 
-class Span(NamedTuple):
+class TurnRange(NamedTuple):
     """So many of the turns from one to another, at a gate."""
 
     gate: str
@@ -31,13 +31,14 @@ class Span(NamedTuple):
     most: int
 
 
-def whole(gate: str, count: int) -> Span:
-    return Span(gate, 0, LAST, count)
+def whole(gate: str, count: int) -> TurnRange:
+    return TurnRange(gate, 0, LAST, count)
 
 
-def of_each_priority(gate: str, count: int) -> list[Span]:
+def of_each_priority(gate: str, count: int) -> list[TurnRange]:
     return [
-        Span(gate, priority << BITS_OF_RANK, (priority + 1) << BITS_OF_RANK, count) for priority in sorted(PRIORITIES)
+        TurnRange(gate, priority << BITS_OF_RANK, (priority + 1) << BITS_OF_RANK, count)
+        for priority in sorted(PRIORITIES)
     ]
 
 

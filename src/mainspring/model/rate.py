@@ -25,7 +25,7 @@ _RATE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*/\s*([a-z]+)\s*")
 _EPSILON = 1e-9  # a token that is there but for rounding is there
 
 
-class Bucket(NamedTuple):
+class TokenBucket(NamedTuple):
     """How many tokens there were, and when."""
 
     tokens: float
@@ -42,20 +42,20 @@ class Rate(NamedTuple):
     def capacity(self) -> float:
         return self.burst + SLACK_SECONDS * self.per_second
 
-    def filled(self, bucket: Bucket | None, now: float) -> Bucket:
+    def filled(self, bucket: TokenBucket | None, now: float) -> TokenBucket:
         """The bucket as it is now; one that nobody has used lately is full."""
         if bucket is None:
-            return Bucket(self.capacity, now)
+            return TokenBucket(self.capacity, now)
         if bucket.at > now:  # somebody else looked a moment later, or the clock was set back
             return bucket._replace(at=now) if bucket.at > now + CLOCK_STEP_SECONDS else bucket
-        return Bucket(min(self.capacity, bucket.tokens + (now - bucket.at) * self.per_second), now)
+        return TokenBucket(min(self.capacity, bucket.tokens + (now - bucket.at) * self.per_second), now)
 
-    def seconds_until(self, tokens: float, bucket: Bucket) -> float:
+    def seconds_until(self, tokens: float, bucket: TokenBucket) -> float:
         """How long until so many tokens are there."""
         return max(0.0, (tokens - bucket.tokens) / self.per_second)
 
 
-def whole_tokens(bucket: Bucket) -> int:
+def whole_tokens(bucket: TokenBucket) -> int:
     return max(0, int(bucket.tokens + _EPSILON))
 
 

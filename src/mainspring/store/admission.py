@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from mainspring.clock import Clock
     from mainspring.model.concurrency import LimitRule
-    from mainspring.model.gate_turns import Span
+    from mainspring.model.gate_turns import TurnRange
     from mainspring.store.connection import Connection, Record
     from mainspring.store.database import Database
 
@@ -185,7 +185,7 @@ async def _waiting(
 
 
 async def _in_spans(
-    connection: Connection, lane: int, in_order: Sequence[Span], others: Sequence[Span], paused: Sequence[int]
+    connection: Connection, lane: int, in_order: Sequence[TurnRange], others: Sequence[TurnRange], paused: Sequence[int]
 ) -> list[Turn]:
     spans = [*in_order, *others]
     if not spans:

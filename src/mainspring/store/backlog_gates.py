@@ -94,30 +94,30 @@ async def cleared(connection: Connection, standing: Standing, lanes: int) -> Sta
     return standing._replace(counted=counted, checked=counted if is_whole else standing.checked)
 
 
-class Entry(NamedTuple):
+class EntryPlace(NamedTuple):
     """Where an entry stands among those of its gate and lane."""
 
     place: int
     run_id: UUID
 
 
-FIRST = Entry(-1, UUID(int=0))  # before all others
+FIRST = EntryPlace(-1, UUID(int=0))  # before all others
 
 
 class Cleared(NamedTuple):
     """How many entries went, and where to go on; None: they were all looked at."""
 
     gone: int
-    last: Entry | None
+    last: EntryPlace | None
 
 
-async def clear(connection: Connection, lane: int, gate: str, after: Entry, count: int) -> Cleared:
+async def clear(connection: Connection, lane: int, gate: str, after: EntryPlace, count: int) -> Cleared:
     """Remove the entries of runs that wait no longer, of the next so many of one lane."""
     row = await load("backlog/clear").fetchrow(
         connection, lane=lane, gate=gate, after_place=after.place, after_run=after.run_id, count=count
     )
     assert row is not None
-    return Cleared(row["cleared"], None if row["last_run"] is None else Entry(row["last_place"], row["last_run"]))
+    return Cleared(row["cleared"], None if row["last_run"] is None else EntryPlace(row["last_place"], row["last_run"]))
 
 
 async def leave(connection: Connection, home: int, gone: Mapping[str, int], *, are_checked: bool) -> None:

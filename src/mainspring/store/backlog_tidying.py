@@ -15,7 +15,7 @@ from mainspring.store.connection import transaction
 from mainspring.store.statements import load
 
 if TYPE_CHECKING:
-    from mainspring.store.backlog_gates import Entry, Standing
+    from mainspring.store.backlog_gates import EntryPlace, Standing
     from mainspring.store.connection import Connection
 
 TIDIED = 20  # gates at a time
@@ -46,7 +46,7 @@ async def _begin(connection: Connection, home: int, gate: str, lanes: int) -> bo
 
 async def _clear(connection: Connection, home: int, gate: str, lanes: int) -> None:
     for lane in connection.reach.lanes(range(lanes)):
-        after: Entry | None = FIRST
+        after: EntryPlace | None = FIRST
         while after is not None:
             async with transaction(connection):
                 if await _locked(connection, gate, lanes) is None:

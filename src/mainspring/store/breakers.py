@@ -153,12 +153,12 @@ async def open_tripped(
         if tripped and await _is_too_wide(connection, rule.job, tripped, who):
             tripped = {WHOLE_JOB: Counts(*map(sum, zip(*tripped.values(), strict=True)))}
         errors = {value: failing.get(value) or next(iter(failing.values())) for value in tripped}
-        said = {value: _said(rule, counts, errors[value]) for value, counts in tripped.items()}
+        said = {value: _cause(rule, counts, errors[value]) for value, counts in tripped.items()}
         opened = await _open(connection, rule, said, who, has_probes=True, by_hand=False) if said else set()
         return {value: tripped[value] for value in opened}
 
 
-class Said(NamedTuple):
+class OpeningCause(NamedTuple):
     """Why a breaker is open for a value; nothing where somebody opened it by hand."""
 
     failures: int | None = None
@@ -166,9 +166,9 @@ class Said(NamedTuple):
     error: str | None = None
 
 
-def _said(rule: BreakerRule, counts: Counts, error: str) -> Said:
+def _cause(rule: BreakerRule, counts: Counts, error: str) -> OpeningCause:
     attempts = counts.failures + counts.successes if rule.breaker.counts_successes else None
-    return Said(counts.failures, attempts, error[:MAX_ERROR_LENGTH])
+    return OpeningCause(counts.failures, attempts, error[:MAX_ERROR_LENGTH])
 
 
 async def _is_in_force(connection: Connection, rule: BreakerRule, who: Who) -> bool:
@@ -198,11 +198,17 @@ async def open_by_hand(connection: Connection, rule: BreakerRule, value: str, wh
     await revision_locked(connection)
     if await _is_too_wide(connection, rule.job, [value], who):
         value = WHOLE_JOB
-    await _open(connection, rule, {value: Said()}, who, has_probes=has_probes, by_hand=True)
+    await _open(connection, rule, {value: OpeningCause()}, who, has_probes=has_probes, by_hand=True)
 
 
 async def _open(
-    connection: Connection, rule: BreakerRule, said: Mapping[str, Said], who: Who, *, has_probes: bool, by_hand: bool
+    connection: Connection,
+    rule: BreakerRule,
+    said: Mapping[str, OpeningCause],
+    who: Who,
+    *,
+    has_probes: bool,
+    by_hand: bool,
 ) -> set[str]:
     """Answers for which values it is open now, and was not."""
     within = rule.breaker.within.total_seconds()

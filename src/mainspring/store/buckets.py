@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mainspring.model.rate import Bucket, whole_tokens
+from mainspring.model.rate import TokenBucket, whole_tokens
 from mainspring.store.statements import load
 
 if TYPE_CHECKING:
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     from mainspring.store.connection import Connection
 
 
-async def filled(connection: Connection, home: int, rates: Mapping[str, Rate], now: float) -> dict[str, Bucket]:
+async def filled(connection: Connection, home: int, rates: Mapping[str, Rate], now: float) -> dict[str, TokenBucket]:
     """The tokens of some gates, as they are now."""
     if not rates:
         return {}
     rows = await load("limits/tokens").fetch(connection, lane=home, gates=list(rates))
-    known = {row["gate"]: Bucket(row["tokens"], row["at"]) for row in rows}
+    known = {row["gate"]: TokenBucket(row["tokens"], row["at"]) for row in rows}
     return {gate: rate.filled(known.get(gate), now) for gate, rate in rates.items()}
 
 
 async def spend(
     connection: Connection,
     home: int,
-    buckets: Mapping[str, Bucket],
+    buckets: Mapping[str, TokenBucket],
     passed: Mapping[str, int],
     rates: Mapping[str, Rate],
 ) -> None:
@@ -45,7 +45,9 @@ async def spend(
         )
 
 
-def until_next(buckets: Mapping[str, Bucket], passed: Mapping[str, int], rates: Mapping[str, Rate]) -> dict[str, float]:
+def until_next(
+    buckets: Mapping[str, TokenBucket], passed: Mapping[str, int], rates: Mapping[str, Rate]
+) -> dict[str, float]:
     """In how many seconds there is a token again, where all were taken: somebody may wait for it."""
     return {
         gate: rates[gate].seconds_until(1 + passed[gate], bucket)

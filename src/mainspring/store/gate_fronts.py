@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mainspring.model.gate_turns import BITS_OF_RANK, KEPT, Span, of_each_priority, whole
+from mainspring.model.gate_turns import BITS_OF_RANK, KEPT, TurnRange, of_each_priority, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -26,7 +26,7 @@ MOST_REMEMBERED = 1_000
 Place = tuple[int, str]  # lane, gate
 
 
-class Front:
+class GateFront:
     """Of one gate in one lane: the first turn of each priority, and when the very front is to be looked at."""
 
     __slots__ = ("look_at", "starts")
@@ -35,22 +35,22 @@ class Front:
         self.starts = [span.start for span in of_each_priority(gate, 0)]
         self.look_at = 0.0
 
-    def spans(self, gate: str, most: int) -> list[Span]:
+    def spans(self, gate: str, most: int) -> list[TurnRange]:
         each = of_each_priority(gate, most)
         begun = [span._replace(start=max(KEPT + 1, start)) for span, start in zip(each, self.starts, strict=True)]
-        return [Span(gate, KEPT, KEPT + 1, most), *begun]  # who kept his slot may come back at any time
+        return [TurnRange(gate, KEPT, KEPT + 1, most), *begun]  # who kept his slot may come back at any time
 
 
 class GateFronts:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._fronts: dict[Place, Front] = {}
+        self._fronts: dict[Place, GateFront] = {}
         self._in_part: dict[str, float] = {}  # gates that the last looks saw in part, and when all is looked at
 
     def now(self) -> float:
         return self._clock.monotonic()
 
-    def spans(self, lane: int, gate: str, most: int, oldest: int) -> list[Span]:
+    def spans(self, lane: int, gate: str, most: int, oldest: int) -> list[TurnRange]:
         """Where to look for so many at a gate whose order is not strict, and for the oldest of all priorities."""
         front = self._fronts.get((lane, gate))
         if front is not None and self.now() < front.look_at:
@@ -58,12 +58,12 @@ class GateFronts:
             return front.spans(gate, most)
         return [whole(gate, most), *(of_each_priority(gate, oldest) if oldest else ())]
 
-    def learn(self, lane: int, spans: Iterable[Span], found: Sequence[Turn], seconds: float) -> None:
+    def learn(self, lane: int, spans: Iterable[TurnRange], found: Sequence[Turn], seconds: float) -> None:
         """A look at these took so long, and found those."""
         fully = {span.gate for span in spans if span == whole(span.gate, span.most)}
         is_slow = seconds > SLOW_SECONDS + SLOW_SECONDS_PER_GATE * len(fully)
         for gate in fully:
-            front = self._fronts.pop((lane, gate), None) or Front(gate)
+            front = self._fronts.pop((lane, gate), None) or GateFront(gate)
             if is_slow:
                 front.look_at = self.now() + _pause_after(seconds)
                 self._fronts[lane, gate] = front

@@ -1,4 +1,4 @@
-"""Results of runs that become arguments of others which wait for them.
+"""ParentResults of runs that become arguments of others which wait for them.
 
 They are put into the arguments when the child is released. Of a child that gets many results, those that are there are
 collected ahead, in one row for each batch of news: so when the last one has ended, little is left to do. Where whole
@@ -103,7 +103,7 @@ async def collect(connection: Connection, lane: int, ended: Iterable[tuple[UUID,
     return set(chosen)
 
 
-def _worth_keeping(wanted: Mapping[UUID, list[Input]], found: Results) -> dict[UUID, list[Input]]:
+def _worth_keeping(wanted: Mapping[UUID, list[Input]], found: ParentResults) -> dict[UUID, list[Input]]:
     """Those all of whose results are there, and may still fit: each result is kept once for each of its places."""
     chosen: dict[UUID, list[Input]] = {}
     total = 0
@@ -199,7 +199,7 @@ async def _collected(connection: Connection, chosen: Mapping[UUID, Awaited]) -> 
     return found
 
 
-class Results(NamedTuple):
+class ParentResults(NamedTuple):
     """What runs returned that are in history, and how large that is; nothing but that, if it is too much."""
 
     sizes: dict[UUID, int]
@@ -210,12 +210,12 @@ class Results(NamedTuple):
         return len(self.results) == len(self.sizes)
 
 
-async def _results(connection: Connection, inputs: Iterable[Sequence[Input]], most_bytes: int | None) -> Results:
+async def _results(connection: Connection, inputs: Iterable[Sequence[Input]], most_bytes: int | None) -> ParentResults:
     """What the parents of all of them returned, each asked for once."""
     lanes: defaultdict[int, set[UUID]] = defaultdict(set)
     for each in chain.from_iterable(inputs):
         lanes[each.lane].add(each.parent)
-    found = Results({}, {})
+    found = ParentResults({}, {})
     for lane, parents in sorted(lanes.items()):
         row = await load("dependencies/results").fetchrow(
             connection, lane=lane, runs=list(parents), since=recorded_since(parents), most_bytes=most_bytes

@@ -56,7 +56,7 @@ _JOB, _OUTCOME, _STARTED, _ERROR = (
 )
 
 
-class Failure(NamedTuple):
+class FailedAttempt(NamedTuple):
     """What an attempt failed with."""
 
     code: str | None
@@ -259,7 +259,7 @@ def _passed(gates: str | None) -> set[int]:
     return set() if gates is None else {rule_id(gate) for gate in gates.split("\n")}
 
 
-def _failure(settled: Settled) -> Failure | None:
+def _failure(settled: Settled) -> FailedAttempt | None:
     """With what an attempt failed; None if it did not, or if that says nothing about what its job calls."""
     record = settled.record
     if record[_STARTED] is None or record[_OUTCOME] not in (Outcome.FAILED, Outcome.TIMED_OUT):
@@ -267,6 +267,6 @@ def _failure(settled: Settled) -> Failure | None:
     document: dict[str, Any] = {} if record[_ERROR] is None else msgspec.json.decode(record[_ERROR])
     if not is_failure(record[_OUTCOME], document.get("code")):
         return None
-    return Failure(
+    return FailedAttempt(
         document.get("code"), printable(f"{document.get('type')}: {document.get('message')}", MAX_ERROR_LENGTH)
     )

@@ -33,7 +33,7 @@ MOST_ABANDONED = 3  # handlers that would not stop; with more of them, a process
 _RATE_WINDOW = 0.1
 
 
-class Rate:
+class TurnoverRate:
     """How many runs finish per second, lately."""
 
     def __init__(self, clock: Clock) -> None:
@@ -80,8 +80,8 @@ class Capacity:
             has_slot_for=self.has_slot_for,
             slot_is_free=self.fill_slots,
         )
-        self._rate = Rate(clock)
-        self._thread_rate = Rate(clock)
+        self._rate = TurnoverRate(clock)
+        self._thread_rate = TurnoverRate(clock)
         self.is_closed = False  # nothing new begins here any more
         self.has_room = has_room
         self.has_room.set()
@@ -223,5 +223,5 @@ class Capacity:
             self.has_room.set()
 
 
-def _prefetch(rate: Rate) -> int:
+def _prefetch(rate: TurnoverRate) -> int:
     return min(MAX_PREFETCH, int(rate.per_second * PREFETCH_SECONDS))

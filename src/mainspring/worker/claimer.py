@@ -30,7 +30,7 @@ from mainspring.worker.turns import (
     LOOK_AT_LEAST_EVERY,
     LOOK_SHARE,
     OLDEST_FIRST_EVERY,
-    Front,
+    ClaimFront,
     StagedPairs,
     TenantTurns,
     ThreadQuota,
@@ -84,7 +84,7 @@ class Claimer:
         self._capacity = executor.capacity
         self._flusher = flusher
         self._leases = leases
-        self._fronts: dict[Pair, Front] = {}
+        self._fronts: dict[Pair, ClaimFront] = {}
         self._hot = TenantTurns(settings.weights, lines)  # worth asking
         self._quota = ThreadQuota(
             jobs=executor.jobs,
@@ -283,7 +283,7 @@ class Claimer:
 
     async def _claim_and_come_again(self, pair: Pair, wanted: int) -> None:
         """One turn of a pair, and another one later if it gave all that was wanted."""
-        front = self._fronts.setdefault(pair, Front(random.randrange(OLDEST_FIRST_EVERY)))  # not all at once
+        front = self._fronts.setdefault(pair, ClaimFront(random.randrange(OLDEST_FIRST_EVERY)))  # not all at once
         from_the_front = self._is_front_look_due(front)
         rows = await self._claim_turn(pair, front, wanted, from_the_front=from_the_front)
         if not rows and not from_the_front and pair in self._seen and not self._quota.has_left(pair):
@@ -296,7 +296,7 @@ class Claimer:
         elif rows and rows[-1][SUBMITTED_AT] < rows[-1][DUE_AT]:
             self._staged.come_again(pair)
 
-    async def _claim_turn(self, pair: Pair, front: Front, count: int, *, from_the_front: bool) -> list[Record]:
+    async def _claim_turn(self, pair: Pair, front: ClaimFront, count: int, *, from_the_front: bool) -> list[Record]:
         began, order = self._clock.monotonic(), front.order()
         rows, passed = await self._claim(pair, front, order, count, from_the_front=from_the_front)
         front.learn(passed, from_the_front=from_the_front, began=began, now=self._clock.monotonic())
@@ -304,13 +304,13 @@ class Claimer:
             self._front_look_at = front.looked_at + min(LOOK_AT_LEAST_EVERY, front.extra_cost / LOOK_SHARE)
         return rows
 
-    def _is_front_look_due(self, front: Front) -> bool:
+    def _is_front_look_due(self, front: ClaimFront) -> bool:
         """Looks at the very front share one budget: a small share for each of many pairs would be most of the time."""
         now = self._clock.monotonic()
         return now >= self._front_look_at and front.is_look_due(now)
 
     async def _claim(
-        self, pair: Pair, front: Front, order: Sequence[int], count: int, *, from_the_front: bool
+        self, pair: Pair, front: ClaimFront, order: Sequence[int], count: int, *, from_the_front: bool
     ) -> tuple[list[Record], Sequence[Record]]:
         """Answers with what was claimed, and with those of it before which nothing was left in line."""
         lease_id, began, quota = new_uuid(), self._clock.monotonic(), self._quota.of(pair, count)

@@ -74,7 +74,7 @@ def schedule_gate_of(text: str) -> str | None:
 
 
 @dataclass(slots=True, kw_only=True)
-class Limit:
+class TimeLimit:
     """How long an attempt may take."""
 
     seconds: float
@@ -94,19 +94,19 @@ class Limit:
         return self.run_ends_at is None or due < self.run_ends_at
 
 
-def limit_of(definition: JobDefinition, special: Special, now: Micros) -> Limit | None:
+def limit_of(definition: JobDefinition, special: Special, now: Micros) -> TimeLimit | None:
     """The attempt's own timeout, or what is left of the run's if that is less."""
     overrides = special.overrides or NO_OVERRIDES
     timeout = overrides.timeout or definition.timeout
     run_timeout = overrides.run_timeout or definition.run_timeout
     seconds = None if timeout is None else timeout.total_seconds()
     if run_timeout is None:
-        return None if seconds is None else Limit(seconds=seconds)
+        return None if seconds is None else TimeLimit(seconds=seconds)
     run_ends_at = special.first_start(now) + run_timeout // MICROSECOND
     left = (run_ends_at - now[0]) / 1_000_000
     if seconds is None or left <= seconds:
-        return Limit(seconds=left, run_ends_at=run_ends_at, is_last=True)
-    return Limit(seconds=seconds, run_ends_at=run_ends_at)
+        return TimeLimit(seconds=left, run_ends_at=run_ends_at, is_last=True)
+    return TimeLimit(seconds=seconds, run_ends_at=run_ends_at)
 
 
 SWEEP_SECONDS = 0.05

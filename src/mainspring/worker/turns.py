@@ -245,7 +245,7 @@ LOOK_SHARE = 0.05  # looks at the very front may cost this much of the time …
 LOOK_AT_MOST_EVERY, LOOK_AT_LEAST_EVERY = 0.02, 2.0  # … and are so far apart, in seconds
 
 
-class Front:
+class ClaimFront:
     """What is remembered about one (lane, line): where each priority begins, and what looking costs."""
 
     __slots__ = ("claims", "extra_cost", "last_priority", "looked_at", "ranks", "usual_cost")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from mainspring.store.leases import Hold, Lease
     from mainspring.worker.registry import Handler
     from mainspring.worker.report import AttemptReport
-    from mainspring.worker.time_limits import Limit, Special
+    from mainspring.worker.time_limits import Special, TimeLimit
     from mainspring.worker.waits import Waits
 
 
@@ -94,7 +94,7 @@ class Work:
         self.is_cancelled = False
         self.is_interrupted = False
         self.is_settled = False
-        self.limit: Limit | None = None
+        self.limit: TimeLimit | None = None
         self.shared_by = 1  # so many runs share the call of its handler
         self.needs_thread = handler is not None and handler.needs_thread
 

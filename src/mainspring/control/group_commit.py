@@ -32,34 +32,34 @@ class Pending(NamedTuple):
     arrived_at: float
 
 
-class Gatherer:
+class GroupCommit:
     """Accepts single runs, those together that arrive while others are being accepted."""
 
     def __init__(self, accept: Accept, clock: Clock) -> None:
         self._accept = accept
         self._clock = clock
         self._pending: list[Pending] = []
-        self._gathering: asyncio.Task[None] | None = None
+        self._committing: asyncio.Task[None] | None = None
 
     async def submit(self, run: NewRun, known: Known) -> Accepted:
         future: asyncio.Future[Accepted] = asyncio.get_running_loop().create_future()
         self._pending.append(Pending(run, known, future, self._clock.monotonic()))
-        if self._gathering is None:
+        if self._committing is None:
             # In a context of its own: it serves many, and is none of their attempts.
-            self._gathering = asyncio.create_task(self._gather(), context=Context())
+            self._committing = asyncio.create_task(self._commit_all(), context=Context())
         return await asyncio.shield(future)
 
     async def finish(self) -> None:
-        if self._gathering is not None:
-            await self._gathering
+        if self._committing is not None:
+            await self._committing
 
-    async def _gather(self) -> None:
+    async def _commit_all(self) -> None:
         while self._pending:
             batch, self._pending = self._pending[:MOST], self._pending[MOST:]
             # Numbers of two installations, while one replaces the other, are not compared with one of them.
             for installation in dict.fromkeys(each.known.installation for each in batch):
                 await self._accept_all([each for each in batch if each.known.installation == installation])
-        self._gathering = None
+        self._committing = None
 
     async def _accept_all(self, batch: list[Pending]) -> None:
         """One commit for all; if that cannot be, one for each part of them that can."""
