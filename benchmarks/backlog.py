@@ -18,8 +18,8 @@ from benchmarks.jobs import noop
 from mainspring.store import leases, workers
 from mainspring.store.database import Database
 from mainspring.store.migrate import check_schema
+from mainspring.worker.claim_front import ClaimFront
 from mainspring.worker.claimer import MAX_BATCH
-from mainspring.worker.turns import ClaimFront
 
 if TYPE_CHECKING:
     from mainspring.model.run import NewRun

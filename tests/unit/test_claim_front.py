@@ -6,7 +6,7 @@ from typing import Any
 
 from mainspring.model.run import PRIORITIES
 from mainspring.store.columns import PRIORITY, RANK
-from mainspring.worker.turns import (
+from mainspring.worker.claim_front import (
     LOOK_AT_LEAST_EVERY,
     LOOK_AT_MOST_EVERY,
     LOOK_SHARE,

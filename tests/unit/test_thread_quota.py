@@ -10,9 +10,10 @@ import pytest
 from mainspring.model.job import JobDefinition
 from mainspring.model.line import Delivery, Line
 from mainspring.store.columns import JOB
+from mainspring.worker.claim_front import LOOK_AT_MOST_EVERY
 from mainspring.worker.lines import Lines
 from mainspring.worker.registry import handler_of
-from mainspring.worker.turns import LOOK_AT_MOST_EVERY, NEVER, ThreadQuota
+from mainspring.worker.thread_quota import NEVER, ThreadQuota
 
 from .hands import HandClock, served_jobs, tenant_lines
 

@@ -26,16 +26,15 @@ from mainspring.store.confirming import confirm
 from mainspring.store.failures import ALL_DATABASE_ERRORS
 from mainspring.store.leases import Lease
 from mainspring.store.submissions import new_uuid
-from mainspring.worker.turns import (
+from mainspring.worker.claim_front import (
     LOOK_AT_LEAST_EVERY,
     LOOK_SHARE,
     OLDEST_FIRST_EVERY,
     ClaimFront,
-    StagedPairs,
-    TenantTurns,
-    ThreadQuota,
     pause_between_looks,
 )
+from mainspring.worker.thread_quota import ThreadQuota
+from mainspring.worker.turns import StagedPairs, TenantTurns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,6 +1,4 @@
-"""What a claimer knows about pairs of lane and line: whose turn it is to be asked for runs, where each begins, and how
-many of the runs that it takes there may need a thread.
-"""
+"""Whose turn it is: which pair of lane and line a claimer asks for runs next."""
 
 from __future__ import annotations
 
@@ -8,17 +6,11 @@ from collections import deque
 from itertools import chain
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from mainspring.model.run import LEAST_URGENT, PRIORITIES
-from mainspring.store.columns import JOB, PRIORITY, RANK
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping
 
     from mainspring.clock import Clock
-    from mainspring.store.connection import Record
-    from mainspring.worker.capacity import Capacity
     from mainspring.worker.lines import Lines
-    from mainspring.worker.served_jobs import ServedJobs
 
 Pair = tuple[int, int]  # lane, line
 K = TypeVar("K", bound="Hashable")
@@ -238,158 +230,3 @@ class StagedPairs:
     @property
     def next_at(self) -> float:
         return min(self._at.values(), default=float("inf"))
-
-
-OLDEST_FIRST_EVERY = 16  # one claim in so many starts with whoever waits longest, so that nothing starves
-LOOK_SHARE = 0.05  # looks at the very front may cost this much of the time …
-LOOK_AT_MOST_EVERY, LOOK_AT_LEAST_EVERY = 0.02, 2.0  # … and are so far apart, in seconds
-
-
-class ClaimFront:
-    """What is remembered about one (lane, line): where each priority begins, and what looking costs."""
-
-    __slots__ = ("claims", "extra_cost", "last_priority", "looked_at", "ranks", "usual_cost")
-
-    def __init__(self, claims: int = 0) -> None:
-        self.ranks = [0] * len(PRIORITIES)
-        self.last_priority = LEAST_URGENT  # of the least urgent run that the last turn fetched
-        self.looked_at = float("-inf")
-        self.usual_cost = 0.0  # of a claim that starts where the last one ended
-        self.extra_cost = 0.0  # of starting at the very front instead
-        self.claims = claims
-
-    def is_look_due(self, now: float) -> bool:
-        return now - self.looked_at >= pause_after(self.extra_cost)
-
-    def order(self) -> Sequence[int]:
-        """The priorities in the order to serve them; now and then, whoever waits longest comes first."""
-        self.claims += 1
-        if self.claims % OLDEST_FIRST_EVERY:
-            return PRIORITIES
-        return sorted(PRIORITIES, key=self.ranks.__getitem__)
-
-    def advance(self, rows: Sequence[Record]) -> None:
-        ranks = self.ranks
-        for row in rows:
-            if row[RANK] > ranks[row[PRIORITY]]:
-                ranks[row[PRIORITY]] = row[RANK]
-
-    def learn(self, rows: Sequence[Record], *, from_the_front: bool, began: float, now: float) -> None:
-        self.advance(rows)
-        self.last_priority = max((row[PRIORITY] for row in rows), default=LEAST_URGENT)
-        cost = now - began
-        if from_the_front:
-            self.looked_at = now
-            self.extra_cost = max(0.0, cost - self.usual_cost)
-        else:
-            self.usual_cost = (self.usual_cost + cost) / 2 if self.usual_cost else cost
-
-
-def pause_between_looks(cost: float) -> float:
-    """How long to wait after a look at all lines that cost so much: claims have at least as much of the time."""
-    return max(cost, pause_after(cost))
-
-
-def pause_after(cost: float) -> float:
-    """How long to wait after a look at the front that cost so much: it may take only a small share of the time."""
-    return min(LOOK_AT_LEAST_EVERY, max(LOOK_AT_MOST_EVERY, cost / LOOK_SHARE))
-
-
-NEVER = float("inf")
-
-
-class ThreadQuota:
-    """How many of the runs that a claim takes may need a thread, and in which lines such runs had to be left.
-
-    Where some were left, the rest of the line can still be asked for runs that need none, but not all the time: if
-    there was nothing else, the next such claim waits until it costs only a small share of the time. As soon as a thread
-    is free the pair is worth asking again. Runs that may not wait inside a worker never get one from those that do, so
-    the next thread that becomes free is kept for them.
-    """
-
-    def __init__(self, *, jobs: ServedJobs, capacity: Capacity, lines: Lines, clock: Clock) -> None:
-        self._jobs = jobs
-        self._capacity = capacity
-        self._lines = lines
-        self._clock = clock
-        self._left: dict[Pair, float] = {}  # where some were left, and when to ask for others again
-        self._to_be_asked: set[Pair] = set()  # of those, for the threads that are free now
-        self._kept: Pair | None = None  # whom the next free thread is kept for
-
-    def of(self, pair: Pair, count: int) -> int | None:
-        """How many of `count` runs may need a thread; None if all of them may."""
-        if not self._jobs.need_threads:
-            return None
-        room = self._room(pair)
-        return None if room >= count else max(0, room)
-
-    def jobs(self, pair: Pair, quota: int | None) -> Sequence[int]:
-        """Whose runs such a quota is for. A thread serves a whole chunk: such runs are left only if none is free."""
-        if quota is None:
-            return ()
-        return self._jobs.in_threads(self._lines.tenant_of(pair[1]), with_chunks=not quota)
-
-    def _room(self, pair: Pair) -> int:
-        if not self._lines[pair[1]].is_claimed_singly:
-            return self._capacity.thread_room()
-        is_kept = pair == self._kept and self._capacity.free_threads() > 0
-        return int(is_kept or self._capacity.has_spare_thread)
-
-    def learn(self, pair: Pair, quota: int | None, rows: Sequence[Record], began: float) -> Sequence[Record]:
-        """This is what a claim took; answers with those runs before which none was left in line."""
-        self._left.pop(pair, None)
-        self._to_be_asked.discard(pair)
-        if quota != 0:
-            self._release(pair)
-        if quota is None:
-            return rows
-        limited = self.jobs(pair, quota)
-        in_threads = [row for row in rows if row[JOB] in limited]
-        if len(in_threads) < quota:
-            return rows
-        self._leave(pair, 0.0 if rows else pause_after(self._clock.monotonic() - began))
-        return in_threads
-
-    def _leave(self, pair: Pair, pause: float) -> None:
-        self._left[pair] = self._clock.monotonic() + pause
-        if self._kept is None and self._lines[pair[1]].is_claimed_singly:
-            self._kept = pair
-            self._capacity.keep_a_thread()
-
-    def failed(self, pair: Pair) -> None:
-        """A claim was not answered: the pair waits for a thread as before, and none is kept for it meanwhile."""
-        if pair in self._to_be_asked:
-            self._to_be_asked.discard(pair)
-            self._left[pair] = self._clock.monotonic()
-        self._release(pair)
-
-    def _release(self, pair: Pair) -> None:
-        if pair == self._kept:
-            self._kept = None
-            self._capacity.release_thread()
-
-    def has_left(self, pair: Pair) -> bool:
-        return pair in self._left
-
-    def may_ask(self, pair: Pair) -> bool:
-        return pair not in self._left or self._clock.monotonic() >= self._left[pair]
-
-    def worth_asking(self, urgent: Container[Pair] = ()) -> list[Pair]:
-        """Where runs were left for which there is a thread now: no more pairs than threads, the urgent ones first, then
-        whoever waits longest.
-        """
-        if not self._left:
-            return []
-        most = max(self._capacity.thread_room(), self._capacity.free_threads()) - len(self._to_be_asked)
-        ready = [pair for pair in self._left if self._room(pair) > 0]
-        found = sorted(ready, key=lambda pair: pair not in urgent)[: max(0, most)]
-        for pair in found:
-            del self._left[pair]
-        self._to_be_asked.update(found)
-        return found
-
-    @property
-    def next_at(self) -> float:
-        """When a pair may be asked that may not be asked now."""
-        now = self._clock.monotonic()
-        return min((at for at in self._left.values() if at > now), default=NEVER)
