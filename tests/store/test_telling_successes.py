@@ -246,6 +246,14 @@ async def test_one_transaction_collects_no_more_than_a_few_megabytes(connection:
     assert rows.count(NEWS) == 30 + 16
 
 
+async def test_runs_for_which_many_children_wait_are_told_one_by_one(connection: Connection) -> None:
+    """To look each child up among the rows of all would take as long as the square of their number."""
+    assert await rows_after(connection, count=16, children=32) == sorted([NEWS, COLLECTED] * 32)
+    await connection.execute("delete from dependency")
+
+    assert await rows_after(connection, count=16, children=33) == [NEWS] * (16 * 33)
+
+
 # ── meanwhile ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -4,7 +4,8 @@
 -- as `store/inputs.py` would do later from history; so of a large group little is left when its last run has ended. What has
 -- succeeded stays so: nobody asks for the other rows again. That of the first is locked before they go: whoever forgets for
 -- whom the child waited passes over it, and its news lead to what we leave here.
--- Too much to become arguments, or for one transaction: then it is told run by run.
+-- Too much to become arguments, or for one transaction: then it is told run by run. So are runs for which many children wait:
+-- a child is looked up among all rows of its parents, which would take as long as the square of their number.
 -- Rows are found by their parents (`is true` keeps the index of children out of it), and results in a hash: of a child that
 -- waits for ten thousand runs, looking one by one would take as long as all the rest.
 create or replace function tell_successes(lane smallint, runs uuid[], results bytea[]) returns uuid[]
@@ -19,14 +20,17 @@ declare
     together bytea;
 begin
     for child, parents, bytes in
-        select dependency.child_id, array_agg(dependency.parent_id order by dependency.parent_id),
-               coalesce(sum(octet_length(ended.result) * jsonb_array_length(dependency.inputs)), 0)
-        from unnest(tell_successes.runs, tell_successes.results) as ended (id, result)
-        join dependency on dependency.parent_id = ended.id
-        where dependency.lane = tell_successes.lane and dependency.parent_id = any (tell_successes.runs)
-          and dependency.condition <> 'failure' and dependency.otherwise <> 'fail'
-          and cardinality(tell_successes.runs) >= 16
-        group by dependency.child_id having count(*) >= 16
+        with waiting as (
+            select dependency.child_id, array_agg(dependency.parent_id order by dependency.parent_id) as parents,
+                   coalesce(sum(octet_length(ended.result) * jsonb_array_length(dependency.inputs)), 0) as bytes,
+                   count(*) over () as children
+            from unnest(tell_successes.runs, tell_successes.results) as ended (id, result)
+            join dependency on dependency.parent_id = ended.id
+            where dependency.lane = tell_successes.lane and dependency.parent_id = any (tell_successes.runs)
+              and dependency.condition <> 'failure' and dependency.otherwise <> 'fail'
+              and cardinality(tell_successes.runs) >= 16
+            group by dependency.child_id having count(*) >= 16)
+        select waiting.child_id, waiting.parents, waiting.bytes from waiting where waiting.children <= 32
     loop
         continue when bytes > 262144 or kept + bytes > 8000000;
         kept := kept + bytes;

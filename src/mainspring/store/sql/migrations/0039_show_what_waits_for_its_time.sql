@@ -12,6 +12,6 @@ create table promotion (
     primary key (lane, line_id, at)
 );
 
-drop index later_job_idx;
 -- By job, although the line comes first: promoting names lines, and is not to take this index for its own.
 create index later_list_idx on later (lane, line_id, job_id, id) where job_id is not null;
+drop index later_job_idx;   -- last: nobody reads until COMMIT
