@@ -117,6 +117,129 @@ async def test_children_flows_and_chains_stay_with_their_tenant(app: Mainspring,
     assert (await app.runs.list()).runs == []
 
 
+async def test_children_are_of_their_runs_tenant_whomever_the_application_is_for(
+    url: str, acme: Mainspring, connection: Connection
+) -> None:
+    async with Mainspring(url, tenant="acme") as own:
+        whose = telling(own)
+
+        @own.job
+        async def split() -> None:
+            await whose.options(child=True).submit()
+            await own.jobs.submit("whose", child=True)
+
+        run = await split.options(tenant="default").submit()
+        async with working(own, keeper=True):
+            await run.result(timeout=60)
+        assert (await acme.runs.list()).runs == []
+    assert await connection.fetchval("select count(*) from attempt where state = 'succeeded'") == 3
+
+
+async def test_a_child_for_another_tenant_is_refused_however_it_is_asked_for(app: Mainspring, acme: Mainspring) -> None:
+    whose = telling(app)
+
+    with pytest.raises(InvalidInput) as refused:
+        whose.options(tenant="acme").options(child=True)
+
+    assert refused.value.code == "tenant-of-child"
+
+
+async def test_the_nodes_of_a_handlers_flow_are_of_its_runs_tenant(app: Mainspring, acme: Mainspring) -> None:
+    whose, kept = telling(app), app.flow("kept")
+    kept.add(whose.options(tenant="default"))
+
+    @app.job
+    async def plan() -> list[str]:
+        flow = app.flow("own")
+        flow.add(whose.options(tenant="acme"))
+        await flow.submit()
+        with pytest.raises(InvalidInput) as of_another:
+            flow.add(whose.options(tenant="default"))
+        with pytest.raises(InvalidInput) as added_elsewhere:
+            await kept.submit()
+        return [of_another.value.code, added_elsewhere.value.code]
+
+    run = await plan.options(tenant="acme").submit()
+    async with working(app):
+        assert await run.result(timeout=60) == ["tenant-in-flow"] * 2
+    assert (await app.runs.list()).runs == []
+
+
+async def test_a_handle_stays_with_the_tenant_of_its_run(app: Mainspring, acme: Mainspring) -> None:
+    whose = telling(app)
+    ours, known = await whose.submit(), app.runs.handle((await whose.submit()).id)
+
+    @app.job
+    async def ask() -> list[str]:
+        return [(await each.find()).job for each in (ours, known)]
+
+    run = await ask.options(tenant="acme").submit()
+    async with working(app):
+        assert await run.result(timeout=60) == ["whose", "whose"]
+
+
+async def test_a_handler_that_outlives_its_database_submits_for_nobody_else(
+    app: Mainspring, acme: Mainspring, connection: Connection
+) -> None:
+    whose, begun, may_go_on = telling(app), asyncio.Event(), asyncio.Event()
+
+    @app.job
+    async def straddle() -> int:
+        begun.set()
+        await may_go_on.wait()
+        refused = 0
+        for _ in range(3):
+            try:
+                await whose.submit()
+            except ForeignDatabase:
+                refused += 1
+        return refused
+
+    run = await straddle.options(tenant="acme").submit()
+    await whose.submit()
+    async with working(app):
+        await begun.wait()
+        await connection.execute("update setting set value = gen_random_uuid()::text where name = 'installation'")
+        await whose.submit()  # whoever submits learns of it
+        may_go_on.set()
+        refused = await run.result(timeout=60)
+    ours = [each for each in (await app.runs.list()).runs if each.job == "whose"]
+
+    assert (refused, len(ours)) == (3, 2)
+
+
+async def test_what_the_code_declares_is_in_force_for_tenants_for_whom_only_schedules_submit(
+    app: Mainspring, acme: Mainspring, url: str
+) -> None:
+    nightly = nightly_of(app)
+    for tenant in ("default", "acme"):
+        await nightly.options(tenant=tenant).scheduled("nightly", "every hour").create()
+    async with Mainspring(url) as newer:
+        nightly_of(newer, limit=Limit(1))
+        async with working(newer):
+            run = acme.runs.handle(await acme.schedules.trigger("nightly"))
+            await run.result(timeout=60)
+            await until(lambda: has_limits(acme))
+    async with Mainspring(url) as older:
+        nightly_of(older)
+        async with working(older):
+            run = acme.runs.handle(await acme.schedules.trigger("nightly"))
+            await run.result(timeout=60)
+
+    assert await has_limits(acme), "an older version of the code changes nothing"
+
+
+def nightly_of(app: Mainspring, limit: Limit | None = None) -> Job[[], None]:
+    @app.job(limit=limit)
+    async def nightly() -> None: ...
+
+    return nightly
+
+
+async def has_limits(app: Mainspring) -> bool:
+    return bool(await app.limits.list())
+
+
 async def test_an_application_may_be_for_a_tenant(
     app: Mainspring, acme: Mainspring, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -161,6 +284,24 @@ async def test_inline_mode_asks_no_database_who_there_is(app: Mainspring) -> Non
     with inline(app.for_tenant("nobody")):
         assert await (await whose.submit()).result() == "default"
         assert await (await whose.options(tenant="acme").submit()).result() == "acme"
+
+
+async def test_what_is_submitted_inline_by_a_handler_is_of_its_runs_tenant(app: Mainspring) -> None:
+    whose = telling(app)
+
+    @app.job
+    async def parent() -> list[str]:
+        explicit = await whose.options(tenant="default").submit()
+        return [await (await whose.submit()).result(), await explicit.result()]
+
+    @app.job
+    def parent_in_a_thread() -> str:
+        return whose.submit_sync().result_sync()
+
+    with inline(app):
+        assert await (await parent.options(tenant="acme").submit()).result() == ["acme", "default"]
+        assert await (await parent_in_a_thread.options(tenant="acme").submit()).result() == "acme"
+        assert await (await whose.submit()).result() == "default"
 
 
 async def test_schedules_of_a_tenant_fire_for_it(app: Mainspring, acme: Mainspring) -> None:

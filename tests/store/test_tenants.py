@@ -187,7 +187,10 @@ def _called(tree: ast.Module, within: ast.AST) -> Iterator[str]:
 
 
 def _store() -> tuple[dict[str, set[str]], dict[str, set[str]]]:
-    """Of each function of the store, as `module.function`: what it mentions, and what it loads."""
+    """Of each function of the store, as `module.function`: what it mentions, and what it loads.
+
+    A constant mentions functions, too, that somebody calls through it.
+    """
     calls: dict[str, set[str]] = defaultdict(set)
     loads: dict[str, set[str]] = defaultdict(set)
     for file in (PACKAGE / "store").glob("*.py"):
@@ -197,6 +200,10 @@ def _store() -> tuple[dict[str, set[str]], dict[str, set[str]]]:
             for node in tree.body
             if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
         }
+        for node in tree.body:
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                mentioned = {*_mentioned(tree, node), *(f"{file.stem}.{each}" for each in _names(node.value))}
+                calls[f"{file.stem}.{node.targets[0].id}"] |= mentioned
         for function in ast.walk(tree):
             if isinstance(function, Function):
                 name = f"{file.stem}.{function.name}"

@@ -15,6 +15,7 @@ from mainspring.errors import DatabaseUnreachable
 from mainspring.model.ids import lane_of
 from mainspring.model.run import PRIORITIES
 from mainspring.store import leases
+from mainspring.worker import running
 
 from .working import working
 
@@ -79,6 +80,23 @@ async def test_async_runs_are_claimed_and_executed_while_all_threads_are_blocked
 
         assert [await handle.result(timeout=PATIENCE) for handle in handles] == ["done", "done"]
         assert len(jobs.begun) == 2, "nobody let them go meanwhile"
+        jobs.gate.release(1_000)
+
+
+async def test_the_first_runs_of_a_tenant_do_not_wait_in_a_worker_that_has_no_thread_for_them(
+    app: Mainspring, jobs: Threaded, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether a job of another tenant needs a thread is known when the first of its runs has been claimed."""
+    monkeypatch.setattr(running, "STALE_SECONDS", 600.0)  # until then they would wait, and be given back in any case
+    await app.tenants.create("acme")
+    await jobs.block.submit_many([{}] * 2)
+    async with working(app, slots=100, threads=2):
+        await until_begun(jobs, 2)
+        await jobs.block.options(tenant="acme").submit_many([{}] * BACKLOG)
+
+        await until(
+            lambda: connection.fetchval("select count(*) from ready where fence > 0 having count(*) = $1", BACKLOG)
+        )
         jobs.gate.release(1_000)
 
 

@@ -25,30 +25,56 @@ class Listener:
         return True
 
 
+async def nothing(*_: Any) -> None: ...
+
+
+def syncing(
+    listener: Listener, *, clock: HandClock | None = None, refresh: Any = nothing, write: Any = nothing
+) -> SyncLoop:
+    parts: Any = {"link": SimpleNamespace(get=nothing), "lines": SimpleNamespace(learn=lambda lines: None)}
+    sync = SyncLoop(
+        **parts,
+        worker=cast("Any", SimpleNamespace(clock=clock or HandClock())),
+        every=2 * PATIENCE,
+        listener=cast("Any", listener),
+        reconciler=cast("Any", SimpleNamespace(reconcile=nothing)),
+        status=cast("Any", SimpleNamespace(write=write)),
+        gating=cast("Any", SimpleNamespace(refresh=refresh, rules=TenantRules())),
+    )
+    sync._rounds_until_lines = 10
+    return sync
+
+
 async def test_what_is_notified_during_a_round_has_another_one_at_once() -> None:
     rounds: list[int] = []
     listener = Listener()
-
-    async def nothing(*_: Any) -> None: ...
 
     async def write(connection: Any) -> None:
         rounds.append(len(rounds))
         if len(rounds) == 1:
             listener.wants_sync.set()  # leases were looked at already
 
-    parts: Any = {"link": SimpleNamespace(get=nothing), "lines": SimpleNamespace(learn=lambda lines: None)}
-    sync = SyncLoop(
-        **parts,
-        worker=cast("Any", SimpleNamespace(clock=HandClock())),
-        every=2 * PATIENCE,
-        listener=cast("Any", listener),
-        reconciler=cast("Any", SimpleNamespace(reconcile=nothing)),
-        status=cast("Any", SimpleNamespace(write=write)),
-        gating=cast("Any", SimpleNamespace(refresh=nothing, rules=TenantRules())),
-    )
-    sync._rounds_until_lines = 10
+    sync = syncing(listener, write=write)
     running = asyncio.create_task(sync.run())
 
     await until(lambda: len(rounds) == 2)
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_limits_that_take_long_to_read_are_not_read_all_the_time() -> None:
+    clock, read_at = HandClock(), []
+
+    async def refresh(connection: Any) -> None:
+        read_at.append(clock.now)
+        clock.now += 0.05
+
+    sync = syncing(Listener(), clock=clock, refresh=refresh)
+    await sync.sync()
+    await sync.sync()  # somebody has written another one meanwhile
+    assert len(read_at) == 1
+
+    clock.now += sync._pause()
+    await sync.sync()
+    assert len(read_at) == 2
+    assert 0.05 < read_at[1] - read_at[0] < 1.0, "in force within a second"

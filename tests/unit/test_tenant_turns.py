@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
@@ -94,6 +95,33 @@ def test_a_weight_counts_from_when_it_is_known() -> None:
     turns._lines.learn(tenant_lines({Line("default"): 2}, Tenant(2, "tenant 2"), weight=9))
 
     assert Counter(play(turns, 100)) == {1: 10, 2: 90}
+
+
+def learn_weight(turns: TenantTurns, number: int, weight: int) -> None:
+    turns._lines.learn(tenant_lines({Line("default"): number}, Tenant(number, f"tenant {number}"), weight))
+
+
+@pytest.mark.parametrize("weight", [10, 1_000])
+def test_what_a_tenant_was_given_at_a_small_weight_is_no_debt_at_a_large_one(weight: int) -> None:
+    turns = busy({1: weight, 2: 1})
+    while play(turns, 1) != [2]:
+        pass
+    learn_weight(turns, 2, weight)
+
+    assert Counter(play(turns, 100)) == {1: 50, 2: 50}
+
+
+def test_who_comes_back_with_another_weight_has_no_debt_of_the_old_one() -> None:
+    turns = busy({1: 1_000, 2: 1})
+    while (pair := turns.take(anyone)) != (0, 2):
+        assert pair is not None
+        turns.charge(pair, 10)
+        turns.add(pair)
+    turns.charge((0, 2), 10)  # it has nothing for a while
+    learn_weight(turns, 2, 1_000)
+    turns.add((0, 2))
+
+    assert Counter(play(turns, 100)) == {1: 50, 2: 50}
 
 
 def test_who_may_not_be_asked_is_passed_over_and_keeps_its_turn() -> None:

@@ -10,7 +10,7 @@ import pytest
 from mainspring.model.job import JobDefinition
 from mainspring.model.line import Delivery, Line
 from mainspring.store.columns import JOB
-from mainspring.worker.claim_front import LOOK_AT_MOST_EVERY
+from mainspring.worker.claim_front import LOOK_AT_MOST_EVERY, LOOK_SHARE, pause_after
 from mainspring.worker.lines import Lines
 from mainspring.worker.registry import handler_of
 from mainspring.worker.thread_quota import NEVER, ThreadQuota
@@ -131,6 +131,17 @@ def test_a_line_with_nothing_else_is_not_asked_all_the_time(bench: Bench) -> Non
     bench.clock.now += LOOK_AT_MOST_EVERY
     assert bench.quota.may_ask(PLAIN)
     assert bench.quota.next_at == NEVER, "nobody has to be woken for it twice"
+
+
+def test_many_lines_with_nothing_else_take_a_small_share_of_the_time_together(bench: Bench) -> None:
+    cost, pairs = 0.01, [(lane, PLAIN[1]) for lane in range(40)]
+    for pair in pairs:
+        bench.quota.learn(pair, 0, (), began=bench.clock.now - cost)
+
+    bench.clock.now += pause_after(cost)
+    assert not bench.quota.may_ask(pairs[-1])
+    bench.clock.now += len(pairs) * cost / LOOK_SHARE
+    assert bench.quota.may_ask(pairs[-1])
 
 
 def test_a_line_that_gave_something_else_may_be_asked_at_once(bench: Bench) -> None:

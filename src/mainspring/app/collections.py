@@ -60,7 +60,7 @@ class RunCollection(Collection):
 
     def handle(self, run_id: UUID | str) -> Handle[Any]:
         """A handle on a run whose id was kept somewhere. Nothing is asked of the database yet."""
-        return Handle(self._app, parse_run_id(run_id))
+        return Handle(self._app.acting, parse_run_id(run_id))
 
     find = verb(Runs, Runs.find)
     explain = verb(Explanations, Explanations.explain)
@@ -121,7 +121,10 @@ class JobCollection(Collection):
             job: Job[Any, Any] = Job(self._app, self._app.registry.find(name), checked)
             return await self._app.submitting.submit(job, self._app.registry.encode(name, given))
         submissions = (await self._app.services()).submissions
-        return Handle(self._app.acting, *await submissions.submit_by_name(self._app.actor, name, given, checked))
+        actor = self._app.actor if checked.child is None else self._app.actor_of_child
+        return Handle(
+            self._app.bound_to(actor.tenant_name), *await submissions.submit_by_name(actor, name, given, checked)
+        )
 
     find_sync = blocking(find)
     list_sync = blocking(list)

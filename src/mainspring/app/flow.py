@@ -39,6 +39,11 @@ class Node(Generic[R]):
         self._payload = payload
 
     @property
+    def job(self) -> Job[Any, R]:
+        """Whose run it is, with its options."""
+        return self._job
+
+    @property
     def output(self) -> R:
         """What its handler will return, as an argument of another node: that one waits for it."""
         return ResultOf(self.id)  # type: ignore[return-value]  # it stands for one
@@ -95,7 +100,7 @@ class Flow:
         return [self.add(job, **call) for call in calls]
 
     def _check(self, job: Job[Any, Any]) -> None:
-        others = job.app.tenant if job.is_of_one_tenant and job.app.tenant != self._app.tenant else None
+        others = job.app.tenant if job.is_of_one_tenant and job.app.tenant != self._app.acting_for else None
         for field, given in (("key", job.submit_options.key), ("connection", job.connection), ("tenant", others)):
             if given is not None:
                 raise InvalidInput(
@@ -113,6 +118,8 @@ class Flow:
     async def submit(self) -> FlowHandle:
         """Accept all of its runs; when this returns, they are durable."""
         flows = (await self._app.services()).of(Flows)
+        for job in {id(node.job): node.job for node in self._nodes}.values():
+            self._check(job)  # again: it may have acted for another tenant where they were added
         submitted = await flows.submit(self._app.actor, self.name, [node.request() for node in self._nodes])
         return FlowHandle(self._app.acting, submitted.id, submitted.runs)
 

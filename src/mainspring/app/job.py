@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mainspring.app.mainspring import Mainspring
     from mainspring.app.scheduling import ScheduledJob
     from mainspring.control.schedule_requests import ScheduleKeywords
+    from mainspring.model.actor import Actor
     from mainspring.model.context import Context
     from mainspring.model.dependency import Condition, Otherwise
     from mainspring.model.job import JobDefinition
@@ -129,13 +130,13 @@ class Job(Generic[P, R]):
         )
         options.check_for(self.definition)
         callers = None if connection is None else callers_connection(connection)
-        if tenant is not None and options.child is not None:
+        if options.child is not None and (tenant is not None or self.is_of_one_tenant):
             raise InvalidInput(
                 "A child belongs to the tenant of its run.",
                 code="tenant-of-child",
                 hint="Leave out the tenant, or submit it as a run of its own.",
                 field="tenant",
-                value=tenant,
+                value=tenant or self._app.tenant,
             )
         app = self._app if tenant is None else self._app.for_tenant(tenant)
         return type(self)(app, self.handler, options, callers)
@@ -218,6 +219,11 @@ class Job(Generic[P, R]):
     @property
     def app(self) -> Mainspring:
         return self._app
+
+    @property
+    def actor(self) -> Actor:
+        """Who submits it at this moment."""
+        return self._app.actor if self._options.child is None else self._app.actor_of_child
 
     @property
     def is_of_one_tenant(self) -> bool:

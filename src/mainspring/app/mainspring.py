@@ -31,7 +31,7 @@ from mainspring.app.scheduling import CalendarCollection, ScheduleCollection, de
 from mainspring.app.sessions import Sessions
 from mainspring.app.submitting import SubmittingToStore
 from mainspring.clock import Clock, SystemClock, instant
-from mainspring.errors import InvalidInput
+from mainspring.errors import ForeignDatabase, InvalidInput
 from mainspring.model.actor import DEFAULT_TENANT, DEFAULT_TENANT_NAME, TENANT_VARIABLE, Actor, Tenant
 from mainspring.model.chain import checked_after
 from mainspring.model.command import Command
@@ -120,6 +120,7 @@ class Mainspring:
         self._background = BackgroundLoop()
         self.submitting: Submitting = SubmittingToStore()
         self._has_tenant = tenant is not None
+        self._installations = {""}  # that it has had under its URL, one after the other; nothing before it was opened
         self._act_for(chosen_tenant(tenant))
         self.declared: list[ScheduleRequest] = []  # schedules that stand in the code, beside their jobs
 
@@ -127,6 +128,7 @@ class Mainspring:
         self.tenant = checked_name(tenant, "tenant")  # its name
         self._found_tenant: Tenant | None = None
         self._installation = ""
+        self._bound: Mainspring | None = None
         if tenant == DEFAULT_TENANT_NAME:
             self._found_tenant = Tenant(DEFAULT_TENANT, tenant)
         self.runs = RunCollection(self)
@@ -154,19 +156,58 @@ class Mainspring:
     @property
     def actor(self) -> Actor:
         """Who asks: within a handler its run's tenant, unless the application was made for one; else that."""
-        tenant = self._tenant_of_run() or self._own_tenant()
+        return self._actor(self._tenant_of_run() or self._own_tenant())
+
+    @property
+    def actor_of_child(self) -> Actor:
+        """Who submits a child: its run's tenant, whomever the application was made for."""
+        return self._actor(self._tenant_here() or self._own_tenant())
+
+    def _actor(self, tenant: Tenant) -> Actor:
         return Actor(tenant.id, self._submitted_by, tenant.name)
+
+    @property
+    def acting_for(self) -> str:
+        """The name of the tenant that it acts for at this moment."""
+        tenant = self._tenant_of_run()
+        return self.tenant if tenant is None else tenant.name
 
     @property
     def acting(self) -> Mainspring:
         """This application, bound to whom it acts for at this moment: what is handed out may be used elsewhere."""
-        tenant = self.actor.tenant_name
-        return self if tenant == self.tenant else self.for_tenant(tenant)
+        if not self._installation and current_tenant() is not None:
+            return self  # whether the run that is executed is of this database is known when it was opened
+        return self.bound_to(self.acting_for)
+
+    def bound_to(self, tenant: str) -> Mainspring:
+        """This application as it acts for a tenant, in whoever's handler it is used."""
+        if tenant != self.tenant:
+            return self.for_tenant(tenant)
+        if not self.follows_runs:
+            return self
+        if self._bound is None:
+            self._bound = self.for_tenant(self.tenant)
+        return self._bound
+
+    @property
+    def follows_runs(self) -> bool:
+        """Whether it acts for the tenant of a run inside its handler: it was made for nobody else."""
+        return not (self._has_tenant or self.is_for_one_tenant)
 
     def _tenant_of_run(self) -> Tenant | None:
+        return self._tenant_here() if self.follows_runs else None
+
+    def _tenant_here(self) -> Tenant | None:
         """Whose run the present code is executed for: numbers of another database would be somebody else's there."""
-        tenant = None if self._has_tenant or self.is_for_one_tenant else current_tenant()
-        return tenant if tenant is not None and tenant.installation == self._installation else None
+        tenant = current_tenant()
+        if tenant is None or tenant.installation not in self._installations:
+            return None
+        if tenant.installation != self._installation:
+            raise ForeignDatabase(
+                f"This handler executes a run of tenant {tenant.name!r} in a database that was replaced since.",
+                hint="Let it end: the run starts again if the database that is there now has it.",
+            )
+        return tenant
 
     def _own_tenant(self) -> Tenant:
         if self._found_tenant is None:
@@ -384,6 +425,7 @@ class Mainspring:
         services = await self._sessions.get()
         definitions = services.submissions.definitions
         self._installation = definitions.installation
+        self._installations.add(self._installation)
         if self.tenant != DEFAULT_TENANT_NAME:
             self._found_tenant = await definitions.tenant(self.tenant)
         return services
@@ -434,7 +476,7 @@ class Mainspring:
 
 
 COLLECTIONS = "runs jobs queues limits breakers backlogs flows chains workers operations schedules calendars tenants"
-OF_ONE_TENANT = {"_whole", "_has_opened", "_found_tenant", "_installation", "tenant", *COLLECTIONS.split()}
+OF_ONE_TENANT = {"_whole", "_has_opened", "_found_tenant", "_installation", "_bound", "tenant", *COLLECTIONS.split()}
 
 
 class ActingForTenant(Mainspring):

@@ -35,17 +35,19 @@ class SubmittingToStore:
 
     async def submit(self, job: Job[Any, R], payload: bytes) -> Handle[R]:
         submissions = await _submissions(job.app)
-        what = (job.app.actor, job.definition, job.submit_options)
+        actor = job.actor
+        what, app = (actor, job.definition, job.submit_options), job.app.bound_to(actor.tenant_name)
         if job.connection is None:
-            return Handle(job.app.acting, *await submissions.submit(*what, payload))
-        return _handles(job.app.acting, await submissions.submit_on(job.connection, *what, [payload]))[0]
+            return Handle(app, *await submissions.submit(*what, payload))
+        return _handles(app, await submissions.submit_on(job.connection, *what, [payload]))[0]
 
     async def submit_many(self, job: Job[Any, R], payloads: Sequence[bytes]) -> list[Handle[R]]:
         submissions = await _submissions(job.app)
-        what = (job.app.actor, job.definition, job.submit_options)
+        actor = job.actor
+        what, app = (actor, job.definition, job.submit_options), job.app.bound_to(actor.tenant_name)
         if job.connection is None:
-            return _handles(job.app.acting, await submissions.submit_many(*what, payloads))
-        return _handles(job.app.acting, await submissions.submit_on(job.connection, *what, payloads))
+            return _handles(app, await submissions.submit_many(*what, payloads))
+        return _handles(app, await submissions.submit_on(job.connection, *what, payloads))
 
     def submit_sync(self, job: Job[Any, R], payload: bytes) -> Handle[R]:
         if job.connection is None:
@@ -69,11 +71,11 @@ class SubmittingToStore:
 
     def _try_on_sync(self, submissions: Submissions, job: Job[Any, R], payloads: Sequence[bytes]) -> list[Handle[R]]:
         assert job.connection is not None
-        what = (job.app.actor, job.definition, job.submit_options)
-        prepared = job.app.blocking(submissions.prepare(*what, payloads))
+        actor = job.actor
+        prepared = job.app.blocking(submissions.prepare(actor, job.definition, job.submit_options, payloads))
         accepted = prepared.send_sync(job.connection)
         job.app.blocking(prepared.wake())
-        return _handles(job.app.acting, accepted)
+        return _handles(job.app.bound_to(actor.tenant_name), accepted)
 
 
 async def _submissions(app: Mainspring) -> Submissions:

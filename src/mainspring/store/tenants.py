@@ -20,18 +20,21 @@ if TYPE_CHECKING:
     from mainspring.store.connection import Connection
 
 MOST_TENANTS = 100_000  # are listed
+MOST_SUGGESTED = 1_000  # are compared with a name that nobody has
 
 
-async def listed(connection: Connection, names: Sequence[str] | None = None) -> list[TenantRow]:
+async def listed(
+    connection: Connection, names: Sequence[str] | None = None, count: int = MOST_TENANTS
+) -> list[TenantRow]:
     """Every tenant, or those with these names, by name."""
-    rows = await load("tenants/list").fetch(connection, names=names, count=MOST_TENANTS)
+    rows = await load("tenants/list").fetch(connection, names=names, count=count)
     return [TenantRow(**row) for row in rows]
 
 
 async def find(connection: Connection, name: str) -> TenantRow:
     found = await listed(connection, [name])
     if not found:
-        raise _not_found(name, [each.name for each in await listed(connection)])
+        raise await _not_found(connection, name)
     return found[0]
 
 
@@ -74,7 +77,7 @@ async def set_weight(connection: Connection, name: str, weight: int, *, actor: A
         connection, name=name, weight=weight, **_said(actor, weight, reason)
     )
     if changed is None:
-        raise _not_found(name, [each.name for each in await listed(connection)])
+        raise await _not_found(connection, name)
     notify.send(connection, [notify.limits()])
 
 
@@ -83,7 +86,8 @@ def _said(actor: Actor, weight: int, reason: str) -> dict[str, object]:
     return {"tenant": actor.tenant, "actor": actor.name, "reason": reason, "detail": detail}
 
 
-def _not_found(name: str, known: Sequence[str]) -> TenantNotFound:
+async def _not_found(connection: Connection, name: str) -> TenantNotFound:
+    known = [each.name for each in await listed(connection, count=MOST_SUGGESTED)]
     return TenantNotFound(
         f"There is no tenant named {shortened(name)}.",
         hint=did_you_mean(name, known) or f"Make it: mainspring tenant create {shortened(name)}",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import contextmanager
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
@@ -33,7 +33,7 @@ from mainspring.worker.finishing import not_finished
 from mainspring.worker.handler_errors import await_carrying, call_carrying, error_document, unpacked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Coroutine, Iterator, Sequence
     from logging import LogRecord
     from typing import NoReturn
 
@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from mainspring.worker.environment import Surroundings
 
 R = TypeVar("R")
+T = TypeVar("T")
+
+_TENANT: ContextVar[str | None] = ContextVar("mainspring_inline_tenant", default=None)  # of the run that is executed
 
 # Whoever runs the tests is meant, not the handler.
 _NOT_ITS_OWN = (asyncio.CancelledError, SystemExit, KeyboardInterrupt)
@@ -124,7 +127,7 @@ class _Performer:
         attempt = _Attempt(self._app, job)
         try:
             # As in a worker, each attempt has a task, and so a context, of its own.
-            result = await asyncio.create_task(await_carrying(attempt.perform(payload)))
+            result = await attempt.in_a_task(attempt.perform(payload))
             return self._ended(attempt, attempt.succeeded(result))
         except (*_NOT_ITS_OWN, GeneratorExit):  # the handler's own would be carried
             raise
@@ -154,7 +157,7 @@ class _Performer:
         attempts = [_Attempt(self._app, job) for _ in payloads]
         call = InlineChunk(job.handler, self._app.registry.environment, [each.context for each in attempts])
         try:
-            answers = await asyncio.create_task(await_carrying(call.answers(payloads, attempts[0].speaker)))
+            answers = await attempts[0].in_a_task(call.answers(payloads, attempts[0].speaker))
         except (*_NOT_ITS_OWN, GeneratorExit):
             raise
         except BaseException as error:
@@ -211,7 +214,7 @@ class _Attempt:
         self._job = job
         self._environment = app.registry.environment
         self.context = Context(
-            tenant=job.app.tenant,
+            tenant=(job.app.follows_runs and _TENANT.get()) or job.app.tenant,
             run_id=self.run_id,
             job=job.name,
             attempt=1,
@@ -234,9 +237,17 @@ class _Attempt:
         handler = self._job.handler
         return await self._environment.around_one(handler.arguments.injected.values(), call_through, with_hooks=False)
 
+    async def in_a_task(self, performing: Coroutine[Any, Any, T]) -> T:
+        """What is submitted meanwhile is submitted for the same tenant."""
+        token = _TENANT.set(self.context.tenant)
+        try:
+            return await asyncio.create_task(await_carrying(performing))
+        finally:
+            _TENANT.reset(token)
+
     @property
     def tenant(self) -> None:
-        """Whoever the application acts for: there is no run of anybody's."""
+        """There is no database in which it would have a number: `_TENANT` has its name."""
 
     @property
     def speaker(self) -> _Attempt | None:
@@ -244,6 +255,7 @@ class _Attempt:
         return None if self._job.handler.capture_level is None else self
 
     def perform_here(self, payload: bytes) -> Any:
+        _TENANT.set(self.context.tenant)
         return self._call(payload, NOTHING)()
 
     def _call(self, payload: bytes, surroundings: Surroundings) -> Callable[[], Any]:

@@ -30,6 +30,7 @@ from mainspring.worker.reporter import Reporter
 from mainspring.worker.running import RunningWorker, WorkerParts
 from mainspring.worker.settlements import LineStatistics, SettlementLog, SettlementMonitor, StatusWriter
 from mainspring.worker.sync import NotificationListener, SyncLoop
+from mainspring.worker.tenant_jobs import TenantJobs
 from mainspring.worker.time_limits import OverlapGuard
 from mainspring.worker.waits import MOST_PER_SLOT
 
@@ -183,6 +184,7 @@ class WorkerAssembly:
             admitter=admitter,
             gating=gating,
             breakers=breakers,
+            tenant_jobs=TenantJobs(worker=self.worker, database=self.database, registered=self.registered),
             links=tuple(links.values()),
             background=(keeping.run,) if self.settings.keeper else (),
         )

@@ -329,7 +329,7 @@ class Claimer:
                 jobs_in_threads=self._quota.jobs(pair, quota),
                 threads=quota or 0,
             )
-            await self._answered(connection, lease_id, pair, rows)
+            await self._answered(connection, lease_id, pair, rows, quota)
         except Exception:
             self._quota.failed(pair)
             if urgent is not None:
@@ -340,13 +340,17 @@ class Claimer:
             self._ask_out_of_turn(pair, urgent)  # what was left for want of a thread is as urgent as before
         return rows, passed
 
-    async def _answered(self, connection: Connection, lease_id: UUID, pair: Pair, rows: list[Record]) -> None:
+    async def _answered(
+        self, connection: Connection, lease_id: UUID, pair: Pair, rows: list[Record], quota: int | None = None
+    ) -> None:
         """Take what was claimed, as soon as its jobs are known: other tenants' are met when they come."""
-        await self._executor.jobs.meet(connection, {row[JOB] for row in rows})
+        beyond_quota = await self._executor.jobs.meet(connection, {row[JOB] for row in rows}) and quota is not None
         del self.under_way[lease_id]
         if rows:
             works = self._executor.take(Lease(pair[0], lease_id, len(rows)), pair[1], rows)
             self._leases.add(lease_id, works)
+        if beyond_quota:
+            self._executor.give_back_waiting()  # to others, who have threads
 
     async def _find_unanswered(self) -> None:
         """A claim whose answer was lost may have happened all the same: then its lease is there.

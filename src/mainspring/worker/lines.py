@@ -27,6 +27,7 @@ class Lines:
         self._tenants: dict[int, int] = {}  # by line
         self._names: dict[int, str] = {}  # of tenants
         self._weights: dict[int, int] = {}
+        self.weights_changed = 0  # so often
         self._met: set[int] = set()  # also those that are not for us: there is no need to look at them again
 
     def learn(self, found: Iterable[TenantLine]) -> None:
@@ -37,6 +38,7 @@ class Lines:
                 self._served[each.number] = each.line
                 self._tenants[each.number] = each.tenant_id
                 self._names[each.tenant_id] = each.tenant
+                self.weights_changed += self._weights.get(each.tenant_id, each.weight) != each.weight
                 self._weights[each.tenant_id] = each.weight
 
     def is_news(self, number: int) -> bool:

@@ -26,11 +26,13 @@ from mainspring.worker.lines import Lines
 from mainspring.worker.served_jobs import ServedJobs
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from uuid import UUID
 
     from mainspring.clock import Clock
     from mainspring.store.connection import Connection
     from mainspring.store.database import Database
+    from mainspring.store.jobs import JobRef
     from mainspring.worker.registry import Registry
     from mainspring.worker.settings import WorkerSettings
 
@@ -55,6 +57,9 @@ class RegisteredWorker(NamedTuple):
 
     jobs: ServedJobs
     lines: Lines
+    tenant_id: int  # for whom its jobs were registered
+    references: Mapping[str, JobRef]  # these jobs, by name
+    registered_by: str  # as the audit has it
 
 
 class Registration:
@@ -94,27 +99,30 @@ class Registration:
     async def _try_to_register(self, connection: Connection) -> RegisteredWorker:
         installation = await installation_of(connection)
         self._tenant_id = (await tenants.find(connection, self._worker.tenant)).id
-        served = await self._register_jobs(connection)
+        references = await self._register_jobs(connection)
         lines = await self._open_lines(connection, installation)
         await self._register_worker(connection)
         if await installation_of(connection) != installation:
             raise DatabaseBusy("The schema was made again while this worker registered.")
         await confirm(connection, [REGISTRATIONS_LANE])  # what was found there may not be on the standby yet
-        return RegisteredWorker(served, lines)
-
-    async def _register_jobs(self, connection: Connection) -> ServedJobs:
         served = ServedJobs(self._registry)
-        for handler in self._registry:
-            reference = await registering.register(
-                connection,
-                self._worker.lanes,
-                handler.definition,
-                tenant_id=self._tenant_id,
-                actor=f"mainspring {self._version}",
+        for name, reference in references.items():
+            served.add(reference.id, self._tenant_id, name)
+        return RegisteredWorker(served, lines, self._tenant_id, references, self._actor)
+
+    @property
+    def _actor(self) -> str:
+        return f"mainspring {self._version}"
+
+    async def _register_jobs(self, connection: Connection) -> dict[str, JobRef]:
+        references = {
+            handler.name: await registering.register(
+                connection, self._worker.lanes, handler.definition, tenant_id=self._tenant_id, actor=self._actor
             )
-            served.add(reference.id, self._tenant_id, handler.name)
+            for handler in self._registry
+        }
         await self._warn_of_unknown(connection)
-        return served
+        return references
 
     async def _warn_of_unknown(self, connection: Connection) -> None:
         """Of jobs that follow others which nobody has registered: these may come later, or be misspelt."""

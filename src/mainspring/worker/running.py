@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from mainspring.worker.reporter import Reporter
     from mainspring.worker.settlements import SettlementMonitor
     from mainspring.worker.sync import SyncLoop
+    from mainspring.worker.tenant_jobs import TenantJobs
     from mainspring.worker.time_limits import OverlapGuard
 
 log = structlog.get_logger()
@@ -64,6 +65,7 @@ class WorkerParts:
     admitter: Admitter
     gating: Gating
     breakers: BreakerMonitor
+    tenant_jobs: TenantJobs
     links: Sequence[Link]
     background: Sequence[Callable[[], Coroutine[Any, Any, None]]] = ()
 
@@ -107,8 +109,8 @@ class RunningWorker:
         self._surroundings = surroundings
         self._claiming = asyncio.create_task(parts.claimer.run())
         others = [parts.flusher.run, parts.sync.run, parts.reporter.run, parts.overlap_guard.run]
-        own = [parts.attempt_log.run, parts.breakers.run, self._give_back_stale, self._hold_gated]
-        loops = [*others, *own, *parts.background]
+        own = [parts.attempt_log.run, parts.breakers.run, parts.tenant_jobs.run]
+        loops = [*others, *own, self._give_back_stale, self._hold_gated, *parts.background]
         self._loops = [self._claiming, *(asyncio.create_task(loop()) for loop in loops)]
 
     async def _give_back_stale(self) -> None:

@@ -6,6 +6,7 @@ own tenant; those of others are met when a claim brings the first of their runs,
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,7 @@ class ServedJobs:
         self.handlers: dict[int, Handler] = {}
         self._of_tenants: defaultdict[int, list[int]] = defaultdict(list)
         self._met: set[int] = set()  # also those that nobody here can execute
+        self.to_register: asyncio.Queue[tuple[int, Handler]] = asyncio.Queue()  # by tenant: see `tenant_jobs.py`
         self._in_threads: defaultdict[int, list[int]] = defaultdict(list)  # by tenant
         self._chunks_in_threads: defaultdict[int, list[int]] = defaultdict(list)
 
@@ -50,12 +52,18 @@ class ServedJobs:
         """The jobs of a tenant that were met here, by number."""
         return self._of_tenants.get(tenant_id, ())
 
-    async def meet(self, connection: Connection, numbers: set[int]) -> None:
-        """Look up those of these jobs that are new here."""
-        if not numbers <= self._met:
-            for row in await jobs.find_many(connection, numbers - self._met):
-                self.add(row["id"], row["tenant_id"], row["name"])
-            self._met |= numbers
+    async def meet(self, connection: Connection, numbers: set[int]) -> bool:
+        """Look up those of these jobs that are new here; answers whether one of them needs a thread."""
+        if numbers <= self._met:
+            return False
+        rows = await jobs.find_many(connection, numbers - self._met)
+        for row in rows:
+            self.add(row["id"], row["tenant_id"], row["name"])
+        self._met |= numbers
+        found = [(row["tenant_id"], self.handlers[row["id"]]) for row in rows if row["id"] in self.handlers]
+        for each in found:
+            self.to_register.put_nowait(each)
+        return any(handler.needs_thread for _, handler in found)
 
     def in_threads(self, tenant_id: int, *, with_chunks: bool) -> Sequence[int]:
         """The jobs of a tenant that need a thread; those that are called for many runs at once, too, if told."""

@@ -82,6 +82,8 @@ class NotificationListener:
 log = structlog.get_logger()
 
 LINES_EVERY = 4  # rounds
+RULES_SHARE = 0.2  # of the time, at most, goes into reading limits, breakers, weights and lines …
+LONGEST_PAUSE = 0.5  # … unless these would not be in force within a second
 
 
 class SyncLoop:
@@ -107,6 +109,8 @@ class SyncLoop:
         self._gating = gating
         self._rounds_until_lines = 0
         self._rules = gating.rules  # at which the weights of tenants were read
+        self._rules_at = float("-inf")  # when limits and the like may be read again …
+        self._wants_rules = False  # … and whether they should have been read before that
         self.synced_at = float("-inf")  # when the database answered everything that was asked
 
     async def run(self) -> None:
@@ -119,8 +123,13 @@ class SyncLoop:
                 await self._link.mend(error)
                 continue
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._every):
+                async with asyncio.timeout(self._pause()):
                     await self._listener.wants_sync.wait()
+
+    def _pause(self) -> float:
+        if not self._wants_rules:
+            return self._every
+        return min(self._every, max(0.0, self._rules_at - self._worker.clock.monotonic()))
 
     async def sync(self) -> None:
         """One round."""
@@ -128,11 +137,21 @@ class SyncLoop:
         if not self._listener.is_on(connection):
             await set_clock(self._worker.clock, connection)
             await self._listener.listen_on(connection)
-        await self._gating.refresh(connection)
-        await self._learn_lines(connection)
+        await self._learn_rules(connection)
         await self._reconciler.reconcile(connection)
         await self._status.write(connection)
         self.synced_at = self._worker.clock.monotonic()
+
+    async def _learn_rules(self, connection: Connection) -> None:
+        """Those of all tenants. Where there are many that takes a while, and somebody may write some all the time."""
+        began = self._worker.clock.monotonic()
+        self._wants_rules = began < self._rules_at
+        if self._wants_rules:
+            return
+        await self._gating.refresh(connection)
+        await self._learn_lines(connection)
+        now = self._worker.clock.monotonic()
+        self._rules_at = now + min(LONGEST_PAUSE, (now - began) / RULES_SHARE)
 
     async def _learn_lines(self, connection: Connection) -> None:
         """When a line is news or a weight may be, and now and then: idle workers should ask for little."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mainspring.store.columns import JOB
-from mainspring.worker.claim_front import pause_after
+from mainspring.worker.claim_front import LOOK_SHARE, pause_after
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mainspring.worker.turns import Pair
 
 NEVER = float("inf")
+LONGEST_PAUSE = 10.0  # seconds until a pair is asked again where there was nothing but runs that need a thread
 
 
 class ThreadQuota:
@@ -69,8 +70,12 @@ class ThreadQuota:
         in_threads = [row for row in rows if row[JOB] in limited]
         if len(in_threads) < quota:
             return rows
-        self._leave(pair, 0.0 if rows else pause_after(self._clock.monotonic() - began))
+        self._leave(pair, 0.0 if rows else self._pause(self._clock.monotonic() - began))
         return in_threads
+
+    def _pause(self, cost: float) -> float:
+        """Until a pair is asked again that gave nothing: all such pairs together take a small share of the time."""
+        return max(pause_after(cost), min(LONGEST_PAUSE, cost * len(self._left) / LOOK_SHARE))
 
     def _leave(self, pair: Pair, pause: float) -> None:
         self._left[pair] = self._clock.monotonic() + pause

@@ -68,6 +68,7 @@ class Passes(Generic[K]):
 
     def __init__(self) -> None:
         self._passes: dict[K, float] = {}
+        self._weights: dict[K, int] = {}  # at which they were charged
         self._now = 0.0  # the pass of whoever had the last turn
 
     def begin(self, group: K) -> None:
@@ -80,8 +81,16 @@ class Passes(Generic[K]):
     def turn_of(self, group: K) -> None:
         self._now = self._passes[group]
 
+    def weigh(self, group: K, weight: int) -> None:
+        """What it was given before counts by its new weight, too: a debt at the old one could last for very long."""
+        before = self._weights.get(group, weight)
+        self._weights[group] = weight
+        if before != weight and group in self._passes:
+            self._passes[group] = self._now + (self._passes[group] - self._now) * before / weight
+
     def charge(self, group: K, runs: int, weight: int) -> None:
         """It had a turn and got so many runs; even an empty turn counts."""
+        self.weigh(group, weight)
         self._passes[group] = self._passes.get(group, self._now) + max(1, runs) / weight
 
     def is_ahead(self, group: K, runs: float) -> bool:
@@ -92,6 +101,7 @@ class Passes(Generic[K]):
         """Those who have nothing begin where the others are whenever they come back, as if they had never been here."""
         for group in [each for each in self._passes if each not in busy]:
             del self._passes[group]
+            self._weights.pop(group, None)
 
     def __len__(self) -> int:
         return len(self._passes)
@@ -149,6 +159,7 @@ class TenantTurns:
         self._lines = lines
         self._waiting: dict[int, Turns] = {}  # by tenant; none of them is empty
         self._passes: Passes[int] = Passes()
+        self._weighed = lines.weights_changed  # so often, when all that wait were weighed
 
     def add(self, pair: Pair, *, announced: bool = False) -> None:
         """This pair is worth asking."""
@@ -160,12 +171,15 @@ class TenantTurns:
         turns.add(pair, self._lines[pair[1]].queue, announced=announced)
 
     def _begin(self, tenant: int) -> None:
+        self._passes.weigh(tenant, self._lines.weight_of(tenant))
         self._passes.begin(tenant)
         if len(self._passes) > 2 * len(self._waiting) + FEW_TENANTS:
             self._passes.forget_idle(self._waiting)
 
     def take(self, may_ask: Callable[[Pair], bool]) -> Pair | None:
         """The pair whose turn it is, among those that may be asked now; it does not wait any longer."""
+        if self._weighed != self._lines.weights_changed:
+            self._weigh_all()
         for tenant in self._passes.in_order(self._waiting) if len(self._waiting) > 1 else list(self._waiting):
             turns = self._waiting[tenant]
             pair = turns.take(may_ask)
@@ -175,6 +189,11 @@ class TenantTurns:
                     del self._waiting[tenant]
                 return pair
         return None
+
+    def _weigh_all(self) -> None:
+        self._weighed = self._lines.weights_changed
+        for tenant in self._waiting:
+            self._passes.weigh(tenant, self._lines.weight_of(tenant))
 
     def charge(self, pair: Pair, runs: int) -> None:
         """A pair was asked and gave so many runs."""

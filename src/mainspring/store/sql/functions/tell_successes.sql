@@ -20,17 +20,18 @@ declare
     together bytea;
 begin
     for child, parents, bytes in
-        with waiting as (
-            select dependency.child_id, array_agg(dependency.parent_id order by dependency.parent_id) as parents,
-                   coalesce(sum(octet_length(ended.result) * jsonb_array_length(dependency.inputs)), 0) as bytes,
+        select waiting.child_id, waiting.ended_parents, waiting.size
+        from (
+            select dependency.child_id, array_agg(dependency.parent_id order by dependency.parent_id) as ended_parents,
+                   coalesce(sum(octet_length(ended.result) * jsonb_array_length(dependency.inputs)), 0) as size,
                    count(*) over () as children
             from unnest(tell_successes.runs, tell_successes.results) as ended (id, result)
             join dependency on dependency.parent_id = ended.id
             where dependency.lane = tell_successes.lane and dependency.parent_id = any (tell_successes.runs)
               and dependency.condition <> 'failure' and dependency.otherwise <> 'fail'
               and cardinality(tell_successes.runs) >= 16
-            group by dependency.child_id having count(*) >= 16)
-        select waiting.child_id, waiting.parents, waiting.bytes from waiting where waiting.children <= 32
+            group by dependency.child_id having count(*) >= 16) as waiting
+        where waiting.children <= 32
     loop
         continue when bytes > 262144 or kept + bytes > 8000000;
         kept := kept + bytes;
