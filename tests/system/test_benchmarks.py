@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from benchmarks import admission, backlog, backlog_caps, flow, herd, schedules, throughput
+from benchmarks import admission, backlog, backlog_caps, flow, herd, schedules, tenants, throughput
 from benchmarks.jobs import COUNTER_VARIABLE
 from tests.waiting import PATIENCE
 
@@ -68,6 +68,9 @@ async def test_admission_of_a_few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(admission, "OWN", 10)
     monkeypatch.setattr(admission, "SHARED_ROUNDS", 1)
     monkeypatch.setattr(backlog_caps, "ROUNDS", 4)
+    monkeypatch.setattr(tenants, "BACKLOG", 5_000)
+    monkeypatch.setattr(tenants, "OWN", 10)
+    monkeypatch.setattr(tenants, "ROUNDS", 1)
 
     numbers = await admission.run(0.3, rounds=1)
 
