@@ -719,6 +719,16 @@ async def test_a_run_says_which_limit_it_waits_for_and_who_holds_it(
     assert found.remedy == "mainspring limit show --job send --key customer"
 
 
+async def test_a_limit_of_what_does_not_exist_is_not_looked_for(frozen_app: Mainspring, crowd: Crowd) -> None:
+    await limited(frozen_app, crowd, Limit(1)).submit()
+    with pytest.raises(JobNotFound):
+        await frozen_app.limits.show(job="sned")
+    with pytest.raises(QueueNotFound):
+        await frozen_app.limits.remove(queue="mali")
+    with pytest.raises(LimitNotFound):
+        await frozen_app.limits.show(queue="default")
+
+
 async def test_a_limit_shows_who_holds_what_and_who_waits(
     frozen_app: Mainspring, connection: Connection, clock: FrozenClock, crowd: Crowd
 ) -> None:

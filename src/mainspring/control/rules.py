@@ -52,10 +52,11 @@ class Rules(Generic[D]):
         return Subject(scope, job or queue or "", key or NO_KEY)
 
     async def find(self, connection: Connection, actor: Actor, subject: Subject) -> Record:
-        """The rule for a subject; refused if there is none."""
+        """The rule for a subject; refused if there is none, and first of all if its job or queue does not exist."""
         rows = await self._kind.listed(connection, tenant_id=actor.tenant)
         row = _of(subject, rows)
         if row is None:
+            await _check_exists(connection, actor, subject)
             raise self._missing(subject, hint=self._known(rows))
         return row
 
