@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from mainspring.errors import InvalidInput
-from mainspring.model.capacity import LineLoad, Room, Sample, lacking_slots, measured, wanted_slots
+from mainspring.model.capacity import (
+    LineLoad,
+    Room,
+    Sample,
+    lacking_slots,
+    measured,
+    starts_per_second,
+    wanted_slots,
+)
 from mainspring.worker.settings import WorkerSettings
 from mainspring.worker.supervisor import DOWN_AFTER_SECONDS, Autoscaler
 
@@ -42,6 +50,25 @@ def test_rates_are_differences_between_two_looks() -> None:
     )
 
     assert (queue.finished_per_s, queue.arrivals_per_s, queue.mean_seconds) == (20.0, 23.0, 0.2)
+
+
+@pytest.mark.parametrize(
+    ("now", "then", "occupied", "per_second"),
+    [
+        (sample(finished=300), sample(depth=20, finished=100, age=10), 8, 20.0),  # as fast as runs have ended
+        (sample(finished=8, busy=40.0), sample(depth=22, age=9.9), 8, 1.6),  # eight are under way: 8 slots / 5 s
+        (sample(finished=40, busy=40.0), sample(depth=0, age=50), 8, 8.0),  # idle at first: 8 slots / 1 s
+        (sample(finished=40, busy=40.0), sample(depth=0, age=50), 0, 0.8),  # nobody is at it now
+        (sample(finished=7), sample(depth=9, finished=7, age=10), 8, 0.0),  # nothing has ended
+        (sample(finished=0), sample(depth=9, finished=7, age=10), 8, 0.0),  # tallies were forgotten
+        (sample(finished=7), None, 8, None),
+        (sample(finished=7), sample(), 8, None),
+    ],
+)
+def test_a_line_moves_as_fast_as_runs_end_or_as_its_slots_allow(
+    now: Sample, then: Sample | None, occupied: int, per_second: float | None
+) -> None:
+    assert starts_per_second(now, then, occupied) == per_second
 
 
 def test_there_are_no_rates_without_an_earlier_look() -> None:

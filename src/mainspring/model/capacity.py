@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 DRAIN_SECONDS = 30.0  # in how long a backlog should be worked off
+ROUNDS = 4  # of runs in all slots: what was finished meanwhile says how fast a line moves
 UTILISATION = 0.8  # how busy slots may be on average: beyond that, waiting times explode
 GUESSED_SECONDS = 1.0  # how long a run takes, as long as none has finished
 
@@ -259,6 +260,21 @@ def _total(samples: Sequence[Sample]) -> Sample:
 def per_second(count: int, then: Sample | None) -> float | None:
     """What there was since then, per second."""
     return None if then is None or then.age <= 0 else count / then.age
+
+
+def starts_per_second(now: Sample, then: Sample | None, occupied: int) -> float | None:
+    """How fast runs of a line that has more than workers can hold get slots, of which so many have runs of it now.
+
+    As fast as runs have ended, if the line was full all the time. Else what ended says too little: workers had nothing
+    to do at first, and what they are at counts for nothing until it ends. Then by how long a run keeps its slot.
+    """
+    if then is None or then.age <= 0:
+        return None
+    finished = max(0, now.finished - then.finished)
+    seconds = now.busy_seconds - then.busy_seconds
+    if not occupied or seconds <= 0 or not finished or (then.depth and finished >= ROUNDS * occupied):
+        return finished / then.age
+    return occupied * finished / seconds
 
 
 def _rates(now: Sample, then: Sample | None) -> tuple[float | None, float | None]:

@@ -18,6 +18,7 @@ from mainspring.model.capacity import (
     lacking_slots,
     measured,
     per_second,
+    starts_per_second,
 )
 from mainspring.model.ids import HOMES, home_of
 from mainspring.model.line import Line
@@ -153,6 +154,15 @@ async def finished_per_s(connection: Connection, line_id: int) -> float | None:
     if now is None or then is None or then.age <= 0:
         return None
     return float(max(0, now["finished"] - then.finished) / then.age)
+
+
+async def starts_per_s(connection: Connection, line_id: int, occupied: int) -> float | None:
+    """How fast runs of a line get slots, of which so many have runs of it now; None: there is nothing to compare."""
+    now = (await _tallies(connection)).get(line_id)
+    if now is None:
+        return None
+    sample = Sample(depth=0, holding=now["holding"], finished=now["finished"], busy_seconds=now["busy_seconds"])
+    return starts_per_second(sample, (await _earlier(connection)).get(line_id), occupied)
 
 
 async def later_of(connection: Connection, queue: str, *, tenant_id: int) -> tuple[int, float | None]:
