@@ -146,7 +146,7 @@ async def test_a_run_in_line_says_how_many_come_before_it_who_holds_slots_and_ho
     found = await last.explain()
     assert (found.gate, found.ahead, found.ahead_is_exact) == (Gate.WORKERS_BUSY, 21, True)
     assert [(each.worker_id, each.slots, each.holding) for each in found.holders] == [(holding, 3, 0)]
-    assert (found.earliest_at, found.is_estimate) == (None, False), "nothing was measured yet"
+    assert (found.earliest_at, found.is_estimate) == (found.at, False), "nothing was measured yet"
 
     await queues.tell(connection, holding, {line: (0, 0.0, 2)})
     await queues.take_samples(connection)
@@ -157,6 +157,59 @@ async def test_a_run_in_line_says_how_many_come_before_it_who_holds_slots_and_ho
     assert found.earliest_at == instant(clock) + timedelta(seconds=7)  # 21 at three a second
     assert found.is_estimate
     assert [each.holding for each in found.holders] == [2]
+
+
+async def test_what_workers_are_at_counts_in_how_long_a_run_in_line_will_wait(
+    send: Job[..., int], connection: Connection, clock: FrozenClock
+) -> None:
+    """Thirty runs of five seconds on eight slots: eight have ended, eight are under way, and twelve wait in workers."""
+    await send.submit_many([{"n": n} for n in range(22)])
+    last = await send.options(priority=9).submit()
+    busy = await worker(connection, "send", slots=8)
+    line = await connection.fetchval("select line_id from ready limit 1")
+    await queues.tell(connection, busy, {line: (0, 0.0, 8)})
+    await queues.take_samples(connection)
+    await clock.advance(9.9)
+    await queues.tell(connection, busy, {line: (8, 40.0, 8)})
+
+    found = await last.explain()
+    assert found.earliest_at == instant(clock) + timedelta(seconds=22 / (8 / 5))
+
+    await queues.tell(connection, busy, {line: (8, 40.0, 20)})
+    found = await last.explain()
+    assert found.earliest_at == instant(clock) + timedelta(seconds=(22 + 12) / (8 / 5))
+    assert found.as_soon_as == "those before it have started"
+
+
+async def test_a_run_behind_one_that_is_scheduled_starts_not_before_that_is_due(
+    send: Job[..., int], clock: FrozenClock
+) -> None:
+    first = await send.options(delay=600).submit(n=1)
+    second = await send.options(after=first).submit(n=1)
+    third = await send.options(after=first, delay=3600).submit(n=1)
+
+    found = await second.explain()
+    assert (found.gate, found.as_soon_as) == (Gate.PARENT, f"run {first.id} succeeds")
+    assert found.earliest_at == instant(clock) + timedelta(seconds=600)
+    assert (await third.explain()).earliest_at == instant(clock) + timedelta(seconds=3600)
+
+
+async def test_a_run_held_behind_one_that_was_cancelled_says_what_can_be_done(
+    frozen_app: Mainspring, send: Job[..., int]
+) -> None:
+    first = await send.options(delay=600).submit(n=1)
+    second = await send.options(after=first, otherwise="hold").submit(n=1)
+    await first.cancel()
+    await run_until_idle(frozen_app)
+
+    found = await second.explain()
+
+    assert found.gate is Gate.PARENT
+    assert found.says == (
+        f"it waits until run {first.id} succeeds, which was cancelled and does not run again;"
+        " cancel this one, or retry the flow that both belong to"
+    )
+    assert (found.remedy, found.earliest_at) == (f"mainspring run cancel {second.id}", None)
 
 
 async def test_a_run_that_does_not_wait_says_what_it_does(

@@ -627,7 +627,8 @@ async def test_a_run_that_waits_for_its_children_is_explained(app: Mainspring, w
         f"it waits for 2 of its 3 children: run {children[1].run_id}, which is scheduled, and 1 other"
     )
     assert found.remedy == f"mainspring run explain {children[1].run_id}"
-    assert (found.then, found.earliest_at) == ([], None)
+    last = (await app.runs.find(children[2].run_id)).due_at
+    assert (found.then, found.as_soon_as, found.earliest_at) == ([], "its children have ended", last)
 
 
 async def test_a_flow_counts_the_children_of_its_nodes(app: Mainspring, work: Work) -> None:

@@ -39,13 +39,14 @@ READING = """
     breakers/failures breakers/history breakers/list breakers/openings breakers/openings_of_gates breakers/probes
     breakers/standing
     limits/ahead limits/earlier limits/count_of_rule limits/gate_of_run limits/holders limits/list
-    limits/rules_of_gates limits/waiting
+    limits/rules_of_gates limits/tokens limits/waiting
     backlog/list backlog/waiting limits/waiting_gates lists/ready_along_lines lists/ready_counts lists/ready_of_jobs
     lists/running lists/running_counts lists/unsuccessful lists/whereabouts operations/find operations/list
     runs/lines_in_use tenants/list
     queues/depths queues/find_pause queues/promotions queues/samples queues/scheduled queues/slots queues/tallies
     reports/find_progress reports/lines_of_run
     roles/keepers roles/lacking roles/search_path roles/strangers runs/ahead runs/find runs/rank
+    runs/waits_until
     schedulers/list schedulers/list_in_reach schedules/extent schedules/find
     schedules/find_version schedules/list schedules/list_due schedules/list_of_job schedules/next_due schedules/now
     schedules/occurrences schedules/occurrences_at schedules/reruns schedules/sample_specs schedules/scan_end

@@ -488,7 +488,8 @@ async def test_a_run_that_waits_for_a_token_says_so(
 
     assert (found.gate, found.ahead, found.is_estimate) == (Gate.RATE, 2, True)
     assert found.says == "at most 30/minute of job send may start; 2 come before it"
-    assert found.earliest_at == found.at + timedelta(seconds=6)
+    # The third token of half a second each, but for what has come into the bucket besides the one of its burst.
+    assert found.earliest_at == found.at + timedelta(seconds=6 - 0.05 - 0.003)
 
 
 async def test_a_retry_needs_a_token_of_its_own(frozen_app: Mainspring, connection: Connection) -> None:
@@ -717,6 +718,45 @@ async def test_a_run_says_which_limit_it_waits_for_and_who_holds_it(
         " 1 comes before it"
     )
     assert found.remedy == "mainspring limit show --job send --key customer"
+
+
+async def test_the_broad_limit_is_named_behind_the_narrow_one(
+    frozen_app: Mainspring, connection: Connection, clock: FrozenClock, crowd: Crowd
+) -> None:
+    send = limited(frozen_app, crowd, [Limit(2, key="customer"), Limit(3)])
+    handles = [await send.submit(customer=customer) for customer in ("a", "b", "a", "a")]
+    await release(connection, clock)
+
+    found = await handles[3].explain()
+
+    assert "at most 2 of job send may execute at once for customer a, and run" in found.says
+    assert [(each.gate, each.remedy) for each in found.then] == [
+        (Gate.LIMIT, "mainspring limit show --job send"),
+        (Gate.NO_WORKER, "mainspring worker --app MODULE:APP --queues default"),
+    ]
+    assert "at most 3 of job send may execute at once, and run" in found.then[0].says
+
+
+async def test_a_run_behind_a_dead_letter_that_halts_says_who_has_to_decide(
+    frozen_app: Mainspring, connection: Connection
+) -> None:
+    @frozen_app.job(retry=RetryPolicy(max_attempts=1), limit=Limit(1, key="customer", order="strict", on_dead="halt"))
+    async def charge(customer: str) -> None:
+        raise ValueError(customer)
+
+    dead = await charge.submit("a")
+    await run_until_idle(frozen_app)
+    waiting = await charge.submit("a")
+    await (await frozen_app.services()).submitter.until_admitted()
+
+    found = await waiting.explain()
+
+    assert found.says == (
+        f"at most 1 of job charge may execute at once for customer a, and run {dead.id}, which is a dead letter,"
+        " holds the slot until it is requeued or purged"
+    )
+    assert (found.gate, found.remedy) == (Gate.LIMIT, f"mainspring dead-letter requeue {dead.id}")
+    assert (found.as_soon_as, found.earliest_at) == (None, None)
 
 
 async def test_a_limit_of_what_does_not_exist_is_not_looked_for(frozen_app: Mainspring, crowd: Crowd) -> None:

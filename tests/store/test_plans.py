@@ -342,6 +342,7 @@ SAMPLES = {
     "kept_held": "null",
     "passed_over": "0",
     "payload": "''",
+    "position": "'(1,1)'",
     "positions": "'{1,2,3}'",
     "priority": "5",
     "rank": "10000",

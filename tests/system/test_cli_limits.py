@@ -89,5 +89,6 @@ async def test_a_run_that_waits_for_a_slot_says_so(
 
     assert "at most 1 of job send may execute at once for customer" in " ".join(shown.out.split())
     assert "at its limit" in shown.out
+    assert "earliest as soon as " in " ".join(shown.out.split())
     assert document["gate"] == "limit"
     assert document["remedy"] == "mainspring limit show --job send --key customer"

@@ -36,12 +36,12 @@ async def explain(
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim")
     table.add_column(overflow="fold")
-    for name, value in _lines_about(found):
+    for name, value in lines_about(found):
         table.add_row(name, value if isinstance(value, Text) else Text(safe(value)))
     invocation.print(table)
 
 
-def _lines_about(found: Explanation) -> Iterator[tuple[str, str | Text]]:
+def lines_about(found: Explanation) -> Iterator[tuple[str, str | Text]]:
     yield "run", f"{found.run_id} of job {found.job}, queue {found.queue}"
     yield "state", Text(found.state.value, style=f"bold {COLOURS.get(found.state, '')}")
     yield "because", found.says
@@ -57,8 +57,20 @@ def _lines_about(found: Explanation) -> Iterator[tuple[str, str | Text]]:
         yield "earliest", _earliest(found)
 
 
+_WHERE = {
+    Gate.LIMIT: "at its limit",
+    Gate.RATE: "at its limit",
+    Gate.SHARE: "of those that share its turns",
+    Gate.BREAKER: "at its circuit breaker",
+    Gate.OVERLAP: "of its schedule",
+    Gate.BACKPRESSURE: "waiting for room in its line",
+}
+
+
 def _where(found: Explanation) -> str:
-    return "at its limit" if found.gate in (Gate.LIMIT, Gate.RATE) else "in its line"
+    """Among whom those are who come before it; it may wait at a gate while it is not yet due."""
+    gates = [found.gate, *(each.gate for each in found.then)]
+    return next((_WHERE[gate] for gate in gates if gate in _WHERE), "in its line")
 
 
 def _holders(holders: list[Holder]) -> Iterator[tuple[str, str]]:
@@ -76,4 +88,7 @@ def _earliest(found: Explanation) -> str:
     assert found.earliest_at is not None
     wait = max(0.0, (found.earliest_at - found.at).total_seconds())
     how = f", by {_pace(found)}" if found.is_estimate else ""
-    return f"{as_instant(found.earliest_at)}, in {as_span(wait)}{how}" if wait else "at once"
+    at = f"{as_instant(found.earliest_at)}, in {as_span(wait)}{how}"
+    if found.as_soon_as is not None:
+        return f"as soon as {found.as_soon_as}" + (f"; not before {at}" if wait else "")
+    return at if wait else "at once"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mainspring.model.admission import Explanation, ParentStatus, WaitingRun, earliest_start, reasons
@@ -11,10 +12,14 @@ from mainspring.store import dependencies, jobs, limits, lists, queues, schedule
 from mainspring.store import runs as store
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
     from uuid import UUID
 
     from mainspring.control.runs import Runs
     from mainspring.model.actor import Actor
+    from mainspring.model.admission import Holder, LimitReached
+    from mainspring.model.fan_out import ChildStatus
     from mainspring.model.run import Run
     from mainspring.store.connection import Connection
     from mainspring.store.database import Database
@@ -78,10 +83,16 @@ _ENDED = {
 async def _waiting(connection: Connection, actor: Actor, run: Run, lanes: int) -> Explanation:
     line = Line(run.queue, tuple(run.labels), run.delivery)
     number = (await jobs.lines(connection, tenant_id=actor.tenant)).get(line)
-    limit = await limits.reached_by(connection, run.id, lanes, COUNTED, tenant_id=actor.tenant)
+    limits_reached = [
+        await _with_dead_letters(connection, actor, each)
+        for each in await limits.reached_by(connection, run.id, lanes, COUNTED, tenant_id=actor.tenant)
+    ]
+    limit = limits_reached[0] if limits_reached else None
     ahead = (
         await store.count_ahead(connection, run.id, COUNTED, tenant_id=actor.tenant) if limit is None else limit.ahead
     )
+    holders = [] if number is None else await workers.holders(connection, number, line)
+    children = run.children if run.held_for == HoldReason.CHILDREN else None
     waiting = WaitingRun(
         id=run.id,
         job=run.job,
@@ -91,12 +102,15 @@ async def _waiting(connection: Connection, actor: Actor, run: Run, lanes: int) -
         attempts_spent=run.attempts_spent,
         now=await schedules.now(connection),
         parents=await _parents(connection, actor, run, lanes),
-        children=run.children if run.held_for == HoldReason.CHILDREN else None,
+        children=children,
+        children_due_at=await _latest_due(connection, actor, children or ()),
         limit=limit,
+        next_limits=limits_reached[1:],
         pause=await queues.find_pause(connection, run.queue, tenant_id=actor.tenant),
         servers=await workers.serving(connection, run.queue),
         ahead=ahead or 0,
-        finished_per_s=None if number is None else await queues.finished_per_s(connection, number),
+        prefetched=sum(max(0, each.holding - each.slots) for each in holders),
+        starts_per_s=None if number is None else await queues.starts_per_s(connection, number, _occupied(holders)),
     )
     first, *then = reasons(waiting)
     earliest_at, is_estimate = earliest_start(waiting)
@@ -112,7 +126,8 @@ async def _waiting(connection: Connection, actor: Actor, run: Run, lanes: int) -
         then=then,
         ahead=ahead,
         ahead_is_exact=waiting.ahead < COUNTED,
-        holders=[] if number is None else await workers.holders(connection, number, line),
+        holders=holders,
+        as_soon_as=first.as_soon_as,
         earliest_at=earliest_at,
         is_estimate=is_estimate,
     )
@@ -124,7 +139,28 @@ async def _parents(connection: Connection, actor: Actor, run: Run, lanes: int) -
         return []
     waited_for = await dependencies.waited_for(connection, run.id, lanes)
     states = await lists.states_of(connection, list(waited_for), tenant_id=actor.tenant)
+    due = await store.waits_until(connection, list(waited_for), tenant_id=actor.tenant)
     return [
-        ParentStatus(run_id=run_id, condition=condition, state=states.get(run_id))
+        ParentStatus(run_id=run_id, condition=condition, state=states.get(run_id), due_at=due.get(run_id))
         for run_id, condition in waited_for.items()
     ]
+
+
+async def _latest_due(connection: Connection, actor: Actor, children: Sequence[ChildStatus]) -> datetime | None:
+    """When the last of those children is due that wait for their time."""
+    waiting = [child.run_id for child in children if child.state in WAITING]
+    due = await store.waits_until(connection, waiting, tenant_id=actor.tenant)
+    return max(due.values(), default=None)
+
+
+async def _with_dead_letters(connection: Connection, actor: Actor, limit: LimitReached) -> LimitReached:
+    """Which holders of slots are dead letters, where those keep them."""
+    if limit.rule is None or not limit.rule.halts_on_dead:
+        return limit
+    states = await lists.states_of(connection, limit.holders, tenant_id=actor.tenant)
+    return replace(limit, dead=[holder for holder in limit.holders if states.get(holder) is State.DEAD])
+
+
+def _occupied(holders: Sequence[Holder]) -> int:
+    """How many slots have runs of the line: workers hold more of them than that, ahead of their slots."""
+    return sum(min(each.holding, each.slots) for each in holders)

@@ -12,13 +12,13 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from mainspring.model.concurrency import HIGH_MARK, ONE_AT_A_TIME, LimitScope
-from mainspring.model.dependency import Condition
+from mainspring.model.dependency import ENDED_WORDS, Condition, Met, Otherwise, met
 from mainspring.model.lifecycle import WAITING, State
 from mainspring.model.payload import printable
-from mainspring.model.rate import rate_text
+from mainspring.model.rate import rate_text, whole_tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
     from datetime import datetime
     from uuid import UUID
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from mainspring.model.concurrency import LimitRule
     from mainspring.model.fan_out import ChildStatus
     from mainspring.model.line import Line
+    from mainspring.model.rate import TokenBucket
     from mainspring.model.worker import Server
 
 SHOWN_LENGTH = 200
@@ -58,6 +59,7 @@ class ClosedGate:
     gate: Gate
     says: str
     remedy: str | None = None
+    as_soon_as: str | None = None  # the event that opens it, as a clause; None: an instant does, or an act
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +90,8 @@ class LimitReached:
     value: str | None  # of its key
     holders: Sequence[UUID]  # of its slots, the first few
     ahead: int  # so many runs come before it there
+    dead: Collection[UUID] = ()  # holders that are dead letters and keep their slots until somebody has decided
+    bucket: TokenBucket | None = None  # where it has a rate
     probes: ProbeProgress | None = None  # where it is a circuit breaker
 
 
@@ -98,6 +102,12 @@ class ParentStatus:
     run_id: UUID
     condition: Condition
     state: State | None  # None: it was taken back, or history has forgotten it
+    due_at: datetime | None = None  # if it waits for its time
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended otherwise than it should, so that its child waits until somebody acts."""
+        return self.state in ENDED_WORDS and met(self.condition, Otherwise.CANCEL, self.state) is Met.NO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,11 +123,14 @@ class WaitingRun:
     now: datetime
     parents: Sequence[ParentStatus] = ()  # those that it waits for, the first few
     children: Sequence[ChildStatus] | None = None  # its handler has returned, and it waits for these
+    children_due_at: datetime | None = None  # if one of these waits for its time, the latest
     limit: LimitReached | None = None
+    next_limits: Sequence[LimitReached] = ()  # at whose gates it waits after that
     pause: Pause | None = None
     servers: Sequence[Server] = ()
     ahead: int = 0  # so many runs of its line come before it
-    finished_per_s: float | None = None  # of its line, lately
+    prefetched: int = 0  # so many more were claimed, and wait inside workers for a slot
+    starts_per_s: float | None = None  # of its line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,10 +146,11 @@ class Explanation:
     remedy: str | None = None
     gate: Gate | None = None  # none: nothing keeps it, it was claimed or has ended
     then: list[ClosedGate] = field(default_factory=list)  # what would keep it next
-    ahead: int | None = None  # so many runs of its line come before it
+    ahead: int | None = None  # so many runs come before it: at its gate, or in its line
     ahead_is_exact: bool = True
     holders: list[Holder] = field(default_factory=list)
-    earliest_at: datetime | None = None  # it cannot start before; None: nobody knows
+    as_soon_as: str | None = None  # what it waits for, as a clause: "run … ends"
+    earliest_at: datetime | None = None  # it cannot start before; None: not before somebody has acted
     is_estimate: bool = False  # of that instant, from how fast its line moves
 
 
@@ -144,28 +158,53 @@ def reasons(run: WaitingRun) -> list[ClosedGate]:
     """Everything that keeps a waiting run from starting, in the order in which it is met. Never empty."""
     if run.children is not None:
         return [_children(run.children)]  # nothing else is left to be done
-    asked = (_parents(run), _time(run), _limit(run), _pause(run), objection_of_workers(run.job, run.line, run.servers))
+    asked = (
+        _parents(run),
+        _time(run),
+        _limit(run.limit, run),
+        *(_next_limit(limit, run) for limit in run.next_limits),
+        _pause(run),
+        objection_of_workers(run.job, run.line, run.servers),
+    )
     return [each for each in asked if each is not None] or [_turn(run)]
 
 
 def earliest_start(run: WaitingRun) -> tuple[datetime | None, bool]:
     """Before when the run cannot start, and whether that is an estimate. None where somebody has to act first."""
     gate = reasons(run)[0].gate
-    if gate in (Gate.PARENT, Gate.CHILDREN):
+    if gate in _OPENED_BY_SOMEBODY or _is_stuck(run):
         return None, False
-    if run.due_at > run.now:
-        return run.due_at, False
-    if gate is Gate.RATE and run.limit is not None and run.limit.rule is not None and run.limit.rule.rate is not None:
-        return run.now + timedelta(seconds=(run.limit.ahead + 1) / run.limit.rule.rate.per_second), True
-    if gate is Gate.BREAKER and run.limit is not None:
+    if gate is Gate.RATE:
+        return max(run.due_at, _token_at(run)), True
+    if gate is Gate.BREAKER and run.limit is not None and not run.limit.holders:
         return _next_probe_at(run.limit, run.now), False
-    if gate is not Gate.WORKERS_BUSY:
-        return None, False
-    if not run.ahead:
-        return run.now, False
-    if not run.finished_per_s:
-        return None, False
-    return run.now + timedelta(seconds=run.ahead / run.finished_per_s), True
+    if gate is Gate.WORKERS_BUSY and run.starts_per_s and (before := run.ahead + run.prefetched):
+        return run.now + timedelta(seconds=before / run.starts_per_s), True
+    due = [run.due_at, run.children_due_at, *(parent.due_at for parent in run.parents)]
+    return max([run.now, *(each for each in due if each is not None)]), False
+
+
+_OPENED_BY_SOMEBODY = (Gate.QUEUE_PAUSED, Gate.NO_WORKER, Gate.NO_LABELS, Gate.NO_HANDLER)
+
+
+def _is_stuck(run: WaitingRun) -> bool:
+    """Whether what has to end first has ended, and not as it should, or keeps its slot as a dead letter."""
+    if run.parents:
+        return any(parent.is_over for parent in run.parents)
+    return run.due_at <= run.now and run.limit is not None and _is_halted(run.limit)
+
+
+def _is_halted(limit: LimitReached) -> bool:
+    """Whether all slots are those of dead letters."""
+    return limit.rule is not None and limit.rule.most is not None and len(limit.dead) >= limit.rule.most
+
+
+def _token_at(run: WaitingRun) -> datetime:
+    """When there is a token for it, behind those that come before it at its gate."""
+    limit = run.limit
+    if limit is None or limit.rule is None or limit.rule.rate is None or limit.bucket is None:
+        return run.now
+    return run.now + timedelta(seconds=limit.rule.rate.seconds_until(limit.ahead + 1, limit.bucket))
 
 
 _SHOULD = {Condition.SUCCESS: "succeeds", Condition.FAILURE: "fails", Condition.END: "ends"}
@@ -174,14 +213,32 @@ _SHOULD = {Condition.SUCCESS: "succeeds", Condition.FAILURE: "fails", Condition.
 def _parents(run: WaitingRun) -> ClosedGate | None:
     if not run.parents:
         return None
-    first, others = run.parents[0], len(run.parents) - 1
+    first = next((parent for parent in run.parents if parent.is_over), run.parents[0])
+    others = len(run.parents) - 1
     more = "" if not others else f", and for {others:,} other{'s' if others > 1 else ''}"
-    if first.state is State.DEAD:
-        says = f"it waits until run {first.run_id} {_SHOULD[first.condition]}, which is a dead letter{more}"
-        return ClosedGate(gate=Gate.PARENT, says=says, remedy=f"mainspring dead-letter requeue {first.run_id}")
+    should = f"run {first.run_id} {_SHOULD[first.condition]}"
+    if first.is_over and first.state is not None:
+        return _parent_that_is_over(run, first, first.state, more)
     state = "" if first.state is None else f", which is {first.state}"
-    says = f"it waits until run {first.run_id} {_SHOULD[first.condition]}{state}{more}"
-    return ClosedGate(gate=Gate.PARENT, says=says, remedy=f"mainspring run explain {first.run_id}")
+    return ClosedGate(
+        gate=Gate.PARENT,
+        says=f"it waits until {should}{state}{more}",
+        remedy=f"mainspring run explain {first.run_id}",
+        as_soon_as=f"{should}, and the others have ended as they should" if others else should,
+    )
+
+
+def _parent_that_is_over(run: WaitingRun, parent: ParentStatus, state: State, more: str) -> ClosedGate:
+    says = f"it waits until run {parent.run_id} {_SHOULD[parent.condition]}, which {ENDED_WORDS[state]}"
+    if state is State.DEAD:
+        return ClosedGate(gate=Gate.PARENT, says=says + more, remedy=f"mainspring dead-letter requeue {parent.run_id}")
+    # What has succeeded stays as it is, also when its flow is retried.
+    retry = "" if state is State.SUCCEEDED else ", or retry the flow that both belong to"
+    return ClosedGate(
+        gate=Gate.PARENT,
+        says=f"{says} and does not run again{more}; cancel this one{retry}",
+        remedy=f"mainspring run cancel {run.id}",
+    )
 
 
 def _children(children: Sequence[ChildStatus]) -> ClosedGate:
@@ -191,8 +248,12 @@ def _children(children: Sequence[ChildStatus]) -> ClosedGate:
     first, others = going_on[0], len(going_on) - 1
     more = "" if not others else f", and {others:,} other{'s' if others > 1 else ''}"
     of = f"{len(going_on):,} of its {len(children):,} children" if len(children) > 1 else "its child"
-    says = f"it waits for {of}: run {first.run_id}, which is {first.state}{more}"
-    return ClosedGate(gate=Gate.CHILDREN, says=says, remedy=f"mainspring run explain {first.run_id}")
+    return ClosedGate(
+        gate=Gate.CHILDREN,
+        says=f"it waits for {of}: run {first.run_id}, which is {first.state}{more}",
+        remedy=f"mainspring run explain {first.run_id}",
+        as_soon_as="its children have ended" if len(children) > 1 else f"run {first.run_id} ends",
+    )
 
 
 def _time(run: WaitingRun) -> ClosedGate | None:
@@ -206,30 +267,28 @@ def _time(run: WaitingRun) -> ClosedGate | None:
     return ClosedGate(gate=gate, says=says, remedy=f"mainspring run change {run.id} --at {run.now:%Y-%m-%dT%H:%M:%SZ}")
 
 
-def _limit(run: WaitingRun) -> ClosedGate | None:
-    if run.limit is None:
+def _limit(limit: LimitReached | None, run: WaitingRun) -> ClosedGate | None:
+    if limit is None:
         return None
-    rule = run.limit.rule
+    rule = limit.rule
     if rule is None:
         return ClosedGate(gate=Gate.LIMIT, says="its limit was removed, and it goes in line within a second")
     if rule is ONE_AT_A_TIME:
-        return _earlier(run.limit)
+        return _earlier(limit)
     if rule is HIGH_MARK:
-        return _too_many_in_line(run.limit, run.line)
+        return _too_many_in_line(limit, run.line)
     if rule.opening is not None:
-        return _breaker(run.limit, rule.opening, run.now)
+        return _breaker(limit, rule.opening, run.now)
     if rule.is_share_of_workers:
-        return _share(run.limit, rule)
-    whose = "" if run.limit.value is None else f"{rule.told_apart_by} {printable(run.limit.value, SHOWN_LENGTH)}"
+        return _share(limit, rule)
+    whose = "" if limit.value is None else f"{rule.told_apart_by} {printable(limit.value, SHOWN_LENGTH)}"
     by = f" for {whose}" if whose and not rule.share else ""
     of = "all runs" if rule.scope is LimitScope.TENANT else f"{rule.scope} {rule.name}"
     remedy = " ".join(["mainspring limit show", *_options(rule)])
-    before = _before(run.limit, f" of {whose}" if rule.share else "")
-    if rule.most is not None and len(run.limit.holders) >= rule.most:
-        first = f"run {run.limit.holders[0]}"
-        held = f"{first} holds the slot" if rule.most == 1 else f"{first} and others hold the slots"
-        says = f"at most {rule.most:,} of {of} may execute at once{by}, and {held}{before}"
-        return ClosedGate(gate=Gate.LIMIT, says=says, remedy=remedy)
+    before = _before(limit, f" of {whose}" if rule.share else "")
+    if rule.most is not None and len(limit.holders) >= rule.most:
+        says = f"at most {rule.most:,} of {of} may execute at once{by}, and {_holding(limit, rule.most)}{before}"
+        return _slots_taken(limit, says, remedy)
     if rule.rate is not None:
         says = f"at most {rate_text(rule.rate)} of {of} may start{by}{before}"
         return ClosedGate(gate=Gate.RATE, says=says, remedy=remedy)
@@ -237,11 +296,42 @@ def _limit(run: WaitingRun) -> ClosedGate | None:
     return ClosedGate(gate=Gate.LIMIT, says=says, remedy=remedy)
 
 
+def _next_limit(limit: LimitReached, run: WaitingRun) -> ClosedGate | None:
+    """What the run meets after the gate at which it waits, if nobody can pass there as things are."""
+    rule = limit.rule
+    if rule is None:
+        return None
+    has_no_slot = rule.most is not None and len(limit.holders) >= rule.most
+    has_no_token = limit.bucket is not None and not whole_tokens(limit.bucket)
+    return _limit(limit, run) if has_no_slot or has_no_token else None
+
+
+def _holding(limit: LimitReached, most: int) -> str:
+    """Who holds the slots: a dead letter first, since somebody has to decide about it."""
+    first = next(iter(limit.dead), limit.holders[0])
+    what = f"run {first}, which is a dead letter," if limit.dead else f"run {first}"
+    if most == 1:
+        until = " until it is requeued or purged" if limit.dead else ""
+        return f"{what} holds the slot{until}"
+    return f"{what} and others hold the slots"
+
+
+def _slots_taken(limit: LimitReached, says: str, remedy: str) -> ClosedGate:
+    if limit.dead:
+        requeue = f"mainspring dead-letter requeue {next(iter(limit.dead))}"
+        free = None if _is_halted(limit) else "a slot is free for it"
+        return ClosedGate(gate=Gate.LIMIT, says=says, remedy=requeue, as_soon_as=free)
+    is_next = len(limit.holders) == 1 and not limit.ahead
+    ends = f"run {limit.holders[0]} ends" if is_next else "a slot is free for it"
+    return ClosedGate(gate=Gate.LIMIT, says=says, remedy=remedy, as_soon_as=ends)
+
+
 def _share(limit: LimitReached, rule: LimitRule) -> ClosedGate:
     of = "all runs" if rule.scope is LimitScope.TENANT else f"runs of {rule.scope} {rule.name}"
     whose = f"{rule.share} {printable(limit.value or '', SHOWN_LENGTH)}"
     says = f"{of} take turns by {rule.share}, and it is not yet the turn of {whose}{_before(limit, f' of {whose}')}"
-    return ClosedGate(gate=Gate.SHARE, says=says, remedy=" ".join(["mainspring limit show", *_options(rule)]))
+    remedy = " ".join(["mainspring limit show", *_options(rule)])
+    return ClosedGate(gate=Gate.SHARE, says=says, remedy=remedy, as_soon_as=f"it is the turn of {whose}")
 
 
 def _before(limit: LimitReached, whose: str = "") -> str:
@@ -262,7 +352,12 @@ def _breaker(limit: LimitReached, opening: Opening, now: datetime) -> ClosedGate
         )
     says = f"the circuit breaker of job {opening.job}{by} {_opened(opening)}; {then}{_before(limit, '')}"
     value = f" --value {shlex.quote(opening.value)}" if opening.value else ""
-    return ClosedGate(gate=Gate.BREAKER, says=says, remedy=f"mainspring breaker close --job {opening.job}{value}")
+    return ClosedGate(
+        gate=Gate.BREAKER,
+        says=says,
+        remedy=f"mainspring breaker close --job {opening.job}{value}",
+        as_soon_as=f"run {limit.holders[0]} has ended" if limit.holders else None,
+    )
 
 
 def _opened(opening: Opening) -> str:
@@ -286,17 +381,23 @@ def _earlier(limit: LimitReached) -> ClosedGate:
     if limit.holders:
         says = f"it waits for the earlier run {limit.holders[0]} of its schedule"
         remedy = f"mainspring run explain {limit.holders[0]}"
+        is_next = len(limit.holders) == 1 and not limit.ahead
+        ends = f"run {limit.holders[0]} ends" if is_next else "the earlier runs of its schedule have ended"
     else:
         says, remedy = "earlier runs of its schedule have ended, and it is released within a second", None
+        ends = None
     if limit.ahead:
         says += f"; {limit.ahead:,} come{'s' if limit.ahead == 1 else ''} before it"
-    return ClosedGate(gate=Gate.OVERLAP, says=says, remedy=remedy)
+    return ClosedGate(gate=Gate.OVERLAP, says=says, remedy=remedy, as_soon_as=ends)
 
 
 def _too_many_in_line(limit: LimitReached, line: Line) -> ClosedGate:
     says = f"queue {line.queue} has as many runs in line as its high mark says; it follows when workers have taken some"
     return ClosedGate(
-        gate=Gate.BACKPRESSURE, says=says + _before(limit), remedy=f"mainspring queue pressure {line.queue}"
+        gate=Gate.BACKPRESSURE,
+        says=says + _before(limit),
+        remedy=f"mainspring queue pressure {line.queue}",
+        as_soon_as="workers have taken enough of its line",
     )
 
 
@@ -344,11 +445,12 @@ def objection_of_workers(job: str, line: Line, servers: Sequence[Server]) -> Clo
 def _turn(run: WaitingRun) -> ClosedGate:
     if run.state is State.HELD:
         says = "a worker knows its job by now, and it goes back in line within seconds"
-    elif run.ahead:
+        return ClosedGate(gate=Gate.WORKERS_BUSY, says=says)
+    if run.ahead:
         says = f"its workers are busy; {run.ahead:,} run{'s come' if run.ahead > 1 else ' comes'} before it"
-    else:
-        says = "it is next, and starts as soon as a worker has a free slot"
-    return ClosedGate(gate=Gate.WORKERS_BUSY, says=says)
+        return ClosedGate(gate=Gate.WORKERS_BUSY, says=says, as_soon_as="those before it have started")
+    says = "it is next, and starts as soon as a worker has a free slot"
+    return ClosedGate(gate=Gate.WORKERS_BUSY, says=says, as_soon_as="a worker has a free slot")
 
 
 def _at(instant: datetime) -> str:

@@ -80,7 +80,7 @@ TABLES = {
         client="select, update (tzdata)",
         reader="select",
     ),
-    "bucket": Needs(worker=ALL, client="select, insert, update"),
+    "bucket": Needs(worker=ALL, client="select, insert, update", reader="select"),
     "share_window": Needs(worker=ALL, client="select, insert, update"),
     "breaker_tally": Needs(worker=ALL, client="select, delete", reader="select"),
     "breaker_probe": Needs(worker=ALL, client="select, insert, update", reader="select"),

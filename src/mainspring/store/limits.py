@@ -25,10 +25,11 @@ from mainspring.model.concurrency import (
     is_mark,
     rule_id,
     schedule_of,
+    to_look_at,
 )
 from mainspring.model.ids import lane_of
 from mainspring.model.rate import Rate
-from mainspring.store import backlog_caps, chains, declaring, notify, openings
+from mainspring.store import backlog_caps, buckets, chains, declaring, notify, openings, schedules
 from mainspring.store.declaring import revision_locked
 from mainspring.store.failures import ALL_DATABASE_ERRORS
 from mainspring.store.statements import load
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
     from mainspring.clock import Clock
     from mainspring.model.breaker import BreakerRule, ProbeProgress
+    from mainspring.model.rate import TokenBucket
     from mainspring.store.connection import Connection, Record
     from mainspring.store.database import Database
     from mainspring.store.declaring import Subject
@@ -182,31 +184,74 @@ async def forget_ended(connection: Connection, lane: int) -> list[Record]:
     return await load("limits/forget_ended").fetch(connection, lane=lane)
 
 
+Position = tuple[int, int]  # where a row stands in its table
+FIRST, LAST = (0, 0), (2**32 - 1, 2**16 - 1)
+
+
+class Place(NamedTuple):
+    """Where a run stands at a gate, among those that wait there."""
+
+    run_id: UUID
+    gate: str
+    turn: int
+    position: Position
+
+    def position_in(self, lane: int) -> Position:
+        """Behind whom it stands of those in another lane that have the same turn: lanes come in their order."""
+        own = lane_of(self.run_id)
+        return self.position if lane == own else LAST if lane < own else FIRST
+
+
 async def reached_by(
     connection: Connection, run_id: UUID, lanes: int, bound: int, *, tenant_id: int
-) -> LimitReached | None:
-    """The limit at whose gate a run waits, if it does: who holds its slots, and how many come before the run."""
+) -> list[LimitReached]:
+    """The limit at whose gate a run waits, if it does, and those that it meets after that.
+
+    Told are who holds their slots, and of the first how many runs come before this one.
+    """
     found = await load("limits/gate_of_run").fetchrow(connection, lane=lane_of(run_id), run=run_id, tenant=tenant_id)
     if found is None:
-        return None
-    if (schedule_id := schedule_of(found["gate"])) is not None:
-        return await _earlier(connection, lane_of(run_id), found, schedule_id, bound)
-    if is_mark(found["gate"]):
-        return await _too_many_in_line(connection, lane_of(run_id), found, bound)
-    rule = await _rule_of_gate(connection, found["gate"])
+        return []
+    place = Place(run_id, found["gate"], found["turn"], found["position"])
+    if (schedule_id := schedule_of(place.gate)) is not None:
+        first = await _earlier(connection, place, schedule_id, bound)
+    elif is_mark(place.gate):
+        first = await _too_many_in_line(connection, place, bound)
+    else:
+        first = await _reached(connection, place, lanes, bound)
+    return [first, *[await _reached(connection, each, lanes, 0) for each in _next_places(place, found["gates"])]]
+
+
+def _next_places(place: Place, gates: str | None) -> list[Place]:
+    """The gates behind the one at which a run waits; who comes before it there is not known yet."""
+    names = [] if gates is None else gates.split("\n")
+    behind = names[names.index(place.gate) + 1 :] if place.gate in names else []
+    return [place._replace(gate=gate, turn=0, position=FIRST) for gate in behind]
+
+
+async def _reached(connection: Connection, place: Place, lanes: int, bound: int) -> LimitReached:
+    rule = await _rule_of_gate(connection, place.gate)
     rows = [
         row
         for lane in range(lanes)
         for row in await load("limits/ahead").fetch(
-            connection, lane=lane, gate=found["gate"], turn=found["turn"], bound=bound, most=HOLDERS_SHOWN
+            connection,
+            lane=lane,
+            gate=place.gate,
+            turn=place.turn,
+            position=place.position_in(lane),
+            bound=bound,
+            most=HOLDERS_SHOWN,
         )
     ]
     own = [holder for row in rows for holder in row["holders"]]
+    holding = own if rule is None or not rule.share else await _holders_of_all(connection, rule, lanes)
     return LimitReached(
         rule=rule,
-        value=found["gate"].partition(":")[2] or None,
-        holders=own if rule is None or not rule.share else await _holders_of_all(connection, rule, lanes),
+        value=place.gate.partition(":")[2] or None,
+        holders=[holder for holder in holding if holder != place.run_id],  # the slot that it has kept is its own
         ahead=sum(row["ahead"] for row in rows),
+        bucket=await _bucket(connection, rule, place.gate, lanes),
         probes=await _probes(connection, rule, lanes),
     )
 
@@ -217,10 +262,24 @@ async def _holders_of_all(connection: Connection, rule: LimitRule, lanes: int) -
     return [row["run_id"] for row in rows]
 
 
-async def _too_many_in_line(connection: Connection, lane: int, found: Record, bound: int) -> LimitReached:
+async def _bucket(connection: Connection, rule: LimitRule | None, gate: str, lanes: int) -> TokenBucket | None:
+    """The tokens of a gate with a rate, as they are now; those of a share are all its values' together."""
+    if rule is None or rule.rate is None:
+        return None
+    name, now = to_look_at(gate), (await schedules.now(connection)).timestamp()
+    return (await buckets.filled(connection, home_of_gate(gate, lanes), {name: rule.rate}, now))[name]
+
+
+async def _too_many_in_line(connection: Connection, place: Place, bound: int) -> LimitReached:
     """How many wait before a run until their line has fewer."""
     row = await load("limits/ahead").fetchrow(
-        connection, lane=lane, gate=found["gate"], turn=found["turn"], bound=bound, most=0
+        connection,
+        lane=lane_of(place.run_id),
+        gate=place.gate,
+        turn=place.turn,
+        position=place.position,
+        bound=bound,
+        most=0,
     )
     assert row is not None
     return LimitReached(rule=HIGH_MARK, value=None, holders=(), ahead=row["ahead"])
@@ -240,14 +299,15 @@ async def _probes(connection: Connection, rule: LimitRule | None, lanes: int) ->
     return (await openings.progress(connection, home_of_gate(rule.number, lanes), [rule.id])).get(rule.id)
 
 
-async def _earlier(connection: Connection, lane: int, found: Record, schedule_id: UUID, bound: int) -> LimitReached:
+async def _earlier(connection: Connection, place: Place, schedule_id: UUID, bound: int) -> LimitReached:
     """For which earlier runs of its schedule a run waits."""
     row = await load("limits/earlier").fetchrow(
         connection,
-        lane=lane,
-        gate=found["gate"],
+        lane=lane_of(place.run_id),
+        gate=place.gate,
         schedule=schedule_id,
-        turn=found["turn"],
+        turn=place.turn,
+        position=place.position,
         bound=bound,
         most=HOLDERS_SHOWN,
     )

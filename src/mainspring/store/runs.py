@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mainspring.model.ids import lane_of, made_at
+from mainspring.model.ids import by_lane, lane_of, made_at
 from mainspring.model.lifecycle import HoldReason
 from mainspring.model.line import Line
 from mainspring.model.payload import JSON_CODEC
@@ -35,8 +35,19 @@ async def count_ahead(connection: Connection, run_id: UUID, bound: int, *, tenan
     row = await load("runs/rank").fetchrow(connection, lane=lane_of(run_id), run=run_id, tenant=tenant_id)
     if row is None:
         return None
-    count: int = await load("runs/ahead").fetchval(connection, **row, bound=bound, tenant=tenant_id)
+    count: int = await load("runs/ahead").fetchval(
+        connection, lane=lane_of(run_id), **row, bound=bound, tenant=tenant_id
+    )
     return count
+
+
+async def waits_until(connection: Connection, run_ids: Sequence[UUID], *, tenant_id: int) -> dict[UUID, datetime]:
+    """When those of some runs are due that wait for their time."""
+    return {
+        row["id"]: row["due_at"]
+        for lane, some in by_lane(run_ids)
+        for row in await load("runs/waits_until").fetch(connection, lane=lane, runs=some, tenant=tenant_id)
+    }
 
 
 async def cancel_waiting(

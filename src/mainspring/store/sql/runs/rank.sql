@@ -1,2 +1,3 @@
 -- Where a run stands that is in line.  Index: primary key.
-select rank, priority, line_id as line from ready where lane = :lane::smallint and id = :run::uuid and tenant_id = :tenant::int
+select rank, priority, line_id as line, job_id as job, ctid as position
+from ready where lane = :lane::smallint and id = :run::uuid and tenant_id = :tenant::int
