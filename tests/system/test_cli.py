@@ -83,7 +83,8 @@ def test_the_version_is_that_of_the_package() -> None:
         (["up", "shop:app"], "--app is missing, and there is no place for 'shop:app'."),
         (["up", "--app"], "--app requires an argument"),
         (["run", "show", NO_RUN, "--colour"], "Unknown option: --colour"),
-        (["worker", "--app", "a:b", "--slots", "many"], 'unable to convert "many" into int'),
+        (["worker", "--app", "a:b", "--slots", "many"], "--slots is 'many'; it must be a whole number"),
+        (["limit", "set", "1.5", "--job", "bill"], "MOST is '1.5'; it must be a whole number"),
         (["doctor", "-o", "yaml"], 'Invalid value "yaml" for -o'),
     ],
 )

@@ -51,6 +51,7 @@ def _launch(arguments: Sequence[str]) -> int:
         from cyclopts import CycloptsError
 
         from mainspring.cli.commands import launch
+        from mainspring.cli.usage import USAGE
     except ModuleNotFoundError as error:
         complain(extra_missing("The command line", error.name, "cli"), arguments)
         return EXIT_FAILED
@@ -62,7 +63,7 @@ def _launch(arguments: Sequence[str]) -> int:
         return EXIT_USAGE
     except MainspringError as error:
         complain(error, arguments)
-        return EXIT_FAILED
+        return EXIT_USAGE if error.code == USAGE else EXIT_FAILED
 
 
 # ── errors, for people and for programs: on stderr, because stdout is for results only ─────────────────────────
@@ -74,8 +75,10 @@ def complain(error: MainspringError, arguments: Sequence[str]) -> None:
 
 
 def complain_of_usage(error: CycloptsError, arguments: Sequence[str]) -> None:
+    from mainspring.cli.usage import USAGE
+
     path = " ".join(("mainspring", *(error.command_chain or ())))
-    _complain("usage", _in_our_words(error), f"See: {path} --help", {}, arguments)
+    _complain(USAGE, _in_our_words(error), f"See: {path} --help", {}, arguments)
 
 
 def _in_our_words(error: CycloptsError) -> str:

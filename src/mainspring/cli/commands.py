@@ -13,6 +13,7 @@ from cyclopts import App, Group, Parameter
 
 from mainspring.cli.command import Invocation, command
 from mainspring.cli.interrupt import raise_interrupts
+from mainspring.cli.usage import check_whole_numbers
 from mainspring.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ commands = App(
     help_epilogue=EXAMPLES,
     help_format="plaintext",
     version_flags=["--version"],
+    config=check_whole_numbers,
 )
 commands.meta.group_parameters = Group("Options of every command", sort_key=99)
 
