@@ -42,7 +42,7 @@ async def test_caps_are_listed_and_shown_for_people_and_for_programs(url: str, h
 async def test_a_cap_is_set_and_removed(url: str) -> None:
     answer = mainspring("backlog", "set", "50", "--queue", "mail", "--reason", "slow", "--database-url", url)
     assert answer.out == "queue mail: at most 50 wait, what comes too much is refused; 0 wait\n"
-    other = ("backlog", "set", "2", "--when-full", "drop_oldest", "--database-url", url)
+    other = ("backlog", "set", "2", "--all-runs", "--when-full", "drop_oldest", "--database-url", url)
     assert mainspring(*other).out.startswith("all runs: at most 2 wait, then the run that waits longest is dropped")
     assert mainspring("backlog", "remove", "--queue", "mail", "--database-url", url).out == "removed\n"
     declared = ("backlog", "remove", "--job", "send", "--key", "customer", "--database-url", url)

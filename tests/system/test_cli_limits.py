@@ -63,6 +63,29 @@ async def test_a_limit_is_set_and_removed(url: str) -> None:
     assert [(each["key"], each["most"]) for each in limits] == [(None, 2)]
 
 
+@pytest.mark.parametrize("kind", ["limit", "backlog"])
+@pytest.mark.parametrize("act", [("set", "1"), ("show",), ("remove",)], ids=lambda act: act[0])
+async def test_a_rule_for_all_runs_has_to_be_asked_for(url: str, kind: str, act: tuple[str, ...]) -> None:
+    words = (kind, *act, "--database-url", url, "-o", "json")
+    forgotten = mainspring(*words)
+    assert (forgotten.code, forgotten.error["code"], forgotten.error["fields"]) == (2, "usage", {"field": "all-runs"})
+    assert "--all-runs is for all runs of the tenant" in forgotten.error["hint"]
+
+    both = mainspring(*words, "--all-runs", "--job", "send")
+    assert (both.code, both.error["message"]) == (
+        2,
+        "--all-runs and --job were both given; they exclude each other.",
+    )
+    assert mainspring(kind, "list", "--database-url", url, "-o", "json").document == {f"{kind}s": []}
+
+
+@pytest.mark.parametrize("kind", ["limit", "backlog"])
+async def test_a_rule_for_all_runs_is_set_shown_and_removed_if_asked_for(url: str, kind: str) -> None:
+    for act in (("set", "5"), ("show",), ("remove",)):
+        answer = mainspring(kind, *act, "--all-runs", "--database-url", url)
+        assert (answer.code, "all runs: at most 5 " in answer.out or act == ("remove",)) == (0, True), answer
+
+
 async def test_what_is_wrong_with_a_limit_is_said(url: str, handles: list[Any]) -> None:
     wrong = {
         ("set", "0", "--job", "send"): "invalid-limit",
@@ -70,7 +93,7 @@ async def test_what_is_wrong_with_a_limit_is_said(url: str, handles: list[Any]) 
         ("set", "1", "--queue", "mali"): "queue-not-found",
         ("set", "1", "--job", "send", "--queue", "mail"): "limit-of-two",
         ("set", "1", "--job", "send", "--key", "__import__('os')"): "invalid-limit-key",
-        ("set", "1", "--on-dead", "halt"): "halt-without-order",
+        ("set", "1", "--all-runs", "--on-dead", "halt"): "halt-without-order",
         ("remove", "--queue", "mail"): "limit-not-found",
         ("show", "--job", "send"): "limit-not-found",
     }

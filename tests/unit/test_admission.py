@@ -133,7 +133,12 @@ def has_children(*states: State) -> WaitingRun:
             "at most 30/minute of job send",
             "limit show",
         ),
-        (limited(RULE._replace(scope=LimitScope.TENANT, name=""), holders=1), Gate.LIMIT, "of all runs", "limit show"),
+        (
+            limited(RULE._replace(scope=LimitScope.TENANT, name=""), holders=1),
+            Gate.LIMIT,
+            "of all runs",
+            "limit show --all-runs --key customer",
+        ),
         (replace(FREE, due_at=SOON), Gate.NOT_DUE, "due at 2031-01-01 00:05:00 UTC", "--at 2031-01-01T00:00:00Z"),
         (replace(FREE, due_at=SOON, attempts_spent=1), Gate.BACK_OFF, "after 1 attempt it backs off", "run change"),
         (replace(FREE, due_at=SOON, attempts_spent=2), Gate.BACK_OFF, "after 2 attempts", str(FREE.id)),

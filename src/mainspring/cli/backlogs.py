@@ -7,7 +7,7 @@ from msgspec import to_builtins
 from rich.text import Text
 
 from mainspring.cli.command import Invocation, command
-from mainspring.cli.rules import Job, Key, Queue, print_removed, set_by, whose, why_set
+from mainspring.cli.rules import AllRuns, Job, Key, Queue, check_whose, print_removed, set_by, whose, why_set
 from mainspring.cli.tables import Column, fitted
 from mainspring.cli.text import safe
 from mainspring.model.backlog import NEAR, BacklogStatus, BacklogValue, WhenFull
@@ -48,12 +48,15 @@ async def list_backlogs(*, invocation: Invocation) -> None:
 
 
 @command("show")
-async def show(*, job: Job = None, queue: Queue = None, key: Key = None, invocation: Invocation) -> None:
+async def show(
+    *, job: Job = None, queue: Queue = None, all_runs: AllRuns = False, key: Key = None, invocation: Invocation
+) -> None:
     """Show a backlog cap: how many runs wait for each value of its key.
 
     Example:
       mainspring backlog show --job send --key customer
     """
+    check_whose(job, queue, all_runs=all_runs)
     async with invocation.client() as client:
         cap, values = await client.backlogs.show(job=job, queue=queue, key=key)
     if invocation.wants_json:
@@ -71,6 +74,7 @@ async def set_backlog(
     *,
     job: Job = None,
     queue: Queue = None,
+    all_runs: AllRuns = False,
     key: Key = None,
     when_full: Annotated[
         Literal["refuse", "drop_oldest", "replace"],
@@ -87,7 +91,9 @@ async def set_backlog(
       mainspring backlog set 1000 --job send
       mainspring backlog set 100 --job send --key customer --when-full drop_oldest
       mainspring backlog set 50000 --queue mail --reason "the server is slow today"
+      mainspring backlog set 1000000 --all-runs
     """
+    check_whose(job, queue, all_runs=all_runs)
     async with invocation.client() as client:
         cap = await client.backlogs.set(
             most, job=job, queue=queue, key=key, when_full=WhenFull(when_full), reason=reason
@@ -103,6 +109,7 @@ async def remove(
     *,
     job: Job = None,
     queue: Queue = None,
+    all_runs: AllRuns = False,
     key: Key = None,
     reason: Annotated[str, Parameter(help="Why; kept in the audit.")] = "",
     invocation: Invocation,
@@ -112,6 +119,7 @@ async def remove(
     Example:
       mainspring backlog remove --job send --key customer
     """
+    check_whose(job, queue, all_runs=all_runs)
     async with invocation.client() as client:
         is_gone = await client.backlogs.remove(job=job, queue=queue, key=key, reason=reason)
     print_removed(invocation, is_gone=is_gone)

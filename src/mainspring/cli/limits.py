@@ -8,7 +8,7 @@ from msgspec import to_builtins
 from rich.text import Text
 
 from mainspring.cli.command import Invocation, command
-from mainspring.cli.rules import Job, Key, Queue, print_removed, set_by, whose, why_set
+from mainspring.cli.rules import AllRuns, Job, Key, Queue, check_whose, print_removed, set_by, whose, why_set
 from mainspring.cli.tables import Column, fitted
 from mainspring.cli.text import safe
 from mainspring.model.concurrency import GateStatus, LimitStatus, OnDead, Order
@@ -53,12 +53,15 @@ async def list_limits(*, invocation: Invocation) -> None:
 
 
 @command("show")
-async def show(*, job: Job = None, queue: Queue = None, key: Key = None, invocation: Invocation) -> None:
+async def show(
+    *, job: Job = None, queue: Queue = None, all_runs: AllRuns = False, key: Key = None, invocation: Invocation
+) -> None:
     """Show a limit: who holds its slots and who is next, for each value of its key.
 
     Example:
       mainspring limit show --job send --key customer
     """
+    check_whose(job, queue, all_runs=all_runs)
     async with invocation.client() as client:
         limit, gates = await client.limits.show(job=job, queue=queue, key=key)
     if invocation.wants_json:
@@ -75,6 +78,7 @@ async def set_limit(
     *,
     job: Job = None,
     queue: Queue = None,
+    all_runs: AllRuns = False,
     key: Key = None,
     order: Annotated[Literal["priority", "strict"], Parameter(help="Strict: in the order of acceptance.")] = "priority",
     on_dead: Annotated[
@@ -99,7 +103,9 @@ async def set_limit(
       mainspring limit set 50 --queue mail --reason "the server is small"
       mainspring limit set --job send --rate 100/s --burst 20
       mainspring limit set --queue mail --share customer
+      mainspring limit set 200 --all-runs --reason "the database is small"
     """
+    check_whose(job, queue, all_runs=all_runs)
     async with invocation.client() as client:
         limit = await client.limits.set(
             most,
@@ -124,6 +130,7 @@ async def remove(
     *,
     job: Job = None,
     queue: Queue = None,
+    all_runs: AllRuns = False,
     key: Key = None,
     reason: Annotated[str, Parameter(help="Why; kept in the audit.")] = "",
     invocation: Invocation,
@@ -133,6 +140,7 @@ async def remove(
     Example:
       mainspring limit remove --job send --key customer
     """
+    check_whose(job, queue, all_runs=all_runs)
     async with invocation.client() as client:
         is_gone = await client.limits.remove(job=job, queue=queue, key=key, reason=reason)
     print_removed(invocation, is_gone=is_gone)

@@ -402,7 +402,7 @@ def _too_many_in_line(limit: LimitReached, line: Line) -> ClosedGate:
 
 
 def _options(rule: LimitRule) -> list[str]:
-    named = [] if rule.scope is LimitScope.TENANT else [f"--{rule.scope}", rule.name]
+    named = ["--all-runs"] if rule.scope is LimitScope.TENANT else [f"--{rule.scope}", rule.name]
     return [*named, *(["--key", shlex.quote(rule.key)] if rule.key else [])]
 
 
