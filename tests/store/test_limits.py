@@ -795,6 +795,52 @@ async def test_a_run_whose_arguments_lack_the_key_is_refused_and_nothing_is_acce
     assert await places(connection) == {}
 
 
+async def test_of_many_runs_the_one_whose_arguments_lack_the_key_is_named(
+    frozen_app: Mainspring, connection: Connection, crowd: Crowd
+) -> None:
+    send = limited(frozen_app, crowd, Limit(1, key="customer"))
+    flow = frozen_app.flow("mail")
+    for customer in ("a", "y" * 300):
+        flow.add(send, customer)
+    calls = [{"customer": "a"}, {"customer": "b"}, {"customer": "y" * 300}]
+
+    for submission, which, field in (
+        (send.submit_many(calls), "Item 2: ", {"item": 2}),
+        (send.options(connection=connection).submit_many(calls), "Item 2: ", {"item": 2}),
+        (flow.submit(), "Node 'send-2': ", {"node": "send-2"}),
+        (send.submit("y" * 300), "", {}),
+        (send.options(connection=connection).submit("y" * 300), "", {}),
+    ):
+        with pytest.raises(InvalidInput) as refusal:
+            await submission
+        assert refusal.value.code == "limit-key-fails"
+        assert str(refusal.value).startswith(f"{which}The run is limited by customer")
+        assert {"item", "node"} & refusal.value.fields.keys() == field.keys()
+        assert field.items() <= refusal.value.fields.items()
+    assert await places(connection) == {}
+
+
+async def test_of_many_children_the_one_whose_arguments_lack_the_key_is_named(
+    frozen_app: Mainspring, crowd: Crowd
+) -> None:
+    send = limited(frozen_app, crowd, Limit(1, key="customer"))
+
+    @frozen_app.job
+    async def send_all() -> str:
+        try:
+            await send.options(child=True).submit_many([{"customer": "a"}, {"customer": "y" * 300}])
+        except InvalidInput as error:
+            return str(error)
+        return ""
+
+    crowd.may_end.set()
+    await send.submit("a")  # from now on the limit is known
+    handle = await send_all.submit()
+    await run_until_idle(frozen_app)
+
+    assert (await handle.result()).startswith("Item 1: The run is limited by customer")
+
+
 async def test_limits_for_what_does_not_exist_are_refused(frozen_app: Mainspring, crowd: Crowd) -> None:
     await limited(frozen_app, crowd, Limit(1)).submit()
     acts: dict[type[Exception], Any] = {

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, Ty
 from mainspring.errors import InvalidInput
 from mainspring.model.dependency import with_inputs
 from mainspring.model.event_loop import refuse_in_event_loop
+from mainspring.model.invalid import say_which
 from mainspring.model.options import NO_OPTIONS, SubmitOptions
 from mainspring.store.callers import callers_connection
 
@@ -197,8 +198,7 @@ class Job(Generic[P, R]):
             try:
                 payloads.append(encode(call))
             except InvalidInput as error:
-                error.message = f"Item {index}: {error.message}"
-                error.fields["item"] = index
+                say_which(error, f"Item {index}", item=index)
                 raise
         return payloads
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 from mainspring.control.accepting import accepted_from, check_verdicts
 from mainspring.control.definitions import document_of
+from mainspring.errors import InvalidInput
 from mainspring.model.fan_out import check_not_awaited, child_elsewhere, child_header, name_for_many
 from mainspring.model.flow import with_parents
+from mainspring.model.invalid import say_which
 from mainspring.model.options import NO_OPTIONS
-from mainspring.model.template import check_repeated, template_of, unique_and_waiting
+from mainspring.model.payload import quoted
+from mainspring.model.template import check_repeated, filled_in_turn, template_of, unique_and_waiting
 from mainspring.store.notify import CALLERS_COMMIT_SECONDS
 from mainspring.worker.fanning_out import children_here
 from mainspring.worker.tracing import current_trace
@@ -149,7 +153,7 @@ class Submissions:
         async def submit() -> AcceptedBatch:
             template, known = await template_of_child()
             named = template.with_headers(child_header(children.fan_out))
-            runs = [named.keyed(key).filled(payload) for key, payload in zip(keys, payloads, strict=True)]
+            runs = filled_in_turn(map(named.keyed, keys), payloads)
             check_not_awaited(children.fan_out, (parent.run_id for run in runs for parent in run.after or ()))
             return await self._submitter.submit_children(runs, known, children.fan_out, may_fail=bool(options.may_fail))
 
@@ -194,10 +198,7 @@ class Submissions:
             if kind not in templates:
                 templates[kind] = await self._template(actor, node.definition, node.options, has_own_lane=True)
         found = [templates[id(node.definition), id(node.options)][0] for node in nodes]
-        built = [
-            template.waiting_for(with_parents(node.parents, ids)).filled(node.payload)
-            for template, node in zip(found, nodes, strict=True)
-        ]
+        built = [_built(template, node, ids) for template, node in zip(found, nodes, strict=True)]
         return built, frozenset(known for _, known in templates.values())
 
     # ── inside a caller's transaction ───────────────────────────────────────────────────────────────────────
@@ -238,7 +239,7 @@ class Submissions:
         return await self._prepared(*await self._template_by_name(actor, name, options), [payload])
 
     async def _prepared(self, template: Template, known: Known, payloads: Sequence[bytes]) -> PreparedRuns:
-        runs = [template.filled(payload) for payload in payloads]
+        runs = filled_in_turn(repeat(template, len(payloads)), payloads)
         check_repeated(runs)
         ids = self._submitter.new_ids(runs)
         wake_ups = self._submitter.wake_ups(ids, runs)
@@ -287,3 +288,11 @@ class Submissions:
         return template_of(
             definition, options, registered.numbers, actor=actor, trace=current_trace(), rules=rules, caps=caps
         )
+
+
+def _built(template: Template, node: NodeRequest, ids: Mapping[UUID, UUID]) -> NewRun:
+    try:
+        return template.waiting_for(with_parents(node.parents, ids)).filled(node.payload)
+    except InvalidInput as error:
+        say_which(error, f"Node {quoted(node.name)}", node=node.name)
+        raise

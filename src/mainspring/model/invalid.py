@@ -16,3 +16,9 @@ def invalid(name: str, value: object, rule: str, hint: str | None = None) -> Inv
         value=quoted(value),
         rule=rule,
     )
+
+
+def say_which(error: InvalidInput, which: str, **fields: object) -> None:
+    """Let an error about one of many say which: `Item 3: …`."""
+    error.message = f"{which}: {error.message}"
+    error.fields |= fields
