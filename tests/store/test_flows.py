@@ -309,15 +309,61 @@ async def test_an_unknown_run_is_refused_and_nothing_is_submitted(
     assert await rows(connection) == {}
 
 
-async def test_a_node_of_another_flow_is_unknown(app: Mainspring, kitchen: Kitchen) -> None:
-    other = app.flow("other").add(kitchen.warn)
+async def test_a_node_of_another_flow_is_refused_by_its_name(app: Mainspring, kitchen: Kitchen) -> None:
+    other = app.flow("other").add(kitchen.extract, 1).named("source")
     flow = app.flow("this")
-    flow.add(kitchen.warn).after(other)
+    own = flow.add(kitchen.extract, 1)
 
-    with pytest.raises(InvalidInput) as caught:
-        await flow.submit()
+    for drawing in (
+        lambda: own.after(other),
+        lambda: flow.add(kitchen.clean, other.output),
+        lambda: flow.add(kitchen.total, [own.output, other.output]),
+        lambda: flow.add(kitchen.warn.options(after=[own, other])),
+    ):
+        with pytest.raises(InvalidInput, match=r"Node 'source' of flow 'other' is no run yet") as caught:
+            drawing()
+        assert (caught.value.code, caught.value.fields["value"]) == ("node-of-another-flow", "source")
 
-    assert caught.value.code == "parent-not-found"
+    assert [*await states(await flow.submit())] == ["extract"]
+
+
+async def test_a_run_outside_of_flows_does_not_wait_for_a_node(
+    app: Mainspring, kitchen: Kitchen, connection: asyncpg.Connection[asyncpg.Record]
+) -> None:
+    node = app.flow("other").add(kitchen.extract, 1)
+    after_it = kitchen.warn.options(after=node)
+
+    for submission in (
+        kitchen.clean.submit(node.output),
+        after_it.submit(),
+        after_it.submit_many([{}]),
+        after_it.options(after=node, connection=connection).submit(),
+        app.jobs.submit("warn", after=node),
+    ):
+        with pytest.raises(InvalidInput, match=r"Node 'extract' of flow 'other' is no run yet") as caught:
+            await submission
+        assert caught.value.code == "node-of-another-flow"
+    assert await rows(connection) == {}
+
+
+async def test_a_node_waits_for_one_that_its_options_name(app: Mainspring, kitchen: Kitchen) -> None:
+    flow = app.flow("report")
+    first = flow.add(kitchen.extract, 1)
+    flow.add(kitchen.warn.options(after=first))
+    flow.add(kitchen.warn.options(after=first, on="end"))
+    submitted = await flow.submit()
+
+    assert [list(node.after) for node in (await submitted.find()).nodes] == [[], ["extract"], ["extract"]]
+
+
+async def test_a_node_whose_result_is_wanted_and_that_need_not_succeed_is_named(
+    app: Mainspring, kitchen: Kitchen
+) -> None:
+    flow = app.flow("report")
+    first = flow.add(kitchen.extract, 1)
+
+    with pytest.raises(InvalidInput, match="Node 'extract' need not succeed"):
+        flow.add(kitchen.clean.options(after=first, on="end"), first.output)
 
 
 @pytest.mark.parametrize(("field", "options"), [("key", {"key": "once"})])

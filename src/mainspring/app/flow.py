@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
-from uuid import UUID, uuid4
 
 from mainspring.app.binding import blocking, run_verb, verb
 from mainspring.app.collections import Collection
 from mainspring.app.handle import Handle
 from mainspring.control.flows import Flows
 from mainspring.errors import InvalidInput
-from mainspring.model.dependency import ResultOf, checked_parents, with_inputs
+from mainspring.model.dependency import NodeId, ResultOf, check_nodes, checked_parents, with_inputs
 from mainspring.model.flow import MAX_NAME_LENGTH, NodeRequest
 from mainspring.model.flow_drawing import mermaid, tree
 from mainspring.model.ids import parse_run_id
@@ -18,6 +17,7 @@ from mainspring.model.job import checked_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from uuid import UUID
 
     from mainspring.app.job import Job
     from mainspring.app.mainspring import Mainspring
@@ -31,9 +31,10 @@ R = TypeVar("R")
 class Node(Generic[R]):
     """One run of a flow that is still to be submitted."""
 
-    def __init__(self, name: str, job: Job[Any, R], parents: tuple[Parent, ...], payload: bytes) -> None:
-        self.id = uuid4()  # until there is a run
+    def __init__(self, flow: Flow, name: str, job: Job[Any, R], parents: tuple[Parent, ...], payload: bytes) -> None:
+        self.id = NodeId(self)
         self.name = name
+        self.flow = flow
         self._job = job
         self._parents = parents
         self._payload = payload
@@ -58,6 +59,7 @@ class Node(Generic[R]):
     ) -> Node[R]:
         """Let it wait for other nodes, or for runs outside of the flow, as `job.options(after=…)` does."""
         given = {each.run_id: each for each in checked_parents(list(others), on, otherwise) or ()}
+        check_nodes(given.values(), self.flow.nodes)
         had = {each.run_id: each for each in self._parents}
         for run_id, parent in given.items():
             inputs = had[run_id].inputs if run_id in had else ()
@@ -80,7 +82,7 @@ class Flow:
     def __init__(self, app: Mainspring, name: str) -> None:
         self._app = app
         self.name = checked_text(name, "name", MAX_NAME_LENGTH)
-        self._nodes: list[Node[Any]] = []
+        self.nodes: dict[UUID, Node[Any]] = {}
         self._names: dict[str, int] = {}
 
     def add(self, job: Job[P, R], *args: P.args, **kwargs: P.kwargs) -> Node[R]:
@@ -91,8 +93,10 @@ class Flow:
         self._check(job)
         through, payload = job.with_inputs(args, kwargs)
         # The job as it was given has its options in common with others: what it waits for is the node's own.
-        node = Node(self._name_of(job), job, through.submit_options.after or (), payload)
-        self._nodes.append(node)
+        parents = through.submit_options.after or ()
+        check_nodes(parents, self.nodes)
+        node = Node(self, self._name_of(job), job, parents, payload)
+        self.nodes[node.id] = node
         return node
 
     def map(self, job: Job[Any, R], calls: Iterable[Mapping[str, Any]]) -> list[Node[R]]:
@@ -118,9 +122,9 @@ class Flow:
     async def submit(self) -> FlowHandle:
         """Accept all of its runs; when this returns, they are durable."""
         flows = (await self._app.services()).of(Flows)
-        for job in {id(node.job): node.job for node in self._nodes}.values():
+        for job in {id(node.job): node.job for node in self.nodes.values()}.values():
             self._check(job)  # again: it may have acted for another tenant where they were added
-        submitted = await flows.submit(self._app.actor, self.name, [node.request() for node in self._nodes])
+        submitted = await flows.submit(self._app.actor, self.name, [node.request() for node in self.nodes.values()])
         return FlowHandle(self._app.acting, submitted.id, submitted.runs)
 
     submit_sync = blocking(submit)

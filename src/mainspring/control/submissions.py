@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from functools import partial
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
@@ -196,7 +197,8 @@ class Submissions:
             if node.options.uniqueness_for(node.definition) is not None:
                 raise unique_and_waiting(node.definition.name, "flow")
             if kind not in templates:
-                templates[kind] = await self._template(actor, node.definition, node.options, has_own_lane=True)
+                options = replace(node.options, after=None)  # what it waits for is each node's own
+                templates[kind] = await self._template(actor, node.definition, options, has_own_lane=True)
         found = [templates[id(node.definition), id(node.options)][0] for node in nodes]
         built = [_built(template, node, ids) for template, node in zip(found, nodes, strict=True)]
         return built, frozenset(known for _, known in templates.values())

@@ -7,18 +7,18 @@ child when it is released, so from then on it is a run like any other.
 from __future__ import annotations
 
 from enum import Enum, StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple
-from uuid import UUID
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from uuid import UUID, uuid4
 
 import msgspec
 
 from mainspring.errors import InvalidInput
 from mainspring.model.invalid import invalid
 from mainspring.model.lifecycle import State
-from mainspring.model.payload import MAX_PAYLOAD_BYTES
+from mainspring.model.payload import MAX_PAYLOAD_BYTES, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Container, Iterable, Mapping, Sequence
 
 MAX_PARENTS = 20_000  # of one run
 
@@ -108,6 +108,44 @@ class ResultOf:
         return f"<result of run {self.run_id}>"
 
 
+class _Named(Protocol):
+    name: str
+
+
+class FlowNode(_Named, Protocol):
+    """A node of a flow that is drawn."""
+
+    @property
+    def flow(self) -> _Named: ...
+
+
+class NodeId(UUID):
+    """By which nodes of a flow name each other until they are runs. It knows its node, for messages."""
+
+    __slots__ = ("of",)
+    of: FlowNode
+
+    def __init__(self, node: FlowNode) -> None:
+        super().__init__(int=uuid4().int)
+        object.__setattr__(self, "of", node)  # ids refuse to be changed, and this one does from now on
+
+
+def check_nodes(parents: Iterable[Parent], own: Container[UUID] = ()) -> None:
+    """Refuse nodes of flows among parents, but for a flow's `own`: until they are submitted, there are no such runs."""
+    for parent in parents:
+        if isinstance(parent.run_id, NodeId) and parent.run_id not in own:
+            node = parent.run_id.of
+            raise InvalidInput(
+                f"Node {quoted(node.name)} of flow {quoted(node.flow.name)} is no run yet:"
+                " only nodes of that flow can wait for it.",
+                code="node-of-another-flow",
+                hint="Submit that flow first, and wait for the run of the node: submitted.run(node).",
+                field="after",
+                value=node.name,
+                flow=node.flow.name,
+            )
+
+
 def checked_parents(
     after: object, on: Condition | str | None, otherwise: Otherwise | str | None
 ) -> tuple[Parent, ...] | None:
@@ -164,13 +202,17 @@ def with_inputs(parents: Iterable[Parent], outputs: Mapping[Path, ResultOf]) -> 
         parent = known.get(output.run_id, Parent(output.run_id))
         if parent.condition is not Condition.SUCCESS:
             raise InvalidInput(
-                f"Run {parent.run_id} need not succeed, and its result is an argument: then there may be none.",
+                f"{_named(parent.run_id)} need not succeed, and its result is an argument: then there may be none.",
                 code="result-without-success",
                 hint='Leave out on="…", or the argument.',
                 field=path[0],
             )
         known[output.run_id] = parent._replace(inputs=(*parent.inputs, path))
     return tuple(known.values())
+
+
+def _named(run_id: UUID) -> str:
+    return f"Node {quoted(run_id.of.name)}" if isinstance(run_id, NodeId) else f"Run {run_id}"
 
 
 def filled_in(payload: bytes, results: Sequence[tuple[Path, bytes | msgspec.Raw]]) -> bytes | None:

@@ -10,6 +10,7 @@ import msgspec
 from mainspring.errors import InvalidInput, UniqueConflict
 from mainspring.model.backlog import backlog_gates_of
 from mainspring.model.concurrency import gates_of
+from mainspring.model.dependency import check_nodes
 from mainspring.model.invalid import say_which
 from mainspring.model.job import content_digest
 from mainspring.model.run import NewRun
@@ -162,6 +163,7 @@ def template_of(
         overrides=options.overrides.as_json(),
         after=options.after,
     )
+    check_nodes(options.after or ())
     uniqueness = options.uniqueness_for(definition)
     if uniqueness is not None and options.after is not None:
         raise unique_and_waiting(definition.name, "after")
