@@ -17,6 +17,8 @@ from mainspring.testing import run_until_idle
 from .working import working
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import asyncpg
 
     from mainspring import FlowHandle
@@ -344,6 +346,26 @@ async def test_a_run_outside_of_flows_does_not_wait_for_a_node(
             await submission
         assert caught.value.code == "node-of-another-flow"
     assert await rows(connection) == {}
+
+
+async def test_whoever_passes_a_handle_or_a_node_is_told_of_its_output(app: Mainspring, kitchen: Kitchen) -> None:
+    flow = app.flow("report")
+    node, handle = flow.add(kitchen.extract, 1), await kitchen.extract.submit(1)
+    add: Any = flow.add  # as if nobody checked types
+    submit: Any = kitchen.total.submit
+
+    misuses: list[tuple[Callable[[], Any], str]] = [
+        (lambda: add(kitchen.clean, node), "pass node.output"),
+        (lambda: add(kitchen.total, [node.output, node]), "pass node.output"),
+        (lambda: add(kitchen.clean, handle), "pass handle.output; for its id, handle.id"),
+        (lambda: add(kitchen.total, [{"part": node.output}]), "as an argument, or as a member of a list"),
+    ]
+    for act, said in misuses:
+        with pytest.raises(InvalidInput) as caught:
+            act()
+        assert (caught.value.code, said in (caught.value.hint or "")) == ("payload-not-json", True)
+    with pytest.raises(InvalidInput, match=r"pass handle\.output"):
+        await submit([handle])
 
 
 async def test_a_node_waits_for_one_that_its_options_name(app: Mainspring, kitchen: Kitchen) -> None:

@@ -31,6 +31,8 @@ R = TypeVar("R")
 class Node(Generic[R]):
     """One run of a flow that is still to be submitted."""
 
+    hint_as_argument = "For what the node will return, pass node.output."
+
     def __init__(self, flow: Flow, name: str, job: Job[Any, R], parents: tuple[Parent, ...], payload: bytes) -> None:
         self.id = NodeId(self)
         self.name = name

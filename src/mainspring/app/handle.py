@@ -31,6 +31,7 @@ class Handle(Generic[R]):
 
     __slots__ = ("_app", "backlog", "id", "is_new")
     called = "handle"
+    hint_as_argument = "For what the run will return, pass handle.output; for its id, handle.id."
 
     def __init__(
         self, app: Mainspring, run_id: UUID, is_new: bool | None = None, backlog: BacklogNotice | None = None

@@ -47,6 +47,14 @@ _KEYS = (
 # ── what msgspec does not know ──────────────────────────────────────────────────────────────────────────────────
 
 
+class NotJson(TypeError):
+    """A value that no JSON stands for; with what to pass instead, if its class says that."""
+
+    def __init__(self, value: Any) -> None:
+        super().__init__(f"Encoding objects of type {type(value).__name__} is unsupported")
+        self.hint: str | None = getattr(type(value), "hint_as_argument", None)
+
+
 def as_json(value: Any) -> Any:
     """A value that msgspec does not know, as one that it does."""
     if isinstance(value, PurePath):
@@ -54,7 +62,7 @@ def as_json(value: Any) -> Any:
     if is_pydantic(type(value)):
         # By the names of fields: aliases for reading and for writing need not be the same.
         return value.model_dump(mode="json", by_alias=False, round_trip=True)
-    raise TypeError(f"Encoding objects of type {type(value).__name__} is unsupported")
+    raise NotJson(value)
 
 
 def from_json(kind: Any, value: Any) -> Any:

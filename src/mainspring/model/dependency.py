@@ -100,6 +100,7 @@ class ResultOf:
     """
 
     __slots__ = ("run_id",)
+    hint_as_argument = "job.submit and flow.add take an output as an argument, or as a member of a list that is one."
 
     def __init__(self, run_id: UUID) -> None:
         self.run_id = run_id

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from mainspring.errors import InvalidInput, shortened
-from mainspring.model.conversion import as_json
+from mainspring.model.conversion import NotJson, as_json
 
 JSON_CODEC = 0
 MAX_PAYLOAD_BYTES = 256 * 1024
@@ -38,7 +38,8 @@ def encode(value: Any, *, what: str, limit: int, sorts: bool = False) -> bytes:
     except MemoryError:
         raise
     except Exception as error:  # a model may run code of its own, and raise what it likes
-        raise _refused(what, "not-json", f"{error}", "Pass values that JSON can hold.") from error
+        instead = error.hint if isinstance(error, NotJson) and what == "payload" else None
+        raise _refused(what, "not-json", f"{error}", instead or "Pass values that JSON can hold.") from error
     check_encoded(data, what=what, limit=limit)
     if b"null" in data and not _is_finite(
         msgspec.to_builtins(value, enc_hook=as_json)
