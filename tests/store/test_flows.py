@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import asyncio
+from typing import TYPE_CHECKING, Any, assert_type
 from uuid import uuid4
 
 import pytest
 from tests.waiting import until
 
-from mainspring import Limit, Mainspring, RetryPolicy, Unique
-from mainspring.errors import FlowNotFound, InvalidInput, ResultTimeout
+from mainspring import Handle, Limit, Mainspring, RetryPolicy, Unique
+from mainspring.errors import FlowNotFound, InvalidInput, ResultTimeout, RunCancelled
 from mainspring.model.flow import MAX_NODES, FlowState
 from mainspring.model.lifecycle import State
 from mainspring.testing import run_until_idle
@@ -130,6 +131,7 @@ async def test_what_failed_is_retried_with_all_that_it_kept_from_running(app: Ma
 
     kitchen.is_broken = False
     kitchen.calls.clear()
+    before = submitted.run(last).id
     await submitted.retry(reason="mended")
     await run_until_idle(app)
 
@@ -139,8 +141,61 @@ async def test_what_failed_is_retried_with_all_that_it_kept_from_running(app: Ma
     runs = {node.name: node.run_id for node in found.nodes}
     assert runs["clean"] == submitted.run(cleaned).id
     assert runs["warn"] == submitted.run(warned).id
-    assert runs["last"] != submitted.run(last).id
-    assert await app.runs.result(runs["total"], timeout=1) == 12
+    assert runs["last"] == submitted.run(last).id != before
+    assert await submitted.run(total).result(timeout=1) == 12
+
+
+async def test_a_handle_follows_a_retry_that_somebody_else_has_made(app: Mainspring, kitchen: Kitchen) -> None:
+    flow = app.flow("report")
+    waiting = flow.add(kitchen.extract.options(delay=60), 1)
+    cleaned = flow.add(kitchen.clean, waiting.output)
+    submitted = await flow.submit()
+    await submitted.cancel()
+    cancelled = submitted.run(cleaned)
+
+    await app.flows.retry(submitted.id)
+    assert submitted.run(cleaned) == cancelled  # not looked at since then
+    await run_until_idle(app)
+    assert (await submitted.wait(timeout=60)).state is FlowState.SUCCEEDED
+
+    assert_type(submitted.run(cleaned), Handle[int])
+    assert await submitted.run(cleaned).result(timeout=1) == 10
+    with pytest.raises(RunCancelled):
+        await cancelled.result(timeout=1)
+
+
+async def test_a_handle_made_of_an_id_knows_nodes_by_their_names(app: Mainspring, kitchen: Kitchen) -> None:
+    flow = app.flow("report")
+    node = flow.add(kitchen.extract, 1).named("north")
+    submitted = await flow.submit()
+    handle = app.flows.handle(submitted.id)
+
+    with pytest.raises(InvalidInput, match=r"await flow\.find\(\)") as caught:
+        handle.run("north")
+    assert caught.value.code == "flow-not-seen"
+
+    await handle.find()
+    assert_type(handle.run("north"), Handle[Any])
+    assert handle.run("north") == submitted.run("north") == submitted.run(node)
+    with pytest.raises(InvalidInput, match="Did you mean 'north'") as caught:
+        handle.run("nroth")
+    assert caught.value.code == "node-not-found"
+    with pytest.raises(InvalidInput, match=r"flow\.run\('north'\)") as caught:
+        handle.run(node)
+    assert caught.value.code == "node-of-another-flow"
+
+
+async def test_blocking_twins_look_anew_as_well(app: Mainspring, kitchen: Kitchen) -> None:
+    flow = app.flow("report")
+    node = flow.add(kitchen.warn.options(delay=60))
+    submitted = await flow.submit()
+    before = submitted.run(node)
+    await submitted.cancel()
+    await app.flows.retry(submitted.id)
+
+    found = await asyncio.to_thread(submitted.find_sync)
+
+    assert submitted.run(node).id == found.nodes[0].run_id != before.id
 
 
 @pytest.mark.parametrize("is_resolved", [True, False])

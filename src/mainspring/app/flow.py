@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
-from mainspring.app.binding import blocking, run_verb, verb
+from mainspring.app.binding import blocking, verb
 from mainspring.app.collections import Collection
 from mainspring.app.handle import Handle
 from mainspring.control.flows import Flows
-from mainspring.errors import InvalidInput
+from mainspring.errors import InvalidInput, did_you_mean
 from mainspring.model.dependency import NodeId, ResultOf, check_nodes, checked_parents, with_inputs
 from mainspring.model.flow import MAX_NAME_LENGTH, NodeRequest
 from mainspring.model.flow_drawing import mermaid, tree
 from mainspring.model.ids import parse_run_id
 from mainspring.model.job import checked_text
+from mainspring.model.payload import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from mainspring.app.mainspring import Mainspring
     from mainspring.model.actor import Actor
     from mainspring.model.dependency import Condition, Otherwise, Parent
+    from mainspring.model.flow import FlowStatus
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -126,8 +128,11 @@ class Flow:
         flows = (await self._app.services()).of(Flows)
         for job in {id(node.job): node.job for node in self.nodes.values()}.values():
             self._check(job)  # again: it may have acted for another tenant where they were added
-        submitted = await flows.submit(self._app.actor, self.name, [node.request() for node in self.nodes.values()])
-        return FlowHandle(self._app.acting, submitted.id, submitted.runs)
+        requests = [node.request() for node in self.nodes.values()]
+        submitted = await flows.submit(self._app.actor, self.name, requests)
+        names = {each.id: each.name for each in requests}
+        runs = {names[node_id]: run_id for node_id, run_id in submitted.runs.items()}
+        return FlowHandle(self._app.acting, submitted.id, names, runs)
 
     submit_sync = blocking(submit)
     called = "flow"
@@ -144,37 +149,90 @@ class Flow:
 class FlowHandle:
     """A flow that was submitted, by its id. Each method has a twin for code that is not async: `flow.wait_sync()`."""
 
-    __slots__ = ("_app", "_runs", "id")
+    __slots__ = ("_app", "_names", "_runs", "id")
     called = "flow"
 
-    def __init__(self, app: Mainspring, flow_id: UUID, runs: Mapping[UUID, UUID] | None = None) -> None:
+    def __init__(
+        self,
+        app: Mainspring,
+        flow_id: UUID,
+        names: Mapping[UUID, str] | None = None,
+        runs: Mapping[str, UUID] | None = None,
+    ) -> None:
         self._app = app
-        self._runs = runs or {}
+        self._names = names or {}  # of the nodes, if it was submitted here
+        self._runs = runs  # by the names of nodes, as they were when the flow was last looked at
         self.id = flow_id
 
     @property
     def opener(self) -> Mainspring:
         return self._app
 
-    @property
-    def leading(self) -> tuple[Actor, UUID]:
-        return self._app.actor, self.id
+    @overload
+    def run(self, node: Node[R]) -> Handle[R]: ...
+    @overload
+    def run(self, node: str) -> Handle[Any]: ...
+    def run(self, node: Node[Any] | str) -> Handle[Any]:
+        """The run of a node, by the node as it was submitted here, or by its name.
 
-    def run(self, node: Node[R]) -> Handle[R]:
-        """The run of a node of the flow that was submitted here. A retry may have made another one: see `find`."""
-        if node.id not in self._runs:
+        A retry makes new runs for some nodes. This answers with the runs that there were when the flow was last looked
+        at through this handle, by `find`, `wait`, `cancel` or `retry`: so it follows retries by others, too.
+        """
+        if self._runs is None:
+            raise InvalidInput(
+                f"Flow {self.id} was not looked at through this handle yet, so its runs are not known here.",
+                code="flow-not-seen",
+                hint="Look at it first: await flow.find().",
+                field="node",
+            )
+        name = node if isinstance(node, str) else self._name_of(node)
+        if name not in self._runs:
+            raise InvalidInput(
+                f"Flow {self.id} has no node {quoted(name)}.",
+                code="node-not-found",
+                hint=did_you_mean(name, self._runs),
+                field="node",
+                value=quoted(name),
+            )
+        return Handle(self._app, self._runs[name])
+
+    def _name_of(self, node: Node[Any]) -> str:
+        if node.id not in self._names:
             raise InvalidInput(
                 f"{node!r} is no node of this flow as it was submitted here.",
                 code="node-of-another-flow",
-                hint="Ask the handle that submit returned, or find the run by its name in `await flow.find()`.",
+                hint=f"Ask the handle that submit returned, or ask for the node by its name: flow.run({node.name!r}).",
                 field="node",
             )
-        return Handle(self._app, self._runs[node.id])
+        return self._names[node.id]
 
-    find = run_verb(Flows, Flows.find)
-    wait = run_verb(Flows, Flows.wait)
-    cancel = run_verb(Flows, Flows.cancel)
-    retry = run_verb(Flows, Flows.retry)
+    async def find(self) -> FlowStatus:
+        """The flow, and how each of its runs is doing."""
+        return self._seen(await (await self._flows()).find(self._app.actor, self.id))
+
+    async def wait(self, timeout: float | None = None) -> FlowStatus:
+        """How the flow stands, once nothing of it goes on; raises ResultTimeout if that takes longer than `timeout`."""
+        return self._seen(await (await self._flows()).wait(self._app.actor, self.id, timeout))
+
+    async def cancel(self, *, reason: str = "") -> FlowStatus:
+        """Cancel all that waits or runs: what waits ends at once, what runs is asked to stop."""
+        return self._seen(await (await self._flows()).cancel(self._app.actor, self.id, reason=reason))
+
+    async def retry(self, *, reason: str = "") -> FlowStatus:
+        """Run again what did not succeed: dead letters are requeued, and what was cancelled or lost gets new runs.
+
+        Those wait again for what they waited for, and `run` answers with them. Children that failed are run again with
+        their runs: dead ones are requeued, others are submitted anew by the handler. What succeeded stays. All of it
+        happens, or nothing.
+        """
+        return self._seen(await (await self._flows()).retry(self._app.actor, self.id, reason=reason))
+
+    async def _flows(self) -> Flows:
+        return (await self._app.services()).of(Flows)
+
+    def _seen(self, flow: FlowStatus) -> FlowStatus:
+        self._runs = {node.name: node.run_id for node in flow.nodes}
+        return flow
 
     async def tree(self) -> str:
         """The flow as a tree of lines, with how each run is doing."""
