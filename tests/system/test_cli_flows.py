@@ -62,6 +62,20 @@ async def test_a_flow_is_cancelled_and_retried(url: str, flow: FlowHandle) -> No
     assert refused("flow", "retry", str(flow.id), "--database-url", url)["code"] == "nothing-to-retry"
 
 
+async def test_all_of_a_large_flow_is_shown_if_asked_for(url: str, app: Mainspring) -> None:
+    @app.job
+    async def wait() -> None: ...
+
+    large = app.flow("large")
+    large.map(wait.options(delay=3600), [{}] * 501)
+    submitted = await large.submit()
+
+    show = ("flow", "show", str(submitted.id), "--database-url", url)
+    assert mainspring(*show).out.splitlines()[-1] == "… and 301 more: 301 scheduled"
+    assert len(mainspring(*show, "--all").out.splitlines()) == 502
+    assert "wait-501<br/>" in mainspring(*show, "--all", "--mermaid").out
+
+
 async def test_a_flow_that_is_not_there_is_refused(url: str, app: Mainspring) -> None:
     await app.services()
     assert refused("flow", "show", "nonsense", "--database-url", url)["code"] == "invalid-flow-id"

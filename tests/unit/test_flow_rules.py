@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -10,7 +11,7 @@ import pytest
 
 from mainspring.model.dependency import Condition, Met, Otherwise, filled_in, met
 from mainspring.model.flow import FlowState, FlowStatus, NodeEnd, NodeStatus, state_of
-from mainspring.model.flow_drawing import MOST_LINES, mermaid, tree
+from mainspring.model.flow_drawing import MOST_DRAWN, MOST_LINES, mermaid, tree
 from mainspring.model.lifecycle import ENDS, State
 
 OVER = sorted({*ENDS, State.DEAD})
@@ -98,5 +99,28 @@ def test_a_long_chain_is_drawn_up_to_a_bound() -> None:
     lines = tree(flow)
 
     assert len(lines) == MOST_LINES + 1
-    assert lines[-1] == f"… and {5_000 - MOST_LINES:,} more"
+    assert lines[-1] == f"… and {5_000 - MOST_LINES:,} more: 4,800 held"
     assert "… and 4,500 more" in mermaid(flow)
+    assert len(tree(flow, None)) == 5_000
+    assert "more" not in mermaid(flow, 5_000)
+
+
+def test_what_runs_or_has_failed_is_shown_however_far_behind_it_is() -> None:
+    flow = chain(1_000)
+    told = {300: State.DEAD, 600: State.LOST, 700: State.EXPIRED, 800: State.RUNNING, 900: State.SUCCEEDED}
+    nodes = [replace(node, state=told.get(place, node.state)) for place, node in enumerate(flow.nodes)]
+    nodes[300] = replace(nodes[300], after=["299", "1", "2", "3", "4"])
+    flow = replace(flow, nodes=nodes)
+
+    lines = tree(flow)
+
+    assert lines[MOST_LINES:] == [
+        "… and 800 more: 795 held, 1 dead, 1 lost, 1 expired, 1 running, 1 succeeded; of these run or failed:",
+        "✗ 300  dead  (after 299, 1, 2 and 2 more)",
+        "✗ 600  lost  (after 599)",
+        "✗ 700  expired  (after 699)",
+        "▶ 800  running  (after 799)",
+    ]
+    drawing = mermaid(flow)
+    assert [f"{name}<br/>" in drawing for name in (300, 600, 700, 800, 900)] == [True, True, True, True, False]
+    assert drawing.count("<br/>") == MOST_DRAWN

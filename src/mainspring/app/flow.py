@@ -235,7 +235,7 @@ class FlowHandle:
         return flow
 
     async def tree(self) -> str:
-        """The flow as a tree of lines, with how each run is doing."""
+        """The flow as a tree of lines: how each run is doing; of a large one the first, and what runs or failed."""
         return "\n".join(tree(await self.find()))
 
     async def mermaid(self) -> str:

@@ -6,11 +6,11 @@ from cyclopts import Parameter
 from msgspec import to_builtins
 from rich.text import Text
 
-from mainspring.cli.command import Invocation, command
+from mainspring.cli.command import Flag, Invocation, command
 from mainspring.cli.tables import Column, fitted
 from mainspring.cli.text import as_instant, safe
 from mainspring.model.flow import FlowState, FlowStatus
-from mainspring.model.flow_drawing import mermaid, tree
+from mainspring.model.flow_drawing import MOST_DRAWN, MOST_LINES, mermaid, tree
 
 COLUMNS = (
     Column("id", least=36),
@@ -61,20 +61,25 @@ async def show(
     /,
     *,
     as_mermaid: Annotated[bool, Parameter(name="--mermaid", negative="", help="As a Mermaid flowchart.")] = False,
+    shows_all: Annotated[bool, Flag, Parameter(name="--all", help="Every run, however many there are.")] = False,
     invocation: Invocation,
 ) -> None:
     """Show a flow as a tree: each run below what it waits for, and how it is doing.
 
+    Of a large flow, the first 200 runs are shown, and below them all others that
+    run or have failed. Mermaid draws 500, first of all those.
+
     Examples:
       mainspring flow show ID
       mainspring flow show ID --mermaid
+      mainspring flow show ID --all
     """
     async with invocation.client() as client:
         found = await client.flows.find(flow_id)
     if as_mermaid and not invocation.wants_json:
-        invocation.print(mermaid(found))
+        invocation.print(mermaid(found, len(found.nodes) if shows_all else MOST_DRAWN))
     else:
-        _print(invocation, found)
+        _print(invocation, found, shows_all=shows_all)
 
 
 @command("wait")
@@ -119,14 +124,14 @@ async def retry(flow_id: FlowId, /, *, reason: Reason = "", invocation: Invocati
     _print(invocation, found)
 
 
-def _print(invocation: Invocation, flow: FlowStatus) -> None:
+def _print(invocation: Invocation, flow: FlowStatus, *, shows_all: bool = False) -> None:
     if invocation.wants_json:
         invocation.print_json(_document(flow))
         return
     counts = ", ".join(f"{number:,} {state}" for state, number in flow.counts.items())
     state = Text(flow.state.value, style=f"bold {COLOURS[flow.state]}")
     invocation.print(Text.assemble(f"flow {safe(flow.name)}  ", state, f"  {counts}"))
-    invocation.print_lines([Text(safe(line)) for line in tree(flow)])
+    invocation.print_lines([Text(safe(line)) for line in tree(flow, None if shows_all else MOST_LINES)])
 
 
 def _document(flow: FlowStatus) -> dict[str, object]:

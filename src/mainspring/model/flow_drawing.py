@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from mainspring.model.lifecycle import State
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 MOST_LINES = 200
 MOST_DRAWN = 500  # Mermaid draws no more in reasonable time
+MOST_PARENTS = 3  # named beside a node
 SHOWN_LENGTH = 60
 MARKS = {
     State.SUCCEEDED: "✓",
@@ -27,6 +29,7 @@ MARKS = {
     State.EXPIRED: "✗",
     State.CANCELLED: "–",
 }
+_TOLD = frozenset({State.RUNNING, State.DEAD, State.LOST, State.EXPIRED})  # of however many nodes
 _CLASSES = {State.SUCCEEDED: "done", State.RUNNING: "running", State.DEAD: "failed", State.LOST: "failed"}
 _STYLES = (
     "classDef done fill:#d7f5dd,stroke:#2e7d32,color:#1b1b1b",
@@ -35,12 +38,25 @@ _STYLES = (
 )
 
 
-def tree(flow: FlowStatus, most: int = MOST_LINES) -> list[str]:
-    """One line per node, below what it waits for; one that waits for several stands below the first of them."""
-    children, roots = _children(flow)
-    lines = list(_lines(flow, children, roots, most))
-    hidden = len(flow.nodes) - len(lines)
-    return lines if hidden <= 0 else [*lines, f"… and {hidden:,} more"]
+def tree(flow: FlowStatus, most: int | None = MOST_LINES) -> list[str]:
+    """One line per node, below what it waits for; one that waits for several stands below the first of them.
+
+    Of a flow with more nodes than `most`, the first are shown, and all those of the others that run or have failed.
+    """
+    shown = list(islice(_lines(flow, *_children(flow)), most))
+    lines = [line for _, line in shown]
+    names = {node.name for node, _ in shown}
+    hidden = [node for node in flow.nodes if node.name not in names]
+    return [*lines, *_rest(hidden)] if hidden else lines
+
+
+def _rest(hidden: Sequence[NodeStatus]) -> Iterator[str]:
+    """How many more there are, in which states; and those who look at a flow because of them."""
+    counts = Counter(map(_state, hidden))
+    told = [node for node in hidden if node.state in _TOLD]
+    states = ", ".join(f"{count:,} {state}" for state, count in counts.items())
+    yield f"… and {len(hidden):,} more: {states}{'; of these run or failed:' if told else ''}"
+    yield from (_label(node, "after", 0) for node in told)
 
 
 def _children(flow: FlowStatus) -> tuple[Mapping[str, list[NodeStatus]], list[NodeStatus]]:
@@ -57,32 +73,30 @@ def _children(flow: FlowStatus) -> tuple[Mapping[str, list[NodeStatus]], list[No
 
 
 def _lines(
-    flow: FlowStatus, children: Mapping[str, list[NodeStatus]], roots: Sequence[NodeStatus], most: int
-) -> Iterator[str]:
+    flow: FlowStatus, children: Mapping[str, list[NodeStatus]], roots: Sequence[NodeStatus]
+) -> Iterator[tuple[NodeStatus, str]]:
     """Without recursion: a chain may be thousands of nodes long."""
     stack = [(node, "", "") for node in reversed(roots)]
-    written = 0
-    while stack and written < most:
+    while stack:
         node, own, below = stack.pop()
-        yield f"{own}{_label(node)}"
-        written += 1
+        yield node, f"{own}{_label(node, 'also after', 1)}"
         under = children.get(node.name, [])
         for place, child in reversed(list(enumerate(under))):
             is_last = place == len(under) - 1
             stack.append((child, f"{below}{'└─ ' if is_last else '├─ '}", f"{below}{'   ' if is_last else '│  '}"))
 
 
-def _label(node: NodeStatus) -> str:
+def _label(node: NodeStatus, after: str, since: int) -> str:
+    """`since`: the parents before that one are seen from where it stands."""
     mark = "?" if node.state is None else MARKS[node.state]
-    others = (
-        f"  (also after {', '.join(_short(name) for name in node.after[1:4])}{_more(node)})" if node.after[1:] else ""
-    )
-    state = "forgotten" if node.state is None else node.state.value
-    return f"{mark} {_short(node.name)}  {state}{others}{f'  ({node.children})' if node.children else ''}"
+    named, more = node.after[since : since + MOST_PARENTS], len(node.after) - since - MOST_PARENTS
+    others = f"{', '.join(map(_short, named))}{f' and {more} more' if more > 0 else ''}"
+    parents = f"  ({after} {others})" if named else ""
+    return f"{mark} {_short(node.name)}  {_state(node)}{parents}{f'  ({node.children})' if node.children else ''}"
 
 
-def _more(node: NodeStatus) -> str:
-    return f" and {len(node.after) - 4} more" if len(node.after) > 4 else ""
+def _state(node: NodeStatus) -> str:
+    return "forgotten" if node.state is None else node.state.value
 
 
 def _short(name: str) -> str:
@@ -90,20 +104,24 @@ def _short(name: str) -> str:
 
 
 def mermaid(flow: FlowStatus, most: int = MOST_DRAWN) -> str:
-    """The flow as a Mermaid flowchart."""
-    drawn = flow.nodes[:most]
+    """The flow as a Mermaid flowchart; with more nodes than `most`, those that run or have failed come first."""
+    drawn = _drawn(flow.nodes, most)
     numbers = {node.name: number for number, node in enumerate(drawn)}
     lines = ["flowchart TD"]
     for number, node in enumerate(drawn):
-        state = "forgotten" if node.state is None else node.state.value
         style = f":::{_CLASSES[node.state]}" if node.state in _CLASSES else ""
-        lines.append(f'    n{number}["{_escaped(node.name)}<br/><small>{state}</small>"]{style}')
+        lines.append(f'    n{number}["{_escaped(node.name)}<br/><small>{_state(node)}</small>"]{style}')
     lines += [
         f"    n{numbers[name]} --> n{numbers[node.name]}" for node in drawn for name in node.after if name in numbers
     ]
     if len(flow.nodes) > most:
         lines.append(f'    more["… and {len(flow.nodes) - most:,} more"]')
     return "\n".join([*lines, *(f"    {style}" for style in _STYLES)]) + "\n"
+
+
+def _drawn(nodes: Sequence[NodeStatus], most: int) -> list[NodeStatus]:
+    chosen = sorted(range(len(nodes)), key=lambda place: nodes[place].state not in _TOLD)[:most]
+    return [nodes[place] for place in sorted(chosen)]
 
 
 def _escaped(name: str) -> str:
