@@ -18,11 +18,14 @@ from mainspring.store.migrate import check_schema
 from mainspring.store.statements import Statement, all_statements, load
 
 from .routines import inside
+from .scheduling import Firing, remind
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
+    from mainspring import Mainspring
     from mainspring.store.connection import Connection
+    from mainspring.testing import FrozenClock
 
     NewRole = Callable[..., Awaitable[str]]
 
@@ -327,6 +330,17 @@ async def test_a_role_may_not_do_what_its_kind_does_not(
 
     with pytest.raises(PermissionMissing):
         await connection.execute(write)
+
+
+async def test_a_scheduler_with_a_role_of_its_own_fires_schedules(
+    frozen_app: Mainspring, connection: Connection, clock: FrozenClock, new_role: NewRole
+) -> None:
+    await remind(frozen_app).submit(1)
+    await frozen_app.schedules.create("daily", "remind", "0 9 * * *")
+    await clock.advance(24 * 3600)
+    await connection.execute(f"set role {await new_role(RoleKind.SCHEDULER)}")
+
+    assert await Firing(connection, clock).fire() == 1
 
 
 # ── nothing is forgotten ────────────────────────────────────────────────────────────────────────────────────────

@@ -71,6 +71,8 @@ A_RUN = """
     run_of(gen_random_uuid(), 1, 1, 1, 1, 5::smallint, 0::smallint, 1, 0::smallint, 0, clock_now(), null, 0::smallint,
            '{}', null, null, null, null, clock_now(), clock_now())"""
 FILL = """
+    insert into queue (tenant_id, name, high_mark) values (1, 'default', 800) on conflict do nothing;
+    insert into line (id, tenant_id, queue) values (1, 1, 'default'), (2, 1, 'other') on conflict do nothing;
     insert into ready (lane, id, tenant_id, job_id, job_version, line_id, priority, payload, rank, expires_at)
     select n % 8, gen_random_uuid(), 1, n % 50, 1, 1 + n % 2, n % 10, '{}', n,
            case when n % 100 = 0 then clock_now() + n * interval '1 second' end
@@ -283,10 +285,14 @@ SAMPLES = {
     "is_paused": "false",
     "news": "'{}'",
     "refusals": "'[]'",
-    "are_full": "'{true}'",
+    "coming": "'{100}'",
+    "due_lines": "'{1}'",
+    "due_priorities": "'{5}'",
     "full_gates": "'{-1:0.1.5}'",
-    "full_lines": "'{1}'",
-    "full_priorities": "'{5}'",
+    "have_marks": "'{true}'",
+    "in_line": "100",
+    "picked_beyond": f"'{{{','.join(IN_LANE_0)}}}'",
+    "rooms": "'{50}'",
     "its_line": "1",
     "its_priority": "5",
     "its_high": "1000",

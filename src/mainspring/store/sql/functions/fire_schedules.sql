@@ -33,6 +33,8 @@ declare
     past_written bigint := 0;
     written bigint;
     is_all_ours boolean;
+    coming int[];
+    rooms int[];
 begin
     -- What is over after this is changed itself: so it is locked before its cursor, as by everybody who changes a schedule.
     if array_position(following, null) is not null then
@@ -119,6 +121,9 @@ begin
     get diagnostics written = row_count;
     is_all_ours := past_written + written = cardinality(array_remove(fired, null));
 
+    coming := array(select cardinality(runs) from unnest(line_ids));   -- at most so many come to each line
+    select room_at_marks(own, line_ids, priorities, coming, true) into rooms;
+
     -- Only what the ledger has accepted from us becomes a run: all of it, or else each is looked up.
     insert into ready (lane, id, tenant_id, job_id, job_version, line_id, priority, due_at, expires_at, retry_until,
                        codec, payload, headers, tags, submitted_by, overrides, ready_at, rank)
@@ -164,7 +169,9 @@ begin
     if true = any (are_watched) then
         perform watch_schedule_runs(fire_schedules.lane, schedules, rules, pauses, fired, runs, waiting);
     end if;
-    perform set_aside_fired(own, runs, line_ids, priorities);
+    if rooms <> coming then
+        perform set_aside_fired(own, runs, line_ids, priorities, rooms);
+    end if;
 
     if jsonb_array_length(skips) > 0 then
         insert into skipped (lane, schedule_id, first_at, last_at, reason, run_id, version)

@@ -1,6 +1,6 @@
 -- Let runs of one lane come in line that wait because there were too many: where the line is down to its low mark, up to its
--- high mark; and in any case those that have waited longer than the first in line, whom others would overtake for ever. They
--- take the places that they would have had. Answers with what came in line at each gate, and whether more wait there.
+-- high mark; and in any case some of those that have waited longer than the first in line, whom others would overtake for ever.
+-- They take the places that they would have had. Answers with what came in line at each gate, and whether more wait there.
 create or replace function release_at_marks(lane smallint, gates text[])
 returns table (gate text, line_id int, priority smallint, runs bigint, has_more boolean)
 language plpgsql set search_path = mainspring, pg_temp as $$
@@ -16,6 +16,8 @@ declare
     its_room bigint;
     picked uuid[];
 begin
+    -- Each of several keepers would fill the whole room: one comes after the other, as in promote_runs.
+    perform pg_advisory_xact_lock(1836253184 + release_at_marks.lane, 0);
     foreach its_gate in array release_at_marks.gates loop
         its_line := split_part(its_gate, '.', 2)::int;
         its_priority := split_part(its_gate, '.', 3)::smallint;
@@ -34,7 +36,7 @@ begin
             picked := array(
                 select held.id from held
                 where held.lane = release_at_marks.lane and held.gate = its_gate and held.turn < its_head
-                order by held.gate, held.turn limit 100 for update skip locked);
+                order by held.gate, held.turn limit least(its_high, 100) for update skip locked);
         end if;
         insert into ready (lane, {run}, rank)
         select lane, {run}, turn from held where held.lane = release_at_marks.lane and held.id = any (picked);

@@ -2,4 +2,4 @@
 -- large group used to be told run by run, and collected later.
 -- Programs of before find what they would have made themselves.
 -- serves: 12
--- functions: dadaea7307602da8
+-- functions: 0d940c7379983e6d
