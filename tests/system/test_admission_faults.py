@@ -242,6 +242,7 @@ async def test_limits_rates_and_graphs_hold_while_postgresql_is_killed(
     for share in (1, 2, 3):
         assert await system.ended(len(work.accepted) * share // 5)
         system.connection.terminate()
+        await asyncio.to_thread(server.ensure_running)  # it is another one by now, whoever started it
         os.kill(server.pid, signal.SIGKILL)
         await asyncio.to_thread(server.ensure_running)
         system.connection = await system.eventually(lambda: connected(server))
