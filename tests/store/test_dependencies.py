@@ -17,18 +17,24 @@ from mainspring.model.dependency import filled_in
 from mainspring.model.ids import lane_of
 from mainspring.model.lifecycle import State
 from mainspring.store import inputs, resolving
+from mainspring.store.functions import all_functions
 from mainspring.store.notify import Waker
 from mainspring.testing import run_until_idle
 
 from .working import working
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from mainspring import Job
     from mainspring.app.handle import Handle
     from mainspring.store.connection import Connection
 
+    Race = Callable[[Mainspring, "Work", str, Connection], Awaitable[Handle[Any]]]
+
 LANES = 8
 ONCE = RetryPolicy(max_attempts=1)
+NOTHING_TO_LOOK_AT = "if cardinality(picked) = 0 then"
 
 
 class Work:
@@ -283,10 +289,7 @@ async def test_a_run_under_a_limit_by_a_result_waits_at_it(app: Mainspring, work
 # ── races ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.invariant(14)
-async def test_a_parent_may_end_while_its_child_is_submitted(
-    app: Mainspring, work: Work, url: str, connection: asyncpg.Connection[asyncpg.Record]
-) -> None:
+async def submitted_before_its_end(app: Mainspring, work: Work, url: str, connection: Connection) -> Handle[Any]:
     """The caller's transaction stays open until the parent is over: whoever ended it saw nobody who waits."""
     first = await work.note.submit("first")
     callers = await asyncpg.connect(url)
@@ -295,17 +298,11 @@ async def test_a_parent_may_end_while_its_child_is_submitted(
         await run_until_idle(app)
         assert work.done == ["first"]
     await callers.close()
-
     await run_until_idle(app)
-
-    assert await state_of(second) is State.SUCCEEDED
-    assert await count(connection) == 0
+    return second
 
 
-@pytest.mark.invariant(14)
-async def test_a_child_may_be_submitted_while_its_parent_ends(
-    app: Mainspring, work: Work, connection: Connection
-) -> None:
+async def submitted_during_its_end(app: Mainspring, work: Work, url: str, connection: Connection) -> Handle[Any]:
     """The parent's end is not committed yet when somebody looks whether it has ended: that look comes again."""
     first = await work.note.options(delay=60).submit("first")
     ending = connection.transaction()
@@ -318,11 +315,38 @@ async def test_a_child_may_be_submitted_while_its_parent_ends(
     await ending.commit()
     await run_until_idle(app)
     assert await state_of(second) is State.HELD
-
     await connection.execute("update dependency set check_at = check_at - interval '1 second'")  # it is later
     await run_until_idle(app)
+    return second
 
-    assert await state_of(second) is State.SUCCEEDED
+
+RACES = pytest.mark.parametrize("submitted", [submitted_before_its_end, submitted_during_its_end])
+
+
+@pytest.mark.invariant(14)
+@RACES
+async def test_a_parent_may_end_while_its_child_is_submitted(
+    app: Mainspring, work: Work, url: str, connection: Connection, submitted: Race
+) -> None:
+    child = await submitted(app, work, url, connection)
+
+    assert await state_of(child) is State.SUCCEEDED
+    assert await count(connection) == 0
+
+
+@RACES
+async def test_where_nobody_looks_for_parents_that_have_ended_such_a_child_is_forgotten(
+    app: Mainspring, work: Work, url: str, connection: Connection, submitted: Race
+) -> None:
+    """The control of the test above."""
+    whole = all_functions()["check_dependencies"]
+    assert NOTHING_TO_LOOK_AT in whole
+    await connection.execute(whole.replace(NOTHING_TO_LOOK_AT, "if true then"))
+
+    child = await submitted(app, work, url, connection)
+
+    assert await state_of(child) is State.HELD
+    assert await count(connection) == 1
 
 
 async def test_a_cancelled_child_is_forgotten(
