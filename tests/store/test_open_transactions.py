@@ -18,6 +18,7 @@ from tests.waiting import SOMEBODY_WAITS, until
 from mainspring import Context, Limit, Mainspring, RetryPolicy, Unique
 from mainspring.model.ids import lane_of
 from mainspring.model.lifecycle import State
+from mainspring.store.admission import admit
 from mainspring.store.functions import all_functions
 
 from .callers import caller
@@ -28,8 +29,10 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from mainspring.app.handle import Handle
+    from mainspring.store.connection import Connection
 
-LANE = 5
+LANES, LANE = 8, 5
+AT_FIRST = "if objection is not null then"  # in a submission
 AT_ONCE = RetryPolicy(max_attempts=2, first_delay=timedelta(milliseconds=10))
 
 
@@ -122,6 +125,28 @@ async def test_while_a_caller_s_submissions_are_not_committed_others_of_every_ki
         await ended(theirs)
 
     assert {(await each.find()).state for each in (*ours, *theirs)} == {State.SUCCEEDED}
+
+
+async def test_submissions_that_locked_gates_would_keep_others_waiting_there(
+    app: Mainspring, jobs: Jobs, url: str, connection: Connection
+) -> None:
+    """The control of the test above: whoever submits takes the lock that releasing takes, until COMMIT."""
+    whole = all_functions()["submit_runs"]
+    assert whole.count(AT_FIRST) == 1
+    locking = "perform from lane where lane.lane = submit_runs.lane for no key update skip locked;"
+    await connection.execute(whole.replace(AT_FIRST, f"{locking} {AT_FIRST}"))
+    async with caller("asyncpg", url) as one:
+        theirs = await jobs.limited.options(connection=one.connection).submit("acme")
+        async with working(app, keeper=True, slots=20):
+            ours = await jobs.limited.submit("acme")
+            await ended([await jobs.plain.submit()])  # what waits at no gate goes on
+        gate = await connection.fetchval("select gate from held")
+
+        assert (await admit(connection, [gate], LANES)).busy == {gate}  # nobody else is at it any more
+        assert (await ours.find()).state is State.HELD
+        await one.commit()
+    async with working(app, keeper=True, slots=20):
+        await ended([theirs, ours])
 
 
 @asynccontextmanager
