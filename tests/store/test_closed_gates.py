@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.unit.hands import HandClock
 
 from mainspring import Limit, Mainspring
 from mainspring.clock import SystemClock
@@ -70,6 +71,7 @@ async def free_one_slot(connection: Connection) -> str:
 async def resting(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> Gatekeeper:
     """A keeper that has looked at all gates, and will not do so again for long."""
     monkeypatch.setattr(gatekeeper, "SHARE", 1e-9)
+    monkeypatch.setattr(gatekeeper, "LONGEST_REST", float("inf"))
     keeper = Gatekeeper(lanes=LANES, clock=SystemClock())
     while await keeper.step(connection) == 0.0:
         pass
@@ -139,6 +141,29 @@ async def test_a_limit_that_is_raised_or_removed_is_in_force_while_the_look_at_a
         pass
 
     assert "held" not in await places(connection)
+
+
+async def test_a_look_during_which_the_database_was_stopped_is_not_followed_by_a_long_rest(
+    closed: Mainspring, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = HandClock()
+    keeper = Gatekeeper(lanes=LANES, clock=clock)
+    while await keeper.step(connection) == 0.0:
+        pass
+    open_gates = limits.open_gates
+
+    async def late(*arguments: Any) -> Any:
+        clock.now += 1  # a second in each lane
+        return await open_gates(*arguments)
+
+    with monkeypatch.context() as stopped:
+        stopped.setattr(limits, "open_gates", late)
+        await keeper.step(connection)
+    await free_one_slot(connection)
+    clock.now += 11
+    await keeper.step(connection)
+
+    assert (await places(connection))["held"] == 2 * KEYS - 1
 
 
 async def test_without_the_look_for_raised_limits_they_would_wait(

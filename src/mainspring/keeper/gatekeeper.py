@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 EVERY = 0.5
-SHARE = 0.05  # of the time, at most, where very many gates are closed
+SHARE = 0.05  # of the time, where very many gates are closed …
+LONGEST_REST = 10.0  # … and seconds: what took long may have been a database that was stopped for a while
 RECOUNT_EVERY = 30.0
 NEVER = float("inf")
 MOST_SWEEPS = 4  # in one step: other duties wait for their turn meanwhile
@@ -150,7 +151,7 @@ class Gatekeeper:
         seen: set[str] = set()  # who shares a limit waits in many lanes, and is looked at once
         looks = [await self._look_at(connection, lane, seen) for lane in self._turns.of(lanes)]
         ended = self._clock.monotonic()
-        self._rests_until = ended if self._unseen else ended + (ended - began) / SHARE
+        self._rests_until = ended if self._unseen else ended + min(LONGEST_REST, (ended - began) / SHARE)
         return looks
 
     async def _look_at(self, connection: Connection, lane: int, seen: set[str]) -> Admitted:
