@@ -6,10 +6,11 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
 from tests.waiting import PATIENCE, until
 
 from mainspring.model.concurrency import TenantRules
-from mainspring.worker.sync import SyncLoop
+from mainspring.worker.sync import ROUND_TRIPS, SyncLoop, set_clock
 
 from .hands import HandClock
 
@@ -78,3 +79,41 @@ async def test_limits_that_take_long_to_read_are_not_read_all_the_time() -> None
     await sync.sync()
     assert len(read_at) == 2
     assert 0.05 < read_at[1] - read_at[0] < 1.0, "in force within a second"
+
+
+class WallClock(HandClock):
+    """Ours: a minute late, until it is corrected."""
+
+    offset = 0
+
+    def micros(self) -> int:
+        return int(self.now * 1_000_000) + self.offset
+
+    def correct(self, micros: int) -> None:
+        self.offset += micros
+
+
+MINUTE = 60_000_000
+
+
+class StoppedAtTimes:
+    """A database that takes so many seconds before it reads its clock, each time that it is asked."""
+
+    def __init__(self, clock: WallClock, delays: list[float]) -> None:
+        self._clock = clock
+        self._delays = iter(delays)
+
+    async def fetchval(self, *_: Any) -> int:
+        self._clock.now += next(self._delays)
+        return int(self._clock.now * 1_000_000) + MINUTE
+
+
+@pytest.mark.parametrize("slow", range(ROUND_TRIPS))
+async def test_the_clock_is_not_set_by_an_answer_of_a_database_that_was_stopped_meanwhile(slow: int) -> None:
+    clock = WallClock()
+    delays = [0.002] * ROUND_TRIPS
+    delays[slow] = 8.0
+
+    await set_clock(clock, cast("Any", StoppedAtTimes(clock, delays)))
+
+    assert clock.offset == MINUTE + 1_000  # half of what a quick answer took

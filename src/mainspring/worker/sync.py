@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
@@ -84,6 +84,7 @@ log = structlog.get_logger()
 LINES_EVERY = 4  # rounds
 RULES_SHARE = 0.2  # of the time, at most, goes into reading limits, breakers, weights and lines …
 LONGEST_PAUSE = 0.5  # … unless these would not be in force within a second
+ROUND_TRIPS = 5  # of which the quickest sets the clock
 
 
 class SyncLoop:
@@ -167,8 +168,23 @@ class SyncLoop:
             self._rounds_until_lines, self._rules = LINES_EVERY, rules
 
 
+class RoundTrip(NamedTuple):
+    """A question for the database's time: how long the answer took, and how far ahead of ours it is."""
+
+    seconds: float
+    ahead: int  # microseconds
+
+
 async def set_clock(clock: Clock, connection: Connection) -> None:
-    """Date what happens here by the database's clock, as far as one round trip can tell."""
-    before = clock.micros()
+    """Date what happens here by the database's clock, as far as the quickest of some round trips can tell.
+
+    One that took long says little: the server may have been stopped on the way, or this process busy on the way back.
+    """
+    trips = [await _round_trip(clock, connection) for _ in range(ROUND_TRIPS)]
+    clock.correct(min(trips).ahead)
+
+
+async def _round_trip(clock: Clock, connection: Connection) -> RoundTrip:
+    asked_at, before = clock.monotonic(), clock.micros()
     theirs = await health.database_micros(connection)
-    clock.correct(theirs - (before + clock.micros()) // 2)
+    return RoundTrip(clock.monotonic() - asked_at, theirs - (before + clock.micros()) // 2)
