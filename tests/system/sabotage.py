@@ -13,7 +13,8 @@ from uuid import uuid4
 from mainspring.keeper import rescuer
 from mainspring.keeper.rescuer import Rescuer
 from mainspring.model.fan_out import Children
-from mainspring.store import admission, buckets, callers, completions, leases, resolving, sharing, workers
+from mainspring.store import admission, buckets, callers, completions, leases, marks, resolving, sharing, workers
+from mainspring.store.admitted import NOBODY, Admitted
 from mainspring.store.completions import Completed
 from mainspring.store.functions import all_functions
 from mainspring.store.openings import Probing
@@ -383,6 +384,15 @@ def _no_shares() -> None:
     sharing._used = used  # type: ignore[assignment]
 
 
+def _no_marks() -> None:
+    """Nobody lets runs come in line again where a line has room for them."""
+
+    async def admit(*_: Any) -> Admitted:
+        return NOBODY
+
+    marks.admit = admit  # type: ignore[assignment]
+
+
 def _no_pending() -> None:
     """Whoever resolves dependencies believes that nothing else is waited for."""
 
@@ -436,6 +446,7 @@ _SABOTAGES = {
     "resolving": _no_resolving,
     "pending": _no_pending,
     "shares": _no_shares,
+    "marks": _no_marks,
     "tokens": _no_tokens,
     "order": _no_order,
     "slots_for_rescued": _no_slots_for_rescued,
