@@ -64,13 +64,13 @@ async def _outage(system: System, jobs: Any, proxy: Proxy, lease_times: float, s
     if sabotage:  # it judges by what it saw before the outage: let that be the last heartbeat
         proxy.refused = "supervisor"
         proxy.cut("supervisor")
-        await _both_look(system, or_one_is_lost=True)
-        await _both_look(system, or_one_is_lost=True)
+        await both_look(system, or_one_is_lost=True)
+        await both_look(system, or_one_is_lost=True)
     proxy.close_down()
     await lasting(lease_times * OUTAGE_LEASE_TIME)
     proxy.refused = "supervisor"  # beats come back last: the moment in which a hasty rescuer would judge
     proxy.open_up()
-    await _both_look(system, or_one_is_lost=bool(sabotage))
+    await both_look(system, or_one_is_lost=bool(sabotage))
     proxy.refused = ""
     assert await system.ended(40)
     report = await system.report([handle.id for handle in handles], must_be_drained=True)
@@ -78,7 +78,7 @@ async def _outage(system: System, jobs: Any, proxy: Proxy, lease_times: float, s
     assert sabotage or await system.beat_again()  # a false alarm would have come by then
 
 
-async def _both_look(system: System, *, or_one_is_lost: bool = False) -> None:
+async def both_look(system: System, *, or_one_is_lost: bool = False) -> None:
     """Wait until both rescuers have looked, from now on. One that is lost looks no more."""
     await system.connection.execute("delete from effect where what = 'looked'")
     looked = "select count(distinct pid) = 2 from effect where what = 'looked'"
